@@ -296,7 +296,7 @@ func (l *addonLook) carryOut(ctx context.Context, d *install.Decision) error {
 	if err := l.delete(ctx, has); err != nil {
 		return err
 	}
-	l.tell(l.addon, corev1.EventTypeNormal, string(d.Reason), "It is removed from member %s.", d.Member)
+	l.tell(l.addon, corev1.EventTypeNormal, string(d.Reason), "The add-on is removed from member %s.", d.Member)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func testKept(t *testing.T) {
 	m.Spec.RemovalDeadlineSeconds = new(int32(0))
 	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
 	h.choose("all", "b")
-	const who = "It is removed, and finalizers of others keep the MemberAddon: example.com/backup."
+	const who = "The add-on is removed. Finalizers of other clients keep the MemberAddon: example.com/backup."
 	a := h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
 	require.NotContains(t, a.Message, "removalDeadlineSeconds")
 	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == who })

@@ -145,7 +145,7 @@ func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.
 // plain is an object without what only an API server writes.
 func (c *shared) plain(object client.Object) (*unstructured.Unstructured, error) {
 	if object == nil {
-		return nil, errors.New("it is nil")
+		return nil, errors.New("must not be nil")
 	}
 	kind, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // errAgain is the error of a step that waits for another change, which may trigger no reconcile.
-var errAgain = errors.New("it has changed meanwhile")
+var errAgain = errors.New("another client changed the object")
 
 // outcome returns the result of a reconcile. A conflict with another client is not an error: the next reconcile
 // observes the change. The pauses grow as those after errors, since a cache may lag for long.

@@ -272,7 +272,7 @@ func (l *memberLook) observeLive(ctx context.Context) error {
 }
 
 // kept begins the sentence about who keeps a MemberAddon.
-const kept = "It is removed, and finalizers of others keep the MemberAddon: "
+const kept = "The add-on is removed. Finalizers of other clients keep the MemberAddon: "
 
 // reportKept says of an add-on that is removed who keeps its MemberAddon. The Addon goes by what all that are there say, also after a restart.
 func (l *memberLook) reportKept(ctx context.Context) error {

@@ -115,7 +115,7 @@ func (l *addonLook) lookAgain(after time.Duration) {
 // next returns the next step of a rollout. Nil: not now; the status says why if a user has to act.
 func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
-		status.Message = "It is missing or not decided: its clusters keep what they have."
+		status.Message = "The Placement is missing or not decided. Its clusters keep the add-on."
 		return nil
 	}
 	for _, problem := range content.problems {

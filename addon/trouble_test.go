@@ -238,7 +238,7 @@ func testTroubledAddons(t *testing.T) {
 	for _, member := range names {
 		h.updated("echo", member)
 	}
-	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way", "nil": "manifest 0: it is nil"} {
+	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way", "nil": "manifest 0: must not be nil"} {
 		said := h.says(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
 		require.Contains(t, said.Message, why)
 	}

@@ -253,7 +253,7 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 }
 
 // errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
-var errForeign = errors.New("it is not the add-on's")
+var errForeign = errors.New("the object does not belong to the add-on")
 
 // taken finds out who owns an existing Work: the owner, whose cache does not show the Work yet, or another one.
 func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {

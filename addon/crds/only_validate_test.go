@@ -65,7 +65,7 @@ func TestOnlyValidateRefuses(t *testing.T) {
 		{template, "one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]",
 			"Duplicate value"},
 		{template, "one object twice, by a variable",
-			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]", "it is the object of spec.manifests[2], too"},
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]", "the manifest has the object of spec.manifests[2] as well"},
 		{template, "an owner of the hub",
 			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
 		{template, "manifests that are too long together",

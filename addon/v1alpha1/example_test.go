@@ -221,7 +221,7 @@ manifests:
 	}
 	// Output:
 	// spec.manifests[0].spec.containers[0].command[2]: Invalid value: a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${
-	// spec.manifests[0].spec.restartPolicy: Invalid value: "": what runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure
+	// spec.manifests[0].spec.restartPolicy: Invalid value: "": an object that runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure
 }
 
 // What a placement gives must be what the add-on takes.

@@ -48,7 +48,7 @@ func TestTwoHubs(t *testing.T) {
 		start(t, p.Config(), func(mgr manager.Manager) error { return membershiphub.SetupWithManager(mgr, membershiphub.Options{}) })
 		files[name] = filepath.Join(t.TempDir(), name+".yaml")
 		want(exitDone, "", "token", "create", "both-hubs", "--auto-accept", "--join-file", files[name], "--kubeconfig", p.Kubeconfig())
-		for _, says := range []string{"muster-bootstrap-" + name, "it had that already"} {
+		for _, says := range []string{"muster-bootstrap-" + name, "existed already"} {
 			want(exitDone, says, onMember("register", "--hub", name, "--join-file", files[name])...)
 		}
 	}

@@ -188,7 +188,7 @@ func (r *register) write(ctx context.Context) (detail string, err error) {
 		return "Secret " + name, r.member.explain("create Secret "+name, r.member.Create(ctx, r.secret))
 	}
 	if bytes.Equal(r.secret.Data[registration.BootstrapKey], r.data) {
-		return "it had that already", nil
+		return "existed already", nil
 	}
 	r.secret.Data = map[string][]byte{registration.BootstrapKey: r.data}
 	return "Secret " + name + " was replaced", r.member.explain("write Secret "+name, r.member.Update(ctx, r.secret))

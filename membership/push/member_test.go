@@ -100,7 +100,7 @@ func TestCluster(t *testing.T) {
 		{"what the cache has costs no request", of("uid"), nil, true},
 		{"the fleet's cache was faster, and the runner would not be called again", nil, of("uid"), true},
 		{"the cache still has the one before", of("before"), of("uid"), true},
-		{"it was made anew", of("after"), of("after"), false},
+		{"the object was created again", of("after"), of("after"), false},
 		{"it is gone", nil, nil, false},
 	} {
 		r := &Runner{clusters: cached{cluster: test.cached}, client: stored{cluster: test.stored}}

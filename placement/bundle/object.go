@@ -47,7 +47,7 @@ func (o *Object) Manifest() workv1alpha1.Manifest {
 
 // Errors of objects that no Work can carry.
 var (
-	ErrInvalid = errors.New("it must be a JSON object with apiVersion, kind and metadata.name")
+	ErrInvalid = errors.New("must be a JSON object with apiVersion, kind and metadata.name")
 	ErrTooDeep = fmt.Errorf("its maps and lists are nested more than %d deep", workv1alpha1.MaxManifestDepth)
 )
 

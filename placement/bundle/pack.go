@@ -14,8 +14,8 @@ import (
 
 // Errors of [Pack].
 var (
-	ErrTooLarge  = fmt.Errorf("it is too large for any Work, which may have %d bytes of manifests", workv1alpha1.MaxManifestBytes)
-	ErrDuplicate = errors.New("it is there more than once")
+	ErrTooLarge  = fmt.Errorf("the object exceeds the maximum of %d bytes of manifests in a Work", workv1alpha1.MaxManifestBytes)
+	ErrDuplicate = errors.New("the object is contained more than once")
 )
 
 // Work is one of the Works that a member gets.

@@ -113,8 +113,8 @@ func TestPackRefuses(t *testing.T) {
 		objects  []Object
 		want     []string
 	}{
-		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1), sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)}, []string{"ConfigMap c: it is too large", "Secret b: it is too large"}},
-		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: it is there more than once"}},
+		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1), sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)}, []string{"ConfigMap c: the object exceeds", "Secret b: the object exceeds"}},
+		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: the object is contained more than once"}},
 		{"a Work of somebody else", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
 		{"a Work without a number", []Work{{Name: "w-"}}, []Object{a}, []string{`"w-"`}},
 		{"a number that Pack does not write", []Work{{Name: "w-01"}}, []Object{a}, []string{`"w-01"`}},

@@ -53,7 +53,7 @@ func compile(spec *v1alpha1.OverrideRule, path *field.Path) (rule, error) {
 	return r, errors.Join(errs...)
 }
 
-var errNotJSON = errors.New("it has what cannot be decoded, such as a number that is too large")
+var errNotJSON = errors.New("the JSON cannot be decoded, for example because a number is too large")
 
 func (r *rule) isFor(o *bundle.Object) bool {
 	return len(r.objects) == 0 || selector.Object(r.objects, &o.ResourceIdentifier)

@@ -49,15 +49,15 @@ func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.
 func OwnNamespace(owner types.NamespacedName, target Target) error {
 	switch {
 	case owner.Namespace == "":
-		return fmt.Errorf("it selects %s, and is in no namespace itself", target)
+		return fmt.Errorf("the WorkSet selects %s, but has no namespace", target)
 	case target.Namespace == owner.Namespace:
 		return nil
 	case target.Namespace != "":
-		return fmt.Errorf("it selects %s, which is not the WorkSet's own namespace: have a WorkSet there, or ask the hub's operator to allow it", target)
+		return fmt.Errorf("the WorkSet selects %s, which is not its own namespace: create a WorkSet there, or ask the hub's operator to allow it", target)
 	case target.GroupResource() == schema.GroupResource{Resource: "namespaces"} && target.Name == owner.Namespace:
 		return nil
 	default:
-		return fmt.Errorf("it selects %s, and of what is not namespaced a WorkSet has only its own Namespace, by name: ask the hub's operator to allow it", target)
+		return fmt.Errorf("the WorkSet selects %s, but the only cluster-scoped object that a WorkSet can select is its own Namespace, by name: ask the hub's operator to allow it", target)
 	}
 }
 
@@ -87,7 +87,7 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 	}
 	switch {
 	case s.Kind == "":
-		return invalid("it has no kind: name one")
+		return invalid("the kind is required")
 	case s.Name != "" && s.LabelSelector != nil:
 		return invalid("an object has one name: remove the labelSelector, or the name")
 	}

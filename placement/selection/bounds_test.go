@@ -31,16 +31,16 @@ func TestOwnNamespace(t *testing.T) {
 	}{
 		{"what is in the namespace is its own", "shop", core("secrets", "Secret", "shop", ""), ""},
 		{"by name as well", "shop", core("secrets", "Secret", "shop", "key"), ""},
-		{"the secrets of others are theirs", "shop", core("secrets", "Secret", "bank", "key"), "not the WorkSet's own namespace"},
-		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""), "not the WorkSet's own namespace"},
-		{"names are in lower case", "shop", core("secrets", "Secret", "Shop", ""), "not the WorkSet's own namespace"},
+		{"the secrets of others are theirs", "shop", core("secrets", "Secret", "bank", "key"), "not its own namespace"},
+		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""), "not its own namespace"},
+		{"names are in lower case", "shop", core("secrets", "Secret", "Shop", ""), "not its own namespace"},
 		{"its own Namespace", "shop", core("namespaces", "Namespace", "", "shop"), ""},
-		{"another Namespace", "shop", core("namespaces", "Namespace", "", "bank"), "only its own Namespace"},
-		{"all Namespaces, though labels may leave but one", "shop", all, "only its own Namespace"},
-		{"a kind that calls itself so", "shop", lookalike, "only its own Namespace"},
-		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"), "only its own Namespace"},
-		{"no namespace is no key to all of them", "", core("secrets", "Secret", "", ""), "no namespace itself"},
-		{"nor to what is cluster-scoped", "", core("namespaces", "Namespace", "", ""), "no namespace itself"},
+		{"another Namespace", "shop", core("namespaces", "Namespace", "", "bank"), "is its own Namespace"},
+		{"all Namespaces, though labels may leave but one", "shop", all, "is its own Namespace"},
+		{"a kind that calls itself so", "shop", lookalike, "is its own Namespace"},
+		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"), "is its own Namespace"},
+		{"no namespace is no key to all of them", "", core("secrets", "Secret", "", ""), "but has no namespace"},
+		{"nor to what is cluster-scoped", "", core("namespaces", "Namespace", "", ""), "but has no namespace"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := selection.OwnNamespace(types.NamespacedName{Namespace: tc.owner, Name: "web"}, tc.target)

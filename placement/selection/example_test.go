@@ -34,7 +34,7 @@ func ExampleOwnNamespace() {
 	}
 	// Output:
 	// platform/kinds, customresourcedefinitions.apiextensions.k8s.io: <nil>
-	// platform/kinds, secrets in namespace shop: it selects secrets in namespace shop, which is not the WorkSet's own namespace: have a WorkSet there, or ask the hub's operator to allow it
-	// shop/web, customresourcedefinitions.apiextensions.k8s.io: it selects customresourcedefinitions.apiextensions.k8s.io, and of what is not namespaced a WorkSet has only its own Namespace, by name: ask the hub's operator to allow it
+	// platform/kinds, secrets in namespace shop: the WorkSet selects secrets in namespace shop, which is not its own namespace: create a WorkSet there, or ask the hub's operator to allow it
+	// shop/web, customresourcedefinitions.apiextensions.k8s.io: the WorkSet selects customresourcedefinitions.apiextensions.k8s.io, but the only cluster-scoped object that a WorkSet can select is its own Namespace, by name: ask the hub's operator to allow it
 	// shop/web, secrets in namespace shop: <nil>
 }

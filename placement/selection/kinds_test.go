@@ -124,7 +124,7 @@ func TestKindsComeAndGo(t *testing.T) {
 		got = r.selects("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonOutOfBounds
 	})
-	require.Contains(t, got.Problems[0].Message, "not namespaced")
+	require.Contains(t, got.Problems[0].Message, "cluster-scoped object")
 
 	r.selects("web", all("ConfigMap"))
 	eventually(t, "who looks for kinds is to end", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })

@@ -42,7 +42,7 @@ type Overrides struct {
 // OverrideRule says what becomes of some objects on some clusters. With both patches the JSON patch comes first.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch) || has(self.delete) && self.delete",message="a rule must do something: give it a jsonPatch or a mergePatch, or set delete"
-// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || !(has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch))",fieldPath=".delete",reason=FieldValueForbidden,message="what is deleted cannot be patched: remove the patches, or delete"
+// +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || !(has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch))",fieldPath=".delete",reason=FieldValueForbidden,message="an object that is deleted cannot be patched: remove the patches, or delete"
 // +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || has(self.objects) && size(self.objects) > 0",fieldPath=".objects",reason=FieldValueRequired,message="objects is required with delete: say which, since no selector stands for all objects"
 type OverrideRule struct {
 	// Clusters that the rule is for: those that any of the selectors matches. Empty: all.

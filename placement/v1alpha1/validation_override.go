@@ -31,7 +31,7 @@ func (o *Overrides) Validate(path *field.Path) field.ErrorList {
 	}
 	if size > MaxOverrideBytes {
 		err := field.TooLong(rules, "", MaxOverrideBytes)
-		err.Detail = fmt.Sprintf("they are %d bytes long as JSON and may have %d together", size, MaxOverrideBytes)
+		err.Detail = fmt.Sprintf("must have at most %d bytes as JSON together, got %d", MaxOverrideBytes, size)
 		errs = append(errs, err)
 	}
 	return errs
@@ -49,7 +49,7 @@ func (r *OverrideRule) validate(path *field.Path) field.ErrorList {
 	case !patched && !r.Delete:
 		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "a rule must do something: give it a jsonPatch or a mergePatch, or set delete"))
 	case patched && r.Delete:
-		errs = append(errs, field.Forbidden(path.Child("delete"), "what is deleted cannot be patched: remove the patches, or delete"))
+		errs = append(errs, field.Forbidden(path.Child("delete"), "an object that is deleted cannot be patched: remove the patches, or delete"))
 	}
 	if r.Delete && len(r.Objects) == 0 {
 		errs = append(errs, field.Required(path.Child("objects"), "objects is required with delete: say which, since no selector stands for all objects"))
@@ -135,7 +135,7 @@ func validatePointer(text string, path *field.Path) field.ErrorList {
 	if pointer.MatchString(text) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, text, "it must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
+	return field.ErrorList{field.Invalid(path, text, "must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
 }
 
 // protectedInMetadata are the fields of metadata that no patch may set; see [JSONPatchOperation].
@@ -165,7 +165,7 @@ func validateMergePatch(patch *runtime.RawExtension, path *field.Path) field.Err
 	}
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(raw, &metadata) != nil || metadata == nil {
-		return append(errs, field.Forbidden(path.Child("metadata"), "it has the name of the object: name the fields of metadata to change"))
+		return append(errs, field.Forbidden(path.Child("metadata"), "contains the name of the object: list the fields of metadata to change"))
 	}
 	for _, name := range protectedInMetadata {
 		if _, found := metadata[name]; found {
@@ -183,7 +183,7 @@ func isNull(value *runtime.RawExtension) bool {
 func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList {
 	switch {
 	case value.Object != nil || !json.Valid(value.Raw):
-		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "it must be JSON, as raw bytes")}
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be JSON, as raw bytes")}
 	case depth(value.Raw) > MaxPatchDepth:
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep", MaxPatchDepth))}
 	}

@@ -55,8 +55,8 @@ func TestValidateOverrides(t *testing.T) {
 		{"a merge patch too deep", `{mergePatch: ` + nested(65) + `}`, []string{"rules[0].mergePatch", "more than 64 deep"}},
 		{"a merge patch that is a list", `{mergePatch: [a]}`, []string{"rules[0].mergePatch", "must be a JSON object"}},
 		{"identity, merged", `{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`, []string{"rules[0].mergePatch.apiVersion", "", "rules[0].mergePatch.kind", "", "rules[0].mergePatch.status", "", "rules[0].mergePatch.metadata.name", "", "rules[0].mergePatch.metadata.namespace", "", "rules[0].mergePatch.metadata.generateName", "", "rules[0].mergePatch.metadata.ownerReferences", ""}},
-		{"all of metadata, merged", `{mergePatch: {metadata: null}}`, []string{"rules[0].mergePatch.metadata", "it has the name"}},
-		{"metadata that is no map", `{mergePatch: {metadata: [a]}}`, []string{"rules[0].mergePatch.metadata", "it has the name"}},
+		{"all of metadata, merged", `{mergePatch: {metadata: null}}`, []string{"rules[0].mergePatch.metadata", "contains the name"}},
+		{"metadata that is no map", `{mergePatch: {metadata: [a]}}`, []string{"rules[0].mergePatch.metadata", "contains the name"}},
 		{"names that only begin like those", `{mergePatch: {kinds: 1, Status: 1, metadata: {nameOf: a}}, jsonPatch: [{op: remove, path: /kinds}, {op: remove, path: /spec/status}, {op: remove, path: /metadata/names}, {op: remove, path: /metadata/labels/name}]}`, nil},
 		{"what is there may be tested and copied", `{jsonPatch: [{op: test, path: "", value: {}}, {op: test, path: /metadata/name, value: a}, {op: copy, from: /metadata/name, path: /metadata/labels/of}]}`, nil},
 	} {

@@ -182,6 +182,6 @@ func between(value, least, most int32, path *field.Path) field.ErrorList {
 // tooLong refuses a part for what it takes of the object that it is stored in.
 func tooLong(path *field.Path, size, limit int) *field.Error {
 	err := field.TooLong(path, "", limit)
-	err.Detail = fmt.Sprintf("it is %d bytes long as JSON and may have %d: split the WorkSet into several", size, limit)
+	err.Detail = fmt.Sprintf("must have at most %d bytes as JSON, got %d: split the WorkSet into several", limit, size)
 	return err
 }

@@ -185,18 +185,18 @@ func (l *reconciliation) evaluate(t *target) {
 func (l *reconciliation) plan(t *target) evaluation {
 	switch {
 	case t.cluster == nil:
-		return evaluation{waits: "It is not in the fleet."}
+		return evaluation{waits: "The cluster is not in the fleet."}
 	case t.leaving():
-		return evaluation{waits: "It leaves the fleet."}
+		return evaluation{waits: "The cluster is leaving the fleet."}
 	case t.namespace == "":
-		return evaluation{waits: "It has no namespace on the hub yet."}
+		return evaluation{waits: "The cluster has no namespace on the hub yet."}
 	case t.assigned.revision == "":
 		return evaluation{}
 	case t.reading == nil && len(t.existing.live()) > 0:
 		return evaluation{current: true} // the desired content is unknown: the Works stay until the cluster is updated
 	case t.reading == nil:
 		return evaluation{problem: problem{
-			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("It has lost its Works, and revision %s cannot be used, for %s.", t.assigned.revision, l.state.unreadable[t.assigned.revision]),
+			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The cluster has lost its Works, and revision %s cannot be used: %s.", t.assigned.revision, l.state.unreadable[t.assigned.revision]),
 		}}
 	}
 	wanted, err := l.want(t).render()

@@ -86,5 +86,5 @@ func TestLeavingClusterIsNotTold(t *testing.T) {
 	l := &reconciliation{state: newState(name("web"))}
 	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"}, cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
 	require.False(t, leaving.writable())
-	require.Equal(t, evaluation{waits: "It leaves the fleet."}, l.plan(leaving))
+	require.Equal(t, evaluation{waits: "The cluster is leaving the fleet."}, l.plan(leaving))
 }

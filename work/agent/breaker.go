@@ -22,7 +22,7 @@ const (
 	outOfReach = 5 * time.Second
 )
 
-var errOutOfReach = errors.New("it did not answer a moment ago")
+var errOutOfReach = errors.New("the API server did not respond a moment ago")
 
 // RoundTrip implements [http.RoundTripper].
 func (b *breaker) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -41,7 +41,7 @@ func TestCleaner(t *testing.T) {
 			if action == v1alpha1.DeleteObject {
 				remaining, err := cleaner.Clean(t.Context(), action)
 				require.NoError(t, err)
-				require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: It is being deleted")
+				require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: The object is being deleted")
 				w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
 			}
 			w.eventually(func() error {

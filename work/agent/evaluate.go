@@ -77,7 +77,9 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 	if live == nil {
 		var err error
 		if live, err = e.read(ctx, m.id); err != nil {
-			return evaluation{ready: readiness.Result{Status: readiness.Unknown, Message: fmt.Sprintf("it could not be read: %v", err)}}
+			return evaluation{ready: readiness.Result{
+				Status: readiness.Unknown, Message: fmt.Sprintf("the object could not be read: %v", err),
+			}}
 		}
 		change.ResourceVersion = live.GetResourceVersion()
 	}

@@ -151,7 +151,8 @@ func TestTakeBackOrder(t *testing.T) {
 	w.ready(work)
 	w.delete(work)
 	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired\n"+
-		"2 objects to go. ConfigMap NS/a: It goes when ConfigMap NS/held is gone. It is being deleted, and is held by finalizer example.com/hold.")
+		"2 objects to go. ConfigMap NS/a: The object is deleted after ConfigMap NS/held. "+
+		"The object is being deleted, and waits for finalizer example.com/hold.")
 	require.Equal(t, "v", w.data("a", "k"))
 	w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
 	w.gone(work)

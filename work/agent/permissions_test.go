@@ -138,7 +138,7 @@ func TestExecutor(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			work := w.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
 			w.shows(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden\n"+
-				"This member does not let it run: "+test.want+"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
+				"The member does not permit the Work: "+test.want+"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
 			require.Nil(t, w.read("ConfigMap", "c"))
 			require.Nil(t, w.applied(work))
 			w.delete(work)

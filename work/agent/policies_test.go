@@ -37,14 +37,15 @@ func TestPolicies(t *testing.T) {
 		{
 			reason: "an object of others is left alone", before: "found",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
-				"ConfigMap NS/NAME: It is there already and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only look at it.\n" +
+				"ConfigMap NS/NAME: The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only report it.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready",
 			data: "found", edited: "edited", after: "edited", kept: true,
 		},
 		{
 			reason: "one that differs is not taken over, and the difference is told", before: "found", policy: "apply: {takeover: IfNoDiff}",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
-				"ConfigMap NS/NAME: It is there already, was not applied by this Work, and is not as the manifest says. Set takeover to Always to take it over all the same.\n" +
+				"ConfigMap NS/NAME: The object exists, was not applied by this Work, and differs from the manifest. " +
+				"Set takeover to Always to take it over.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted",
 			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
@@ -64,7 +65,8 @@ func TestPolicies(t *testing.T) {
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted\n" +
-				"ConfigMap NS/NAME: It was edited on the member: .data.k is \"edited\", wanted \"wanted\". Set drift to Correct to undo that.\n" +
+				"ConfigMap NS/NAME: The object was changed on the member: .data.k is \"edited\", wanted \"wanted\". " +
+				"Set drift to Correct to undo that.\n" +
 				"ConfigMap NS/NAME: Applied=False/Drifted Available=True/Ready\n  .data.k wanted \"wanted\" found \"edited\"",
 		},
 		{
@@ -95,12 +97,12 @@ func TestPolicies(t *testing.T) {
 		{
 			reason: "what is not there cannot be looked at", policy: "apply: {mode: Observe}",
 			want: "0/1 Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound\n" +
-				"ConfigMap NS/NAME: It is not there.\nConfigMap NS/NAME: Applied=False/NotFound Available=False/NotApplied",
+				"ConfigMap NS/NAME: The object does not exist.\nConfigMap NS/NAME: Applied=False/NotFound Available=False/NotApplied",
 		},
 		{
 			reason: "differences are told, and stay", before: "found", policy: "apply: {mode: ReportDiff}",
 			want: "1/1 Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs\n" +
-				"ConfigMap NS/NAME: It differs from the manifest: .data.k is \"found\", wanted \"wanted\".\n" +
+				"ConfigMap NS/NAME: The object differs from the manifest: .data.k is \"found\", wanted \"wanted\".\n" +
 				"ConfigMap NS/NAME: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted", kept: true,
 			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready",

@@ -322,7 +322,7 @@ func (f found) message(c *count) string {
 	case f.refused != "":
 		text = "Nothing is applied: " + f.refused
 	case f.forbidden != "":
-		text = "This member does not let it run: " + f.forbidden
+		text = "The member does not permit the Work: " + f.forbidden
 	case f.cleaning && f.withheld != "":
 		text = fmt.Sprintf("%s not deleted yet: %s", objects(len(f.left)), f.withheld)
 	case f.cleaning && len(f.left) > 0:

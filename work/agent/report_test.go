@@ -155,7 +155,7 @@ func TestReport(t *testing.T) {
 			"the member's administrator has the last word",
 			found{forbidden: "spec.executor: is required", outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
 			"Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden",
-			"0/1", "This member does not let it run: spec.executor: is required", false,
+			"0/1", "The member does not permit the Work: spec.executor: is required", false,
 		},
 		{
 			"a wave that is late is degraded, and still waited for",
@@ -179,9 +179,9 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"what is to go is not gone yet",
-			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting, Message: "It is being deleted."}}},
+			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting, Message: "The object is being deleted."}}},
 			"Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired",
-			"1/1", "apps/Deployment shop/old: It is being deleted.", true,
+			"1/1", "apps/Deployment shop/old: The object is being deleted.", true,
 		},
 		{
 			"a suspended Work does not progress",

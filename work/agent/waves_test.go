@@ -70,7 +70,7 @@ func TestSuspend(t *testing.T) {
 
 	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
 	w.shows(work, "1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. ConfigMap NS/a: It differs from the manifest: .data.k is \"v\", wanted \"w\".\n"+
+		"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is \"v\", wanted \"w\".\n"+
 		"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
 	w.patch(w.read("ConfigMap", "a"), "data: {k: w}")
 	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+

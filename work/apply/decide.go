@@ -62,7 +62,7 @@ func decide(o Object, k known, s *seen) decision {
 		return left(Skipped, v1alpha1.ReasonCompleted,
 			"The Job has run and was removed, as ttlSecondsAfterFinished says. Change the manifest to run it again.")
 	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
-		d := left(Skipped, v1alpha1.ReasonDrifted, "It was deleted on the member. Set drift to Correct to have it back.")
+		d := left(Skipped, v1alpha1.ReasonDrifted, "The object was deleted on the member. Set drift to Correct to create it again.")
 		d.drifted = true
 		return d
 	case s == nil:
@@ -78,7 +78,7 @@ func decide(o Object, k known, s *seen) decision {
 	case s.ours || s.uid == k.uid: // an object that lost its marks is still the same object
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
-		return left(Skipped, v1alpha1.ReasonExists, "It was there already and is left alone.")
+		return left(Skipped, v1alpha1.ReasonExists, "The object existed before and is not changed.")
 	case s.shared:
 		return decision{move: applyShared}
 	}
@@ -89,25 +89,25 @@ func decide(o Object, k known, s *seen) decision {
 		return decision{move: applyIfSame}
 	default:
 		return left(Conflict, v1alpha1.ReasonInTheWay,
-			"It is there already and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only look at it.")
+			"The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only report it.")
 	}
 }
 
 func decideToLook(o Object, s *seen) decision {
 	switch {
 	case s == nil:
-		return left(Observed, v1alpha1.ReasonNotFound, "It is not there.")
+		return left(Observed, v1alpha1.ReasonNotFound, "The object does not exist.")
 	case o.Mode == v1alpha1.ReportDiff:
 		return decision{move: compare, action: Observed}
 	default:
-		return left(Observed, v1alpha1.ReasonObserved, "It is only looked at.")
+		return left(Observed, v1alpha1.ReasonObserved, "The object is only observed.")
 	}
 }
 
 // decideOurs is about an object that this owner has applied before.
 func decideOurs(o Object, k known, s *seen) decision {
 	if o.Mode == v1alpha1.CreateOnly {
-		return left(Unchanged, v1alpha1.ReasonApplied, "It was created, and is left alone.")
+		return left(Unchanged, v1alpha1.ReasonApplied, "The object was created, and is not changed.")
 	}
 	changed := s.applied != "" && s.applied != k.hash
 	if o.Drift == v1alpha1.DriftIgnore && s.applied == k.hash && s.labeled {
@@ -160,9 +160,9 @@ func forced(o Object) move {
 
 func terminating(s *seen) string {
 	if len(s.finalizers) == 0 {
-		return "It is being deleted on the member, and is made anew when it is gone."
+		return "The object is being deleted on the member, and is created again afterwards."
 	}
-	return fmt.Sprintf("It is being deleted on the member, and is made anew when it is gone; it is held by %s.", finalizers(s.finalizers))
+	return fmt.Sprintf("The object is being deleted on the member, waits for %s, and is created again afterwards.", finalizers(s.finalizers))
 }
 
 func finalizers(names []string) string {

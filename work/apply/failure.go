@@ -59,7 +59,7 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 	case apierrors.IsNotFound(err) && id.Namespace != "":
 		return v1alpha1.ReasonFailed, fmt.Sprintf("Not found; is namespace %s there? %v", id.Namespace, err)
 	case permanent(err):
-		return v1alpha1.ReasonRejected, "The member refuses it: " + refusal(err, id)
+		return v1alpha1.ReasonRejected, "The API server of the member rejected the object: " + refusal(err, id)
 	case errors.Is(err, context.DeadlineExceeded):
 		return v1alpha1.ReasonFailed, "The member's API server did not answer in time."
 	default:
@@ -97,9 +97,9 @@ func refusal(err error, id v1alpha1.ResourceIdentifier) string {
 		fields = append(fields, match[1])
 	}
 	if len(fields) == 0 {
-		return "the values in it are not what they must be, such as base64 in data"
+		return "some values are invalid, such as base64 in data"
 	}
-	return "it does not like the values of " + strings.Join(fields, ", ")
+	return "invalid values in " + strings.Join(fields, ", ")
 }
 
 // schemaField finds the field in the message of a schema error.
@@ -160,7 +160,7 @@ func inConflict(conflicts []FieldConflict) string {
 }
 
 func edited(conflicts []FieldConflict) string {
-	return fmt.Sprintf("It was edited on the member: %s. Set drift to Correct to undo that.", listed(conflicts))
+	return fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", listed(conflicts))
 }
 
 // listed has the first few conflicts, as in `.spec.replicas is of "kubectl"`.

@@ -153,7 +153,7 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		{"a namespace on its way out", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}", v1alpha1.ReasonTerminating, apply.Skipped, "is being deleted"},
 		{"a field that is not in the schema", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a3, namespace: NS}, dat: {}}", v1alpha1.ReasonRejected, apply.Failed, ".dat: field not declared in schema"},
 		{"an immutable field", replace(job, "IMAGE", "b"), v1alpha1.ReasonRejected, apply.Failed, "field is immutable"},
-		{"values of a Secret are not quoted", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, data: {password: 12345}}", v1alpha1.ReasonRejected, apply.Failed, "the values of .data.password"},
+		{"values of a Secret are not quoted", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, data: {password: 12345}}", v1alpha1.ReasonRejected, apply.Failed, "invalid values in .data.password"},
 		{"a Secret that is no base64", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: NS}, data: {password: '!hidden!'}}", v1alpha1.ReasonRejected, apply.Failed, "base64"},
 		{"a name that cannot be", "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B, namespace: NS}}", v1alpha1.ReasonRejected, apply.Failed, "RFC 1123"},
 		{"annotations beyond the limit", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a4, namespace: NS, annotations: {big: " + long(262144) + "}}}", v1alpha1.ReasonRejected, apply.Failed, "may not be more than"},

@@ -118,7 +118,7 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 		}
 		if len(diffs) > 0 {
 			change := t.change(left(Conflict, v1alpha1.ReasonInTheWay,
-				"It is there already, was not applied by this Work, and is not as the manifest says. Set takeover to Always to take it over all the same."))
+				"The object exists, was not applied by this Work, and differs from the manifest. Set takeover to Always to take it over."))
 			change.Diffs, change.Live = diffs, live
 			return change, nil
 		}
@@ -279,13 +279,13 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 	switch {
 	case len(change.Diffs) > 0 && drift:
 		change.Reason, change.Message = v1alpha1.ReasonDrifted,
-			fmt.Sprintf("It was edited on the member: %s. Set drift to Correct to undo that.", summary(change.Diffs))
+			fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", summary(change.Diffs))
 	case len(change.Diffs) > 0:
-		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("It differs from the manifest: %s.", summary(change.Diffs))
+		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("The object differs from the manifest: %s.", summary(change.Diffs))
 	case drift: // others have the fields now, and have them as they are wanted
 		change.Action, change.Reason, change.Drifted = Unchanged, v1alpha1.ReasonApplied, false
 	default:
-		change.Reason, change.Message = v1alpha1.ReasonObserved, "It is as the manifest says."
+		change.Reason, change.Message = v1alpha1.ReasonObserved, "The object matches the manifest."
 	}
 	return change, nil
 }

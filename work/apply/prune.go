@@ -87,7 +87,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 		}
 		for _, t := range wave {
 			if change := changes[t.index]; !change.Done() {
-				blocked = fmt.Sprintf("It goes when %s is gone. %s", change.Object, change.Message)
+				blocked = fmt.Sprintf("The object is deleted after %s. %s", change.Object, change.Message)
 				break
 			}
 		}
@@ -138,7 +138,7 @@ func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation
 		switch {
 		case apierrors.IsForbidden(err) && t.uid == "":
 			// It was about to be applied, which took the same permission. If it is there after all, it goes with the owner.
-			return t.change(left(Released, "", "It may not be looked at, and is not known to have been applied."))
+			return t.change(left(Released, "", "The object cannot be read, and is not known to have been applied."))
 		case err != nil:
 			return t.failed(err)
 		}
@@ -189,11 +189,11 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 	case takeGone:
 		return t.change(left(Deleted, "", "")), nil
 	case takeNotOurs:
-		return t.change(left(Released, "", "It belongs to others.")), nil
+		return t.change(left(Released, "", "The object belongs to other owners.")), nil
 	case takeWait:
-		message := "It is being deleted."
+		message := "The object is being deleted."
 		if len(t.seen.finalizers) > 0 {
-			message = fmt.Sprintf("It is being deleted, and is held by %s.", finalizers(t.seen.finalizers))
+			message = fmt.Sprintf("The object is being deleted, and waits for %s.", finalizers(t.seen.finalizers))
 		}
 		return t.change(left(Deleting, v1alpha1.ReasonTerminating, message)), nil
 	case takeDisabled:
@@ -201,20 +201,20 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops its deletion. "+
 				"Remove the annotation on the member to have the object deleted.")), nil
 	case takeOrphan:
-		return t.change(left(Released, "", "It stays as it is.")), e.orphan(ctx, owner, t)
+		return t.change(left(Released, "", "The object is not changed.")), e.orphan(ctx, owner, t)
 	case takeDisown:
 		answer, err := e.apply(ctx, owner, t.bare(), false)
 		// Without the fields that are ours alone the API server may refuse the object, and the mark may be shared with an update.
 		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).ours {
 			err = e.orphan(ctx, owner, t)
 		}
-		return t.change(left(Released, "", "It stays with the others that have applied it.")), err
+		return t.change(left(Released, "", "The object stays, because other owners have applied it.")), err
 	}
 	if propagation == "" {
 		propagation = metav1.DeletePropagationForeground
 	}
 	err := e.deleteOne(ctx, t, propagation)
-	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "It is being deleted.")), err
+	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "The object is being deleted.")), err
 }
 
 // deleteOne begins to delete the object that was looked at, and no other of its name.
@@ -246,7 +246,7 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 		return err
 	}
 	if object.UID != t.seen.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("it was made anew"))
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("the object was created again"))
 	}
 	before := object.DeepCopy()
 	unmark(object, owner, look(object, owner).shared)

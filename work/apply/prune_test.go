@@ -35,10 +35,10 @@ func TestPruneGoesFromTheHighestWave(t *testing.T) {
 	w.pruneOnce(v1alpha1.DeletePolicy{})
 	changes := w.pruneOnce(v1alpha1.DeletePolicy{})
 	require.Equal(t, apply.Skipped, changes[0].Action, "the lower one waits")
-	require.Contains(t, changes[0].Message, "It goes when ConfigMap "+w.namespace+"/high is gone.")
+	require.Contains(t, changes[0].Message, "The object is deleted after ConfigMap "+w.namespace+"/high.")
 	require.Equal(t, apply.Deleting, changes[1].Action)
 	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "who holds it is named")
-	require.Contains(t, w.one(high).Message, "held by finalizers", "so it is when it is wanted again")
+	require.Contains(t, w.one(high).Message, "waits for finalizers", "so it is when it is wanted again")
 	require.Zero(t, w.get(low.Manifest).GetDeletionTimestamp())
 
 	w.patch(high.Manifest, "{metadata: {finalizers: null}}")

@@ -105,7 +105,7 @@ func TestExplain(t *testing.T) {
 		"forbidden":   {"permissions are missing", apierrors.NewForbidden(gr, "a", errors.New("no")), v1alpha1.ReasonForbidden, "Not allowed"},
 		"schema":      {"the API server calls it an error of its own, and quotes the value", internal("failed to create typed patch object (a/b; /v1, Kind=Secret): .data.k: expected string, got hidden"), v1alpha1.ReasonRejected, ".data.k"},
 		"internal":    {"this may pass", internal("etcd is away"), v1alpha1.ReasonFailed, "etcd"},
-		"invalid":     {"a quoted value is left out", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", nil), v1alpha1.ReasonRejected, "refuses"},
+		"invalid":     {"a quoted value is left out", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", nil), v1alpha1.ReasonRejected, "rejected the object"},
 		"ours":        {"it never got to the API server", &ManifestError{Field: "metadata.name", Problem: "is required"}, v1alpha1.ReasonInvalid, "metadata.name: is required"},
 		"busy":        {"too many requests pass", apierrors.NewTooManyRequests("later", 1), v1alpha1.ReasonFailed, "later"},
 	} {

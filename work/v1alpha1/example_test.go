@@ -52,9 +52,9 @@ func ExampleWorkSpec_Validate() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.manifests[0]: Duplicate value: "Namespace shop": it is the object of spec.manifests[2], too: remove one of them
+	// spec.manifests[0]: Duplicate value: "Namespace shop": the manifest has the object of spec.manifests[2] as well: remove one of them
 	// spec.manifests[1].metadata.name: Required value: metadata.name is required: an object without a fixed name cannot be applied twice
-	// spec.manifests[2]: Duplicate value: "Namespace shop": it is the object of spec.manifests[0], too: remove one of them
+	// spec.manifests[2]: Duplicate value: "Namespace shop": the manifest has the object of spec.manifests[0] as well: remove one of them
 }
 
 // One manifest that cannot be right does not keep the others from being applied.

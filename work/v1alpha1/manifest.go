@@ -106,7 +106,7 @@ func refuseDuplicates(decoded []DecodedManifest, at *field.Path) {
 			other = alike[1]
 		}
 		err := field.Duplicate(at.Index(i), id.String())
-		err.Detail = fmt.Sprintf("it is the object of %s, too: remove one of them", at.Index(other))
+		err.Detail = fmt.Sprintf("the manifest has the object of %s as well: remove one of them", at.Index(other))
 		decoded[i].refuse(err)
 	}
 }

@@ -155,7 +155,7 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 			}
 			var want []string
 			if other, found := test.want[i]; found {
-				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": it is the object of spec.manifests[%d], too: remove one of them`, i, other)}
+				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": the manifest has the object of spec.manifests[%d] as well: remove one of them`, i, other)}
 			}
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Errorf("%s: manifest %d (-want +got)\n%s", test.reason, i, diff)
@@ -206,7 +206,7 @@ func TestDecodeLimits(t *testing.T) {
 	decoded, errs = larger.Decode()
 	require.Nil(t, decoded)
 	require.Len(t, errs, 1)
-	require.Equal(t, "spec.manifests: Too long: it is 786433 bytes long as JSON and may have 786432: split the Work into several", errs[0].Error())
+	require.Equal(t, "spec.manifests: Too long: must have at most 786432 bytes as JSON, got 786433: split the Work into several", errs[0].Error())
 
 	many := v1alpha1.WorkSpec{Manifests: make([]v1alpha1.Manifest, v1alpha1.MaxManifests+1)}
 	decoded, errs = many.Decode()

@@ -91,7 +91,7 @@ func length(value string, least, most int, path *field.Path) field.ErrorList {
 // tooLong refuses a list for what it takes of the object that it is stored in.
 func tooLong(path *field.Path, size, limit int) *field.Error {
 	err := field.TooLong(path, "", limit)
-	err.Detail = fmt.Sprintf("it is %d bytes long as JSON and may have %d: split the Work into several", size, limit)
+	err.Detail = fmt.Sprintf("must have at most %d bytes as JSON, got %d: split the Work into several", limit, size)
 	return err
 }
 
@@ -105,19 +105,19 @@ type form struct {
 var (
 	dnsLabel = form{
 		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`), 63,
-		"it must be a DNS label: lower-case letters, digits and '-', with a letter or digit at either end",
+		"must be a DNS label: lower-case letters, digits and '-', with a letter or digit at either end",
 	}
 	dnsSubdomain = form{
 		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`), 253,
-		"it must be a DNS name: lower-case letters, digits, '-' and '.', with a letter or digit at either end of each part",
+		"must be a DNS name: lower-case letters, digits, '-' and '.', with a letter or digit at either end of each part",
 	}
 	feedbackName = form{
 		regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`), 63,
-		"it must be letters, digits, '-', '_' or '.', with a letter or digit at either end",
+		"must be letters, digits, '-', '_' or '.', with a letter or digit at either end",
 	}
 	fieldOwner = form{
 		regexp.MustCompile(`^([!-~]([ -~]*[!-~])?)?$`), 128,
-		"it must be printable ASCII characters, without a space at either end",
+		"must be printable ASCII characters, without a space at either end",
 	}
 )
 

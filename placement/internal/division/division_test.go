@@ -197,28 +197,28 @@ func TestDivide(t *testing.T) {
 			current: map[string]map[string]int32{"a": {"a": 4, "b": 3, "c": 2, "d": 1, "e": -7}},
 			want:    []string{"12: 4 3 2 1 0 2", "2: 0 0 0 0 0 2", "2: 0 0 0 0 0 2"},
 			errs: []string{
-				"divide the replicas of apps/Deployment shop/a: .spec.replicas: it must be from 0 to 2147483647",
-				"divide the replicas of apps/Deployment shop/b: .spec.replicas: it must be from 0 to 2147483647",
-				"divide the replicas of apps/Deployment shop/c: .spec.replicas: it must be a whole number",
-				"divide the replicas of apps/Deployment shop/d: .spec.replicas: it must be a whole number",
-				"divide the replicas of apps/Deployment shop/e: .spec.replicas: it must be from 0 to 2147483647",
+				"divide the replicas of apps/Deployment shop/a: .spec.replicas: must be from 0 to 2147483647",
+				"divide the replicas of apps/Deployment shop/b: .spec.replicas: must be from 0 to 2147483647",
+				"divide the replicas of apps/Deployment shop/c: .spec.replicas: must be a whole number",
+				"divide the replicas of apps/Deployment shop/d: .spec.replicas: must be a whole number",
+				"divide the replicas of apps/Deployment shop/e: .spec.replicas: must be from 0 to 2147483647",
 			},
 		},
 		{
 			reason: "a number of another kind that is too large is no text", spec: `{strategy: StaticWeight, objects: [{kind: Rollout}]}`,
 			objects: []string{of("example.com/v1", "Rollout", "web", "{replicas: -3}")},
-			want:    []string{"0: 0", "0: 0", "0: 0"}, errs: []string{"divide the replicas of example.com/Rollout shop/web: .spec.replicas: it must be from 0"},
+			want:    []string{"0: 0", "0: 0", "0: 0"}, errs: []string{"divide the replicas of example.com/Rollout shop/web: .spec.replicas: must be from 0"},
 		},
 		{
 			reason: "where no number can be there is none", spec: equal, objects: []string{of("apps/v1", "Deployment", "web", "text")},
 			current: map[string]map[string]int32{"a": {"web": 4}},
-			want:    []string{"4: -", "0: -", "0: -"}, errs: []string{"divide the replicas of apps/Deployment shop/web: .spec: it must be a map"},
+			want:    []string{"4: -", "0: -", "0: -"}, errs: []string{"divide the replicas of apps/Deployment shop/web: .spec: must be a map"},
 		},
 		{
 			reason: "an override that leaves no place for the number moves nothing elsewhere", spec: equal, objects: []string{deployment("web", "9"), deployment("api", "3")},
 			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, path: /spec, value: text}]}]}`,
 			current:   map[string]map[string]int32{"a": {"web": 4}, "b": {"web": 2}},
-			want:      []string{"5: 4 1", "3: - 1", "1: 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web for cluster b: .spec: it must be a map"},
+			want:      []string{"5: 4 1", "3: - 1", "1: 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web for cluster b: .spec: must be a map"},
 		},
 		{
 			reason: "weights that no cluster has take nothing away", spec: `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
@@ -234,7 +234,7 @@ func TestDivide(t *testing.T) {
 		{
 			reason: "which of two is meant nobody knows", spec: equal, objects: []string{deployment("web", "6"), deployment("web", "7"), deployment("api", "3")},
 			current: map[string]map[string]int32{"a": {"web": 6}},
-			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web: it is there more than once"},
+			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web: the object is contained more than once"},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

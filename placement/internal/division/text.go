@@ -23,9 +23,9 @@ type text struct {
 }
 
 var (
-	errNotMap   = errors.New("it must be a map")
-	errNotWhole = errors.New("it must be a whole number")
-	errRange    = fmt.Errorf("it must be from 0 to %d", math.MaxInt32)
+	errNotMap   = errors.New("must be a map")
+	errNotWhole = errors.New("must be a whole number")
+	errRange    = fmt.Errorf("must be from 0 to %d", math.MaxInt32)
 )
 
 // open fails where there cannot be a spec.replicas. A spec that is null, or not there, is empty.

@@ -30,7 +30,8 @@ func (s *summary) wrong() string {
 	case s.Deleting:
 		return ""
 	case s.Rollout.Phase == v1alpha1.PhaseFailed:
-		return join("The rollout is halted.", sentence(s.Rollout.Message), s.example(), "It goes on when fewer fail, or with another revision.")
+		return join("The rollout is halted.", sentence(s.Rollout.Message), s.example(),
+			"The rollout continues when fewer clusters fail, or with another revision.")
 	case s.halted():
 		return join(sentence(s.Rollout.Message), s.example(), fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
 	case s.untold.n > 0:
@@ -108,7 +109,7 @@ func (s *summary) goodbye() string {
 }
 
 func (s *summary) deletion() string {
-	return join("It is being deleted.", s.goodbye())
+	return join("The WorkSet is being deleted.", s.goodbye())
 }
 
 // tell tells of the first cluster of a group.
@@ -136,7 +137,7 @@ func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
 		}
 		return said(c.worst())
 	case v1alpha1.ClusterUnknown:
-		return cmp.Or(c.Waits, "It cannot be reached.")
+		return cmp.Or(c.Waits, "The cluster cannot be reached.")
 	case v1alpha1.ClusterLeaving:
 		return leaving(c)
 	case v1alpha1.ClusterPending:
@@ -155,7 +156,7 @@ func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
 
 func leaving(c *Cluster) string {
 	if !c.Reachable {
-		return "It cannot be reached."
+		return "The cluster cannot be reached."
 	}
 	for i := range c.Works {
 		if w := &c.Works[i]; w.Deleting && w.Observed == w.Generation && w.Message != "" {

@@ -191,7 +191,7 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("a", ill), named("b", well).but(old).but(waits)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Failed Degraded=True/RolloutHalted",
-			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. It goes on when fewer fail, or with another revision. " +
+			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. The rollout continues when fewer clusters fail, or with another revision. " +
 				"Revision r2 is on 1 of 2 clusters: 1 waiting, 1 failed.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1, Failed: 1},
 		},
@@ -246,14 +246,14 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("a", ill).but(outOfReach), named("b", leaves)},
 			},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=False/AsDesired",
-			"It is being deleted. Objects are still to be taken back from 2 clusters, first a: It cannot be reached.",
+			"The WorkSet is being deleted. Objects are still to be taken back from 2 clusters, first a: The cluster cannot be reached.",
 			v1alpha1.ClusterCounts{Leaving: 2},
 		},
 		{
 			"what keeps it from being deleted is a problem",
 			Observed{Deleting: true, Problems: []Problem{{v1alpha1.ReasonWriteFailed, "Work web-0 of a cannot be deleted."}}},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=True/WriteFailed",
-			"Work web-0 of a cannot be deleted. It is being deleted.",
+			"Work web-0 of a cannot be deleted. The WorkSet is being deleted.",
 			v1alpha1.ClusterCounts{},
 		},
 	} {
@@ -291,7 +291,7 @@ func TestStatusTellsOfClusters(t *testing.T) {
 	want := []v1alpha1.ClusterSummary{
 		{Name: "a", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "Rejected."},
 		{Name: "b", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "worse"},
-		{Name: "c", State: v1alpha1.ClusterUnknown, Revision: "r2", Message: "It cannot be reached."},
+		{Name: "c", State: v1alpha1.ClusterUnknown, Revision: "r2", Message: "The cluster cannot be reached."},
 		{Name: "d", State: v1alpha1.ClusterLeaving, Revision: "r2", Message: "Its Works are being deleted."},
 		{Name: "e", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "1 of 3 replicas are ready"},
 		{Name: "f", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "Its Works are being written."},

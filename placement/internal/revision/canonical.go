@@ -150,7 +150,7 @@ func parsed(opaque json.Marshaler) (value any, err error) {
 		}
 		value = nil
 		if err := utiljson.Unmarshal(text, &value); err != nil {
-			return nil, errors.New("it is no JSON") // the cause may have a secret in it
+			return nil, errors.New("the content is not JSON") // the cause may have a secret in it
 		}
 		text, err = json.Marshal(value)
 	}

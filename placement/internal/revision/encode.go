@@ -22,7 +22,7 @@ var (
 	// the part. Saving the content again completes it.
 	ErrIncomplete = errors.New("a part of it is missing")
 	// ErrCorrupt is the error of a revision that is not what was saved. It can only be deleted.
-	ErrCorrupt = errors.New("it is not what was saved")
+	ErrCorrupt = errors.New("the content does not match its hash")
 	// ErrLater is the error of a revision that a later release has written.
 	ErrLater = errors.New("a later release has written it")
 )

@@ -143,7 +143,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	_, err := encode(&Content{Overrides: &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: raw("{secret")}}}}, 1000)
-	require.EqualError(t, err, "overrides: rules: mergePatch: it is no JSON")
+	require.EqualError(t, err, "overrides: rules: mergePatch: the content is not JSON")
 	_, err = encode(&Content{Objects: []bundle.Object{{JSON: []byte("{")}}}, 1000)
 	require.ErrorIs(t, err, bundle.ErrInvalid)
 }
