@@ -67,8 +67,8 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	namespaceFlag(cmd, &o.Namespace)
 	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0: for ever)")
 	flags.Int32Var(&maxUses, "max-uses", 0, "how many clusters may come in with it (0: as many as will)")
-	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "let the clusters in without an administrator's word")
-	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "the one cluster that may come in with it")
+	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "accept clusters that use this token automatically")
+	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "accept only the cluster with this ID")
 	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
 	flags.StringArrayVar(&allowed, "allow-label", nil,
 		"a label that a cluster may request, key=value or key for every value; it can be repeated")
