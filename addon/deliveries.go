@@ -28,7 +28,7 @@ type Deliveries struct {
 // that are being deleted.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	addons := &v1alpha1.AddonList{}
-	if err := d.Client.List(ctx, addons); err != nil {
+	if err := d.Client.List(ctx, addons, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Addons: %w", err)
 	}
 	clusters := sets.New[string]()

@@ -32,7 +32,7 @@ var _ placement.Deliveries = Deliveries{}
 // among the results, because its Works can be those of the other Placement.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	worksets := &v1alpha1.WorkSetList{}
-	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace)); err != nil {
+	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list WorkSets in %s: %w", placement.Namespace, err)
 	}
 	clusters := sets.New[string]()
