@@ -20,23 +20,23 @@ import (
 
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/install"
-	"github.com/muster-sdk/muster/addon/internal/turn"
+	"github.com/muster-sdk/muster/addon/internal/permit"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/memberleave"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// addons is the controller of Addons: who gets them, and in which order what is new.
+// addons is the controller of Addons: it decides which members get an add-on, and the order of rollouts.
 type addons struct{ *shared }
 
-// moment is how long what happens to the members of an add-on is collected.
-const moment = 100 * time.Millisecond
+// batchPeriod is how long events of the members of an add-on are collected.
+const batchPeriod = 100 * time.Millisecond
 
-// writers is how many MemberAddons of an add-on are written at a time.
+// writers is the number of MemberAddons of an add-on that are written concurrently.
 const writers = 16
 
-// addonLook is one look at an Addon.
-type addonLook struct {
+// addonReconciliation is one reconcile of an Addon.
+type addonReconciliation struct {
 	addons
 
 	addon    *v1alpha1.Addon
@@ -52,18 +52,18 @@ type addonLook struct {
 	failed   error // what is to be tried again
 }
 
-// Reconcile looks at an Addon. What has changed meanwhile is no error.
+// Reconcile reconciles an Addon. A conflict with another client is not an error.
 func (c addons) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	after, err := c.look(ctx, request.Name)
+	after, err := c.reconcile(ctx, request.Name)
 	return c.outcome(request, after, err)
 }
 
-// look looks at an Addon: observe, decide, act, report.
-func (c addons) look(ctx context.Context, name string) (after time.Duration, err error) {
+// reconcile observes, decides, acts and reports.
+func (c addons) reconcile(ctx context.Context, name string) (after time.Duration, err error) {
 	addon := &v1alpha1.Addon{}
 	switch err := c.cache.Get(ctx, client.ObjectKey{Name: name}, addon); {
 	case apierrors.IsNotFound(err):
-		return 0, c.orphaned(ctx, name)
+		return 0, c.enqueueMembersOf(ctx, name)
 	case err != nil:
 		return 0, fmt.Errorf("read Addon %s: %w", name, err)
 	}
@@ -78,7 +78,7 @@ func (c addons) look(ctx context.Context, name string) (after time.Duration, err
 			return 0, c.abandon(ctx, addon)
 		}
 	}
-	l := &addonLook{addons: c, addon: addon, now: c.Clock.Now()}
+	l := &addonReconciliation{addons: c, addon: addon, now: c.Clock.Now()}
 	for _, step := range []func(context.Context) error{l.observe, l.act, l.roll, l.report, l.release} {
 		if err := step(ctx); err != nil {
 			return 0, err
@@ -87,7 +87,7 @@ func (c addons) look(ctx context.Context, name string) (after time.Duration, err
 	return l.after, l.failed
 }
 
-// guard puts the finalizer on an Addon, before there are MemberAddons that must not outlive it.
+// guard adds the finalizer to an Addon before its first MemberAddon exists.
 func (c addons) guard(ctx context.Context, addon *v1alpha1.Addon) error {
 	before := addon.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.AddonFinalizer)
@@ -97,9 +97,9 @@ func (c addons) guard(ctx context.Context, addon *v1alpha1.Addon) error {
 	return nil
 }
 
-// orphaned has the MemberAddons looked at of an Addon that is not there: they say so.
-func (c addons) orphaned(ctx context.Context, name string) error {
-	c.book.undecided(name)
+// enqueueMembersOf reconciles the MemberAddons of an Addon that does not exist, which report this.
+func (c addons) enqueueMembersOf(ctx context.Context, name string) error {
+	c.state.removePermits(name)
 	c.configs.Forget(keyOf("", name))
 	c.calls.Forget(keyOf("", name))
 	c.mu.Lock()
@@ -110,7 +110,7 @@ func (c addons) orphaned(ctx context.Context, name string) error {
 		return err
 	}
 	for i := range list {
-		c.book.memberChanged(client.ObjectKeyFromObject(&list[i]))
+		c.state.memberChanged(client.ObjectKeyFromObject(&list[i]))
 	}
 	return nil
 }
@@ -123,8 +123,8 @@ func (c *shared) memberAddons(ctx context.Context, addon string) ([]v1alpha1.Mem
 	return list.Items, nil
 }
 
-// observe finds out what there is, and decides who is to have the add-on.
-func (l *addonLook) observe(ctx context.Context) error {
+// observe reads the state and decides which members have the add-on.
+func (l *addonReconciliation) observe(ctx context.Context) error {
 	var clusters membershipv1alpha1.MemberClusterList
 	if err := l.cache.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list MemberClusters: %w", err)
@@ -178,11 +178,11 @@ func (l *addonLook) observe(ctx context.Context) error {
 	return nil
 }
 
-// maxKeptNames is how many members the message about kept MemberAddons names.
+// maxKeptNames is the maximum number of members in the message about kept MemberAddons.
 const maxKeptNames = 10
 
-// keptMessage names the members whose MemberAddons are kept although no Placement has chosen them, and the next step. It is
-// empty if there are none.
+// keptMessage names the members whose MemberAddons are kept although no Placement selects them, and the next step.
+// Empty: there are none.
 func keptMessage(decisions []install.Decision) string {
 	var members []string
 	for _, d := range decisions {
@@ -202,29 +202,29 @@ func keptMessage(decisions []install.Decision) string {
 		"Choose the members with a Placement in spec.install, or delete the MemberAddons", names)
 }
 
-// earlier reports whether a MemberAddon was created for an earlier Addon. MemberAddons of earlier releases name no Addon; they
-// are of an earlier one if they are older than this one.
-func (l *addonLook) earlier(m *v1alpha1.MemberAddon) bool {
+// earlier reports whether a MemberAddon was created for an earlier Addon with this name. MemberAddons of earlier
+// releases contain no UID; they belong to an earlier Addon if they are older than this one.
+func (l *addonReconciliation) earlier(m *v1alpha1.MemberAddon) bool {
 	if uid := m.Annotations[v1alpha1.AddonUIDAnnotation]; uid != "" {
 		return uid != string(l.addon.UID)
 	}
 	return m.CreationTimestamp.Before(&l.addon.CreationTimestamp)
 }
 
-func (l *addonLook) problem(reason, message string) {
+func (l *addonReconciliation) problem(reason, message string) {
 	l.problems = append(l.problems, health.Problem{Reason: reason, Message: message})
 }
 
-// act makes, annotates and deletes MemberAddons, and says whose turn it is. One that fails keeps the others neither from it nor from
-// what is rolled out.
-func (l *addonLook) act(ctx context.Context) error {
-	turns, errs := make(map[string]assigned, len(l.plan.Decisions)), make([]error, len(l.plan.Decisions))
+// act creates, annotates and deletes MemberAddons, and sets the rollout permits. A failed write does not stop the
+// others or the rollouts.
+func (l *addonReconciliation) act(ctx context.Context) error {
+	permits, errs := make(map[string]memberPermit, len(l.plan.Decisions)), make([]error, len(l.plan.Decisions))
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i, d := range l.plan.Decisions {
 		m := l.members[d.Member]
 		if d.Action != install.Skip && m.Status.Namespace != "" {
-			turns[m.Status.Namespace] = l.assign(&d)
+			permits[m.Status.Namespace] = l.assign(&d)
 		}
 		if l.invalid() && d.Action != install.Delete {
 			continue
@@ -232,7 +232,7 @@ func (l *addonLook) act(ctx context.Context) error {
 		switch d.Action {
 		case install.Create, install.Annotate, install.Delete:
 			group.Go(func() error {
-				errs[i] = l.carryOut(ctx, &d)
+				errs[i] = l.execute(ctx, &d)
 				return nil
 			})
 		}
@@ -242,32 +242,32 @@ func (l *addonLook) act(ctx context.Context) error {
 			group.Go(func() error { return l.delete(ctx, m) })
 		}
 	}
-	l.book.decide(l.addon.Name, turns)
+	l.state.setPermits(l.addon.Name, permits)
 	err := group.Wait()
 	l.failed = errors.Join(err, errors.Join(errs...))
 	return nil
 }
 
-func (l *addonLook) invalid() bool {
+func (l *addonReconciliation) invalid() bool {
 	return slices.ContainsFunc(l.problems, func(p health.Problem) bool { return p.Reason == v1alpha1.ReasonInvalid })
 }
 
-// assign says what a decision comes to. Who gets nothing new goes by the Placement that it went by until then.
-func (l *addonLook) assign(d *install.Decision) assigned {
-	keeps, placement := turn.KeepsBy(*d), d.Placement
-	if has := l.has[d.Member]; has != nil && keeps != "" {
+// assign returns the permit for a decision. A member that gets no new revision keeps its former Placement.
+func (l *addonReconciliation) assign(d *install.Decision) memberPermit {
+	blocked, placement := permit.BlockedBy(*d), d.Placement
+	if has := l.has[d.Member]; has != nil && blocked != "" {
 		placement = firstOf(has.Annotations[v1alpha1.InstalledByAnnotation], has.Status.Placement)
 	}
 	for i := range l.addon.Spec.Install.Placements {
 		p := &l.addon.Spec.Install.Placements[i]
 		if install.Key(p.Namespace, p.Name) == placement {
-			return assigned{Turn: turn.Turn{Placement: placement, Keeps: keeps}, configs: p.Configs, hosting: p.HostingMember}
+			return memberPermit{Permit: permit.Permit{Placement: placement, BlockedBy: blocked}, configs: p.Configs, hosting: p.HostingMember}
 		}
 	}
-	return assigned{Turn: turn.Turn{Keeps: keeps}}
+	return memberPermit{Permit: permit.Permit{BlockedBy: blocked}}
 }
 
-func (l *addonLook) carryOut(ctx context.Context, d *install.Decision) error {
+func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) error {
 	namespace := l.members[d.Member].Status.Namespace
 	if d.Action == install.Create {
 		if namespace == "" {
@@ -296,12 +296,13 @@ func (l *addonLook) carryOut(ctx context.Context, d *install.Decision) error {
 	if err := l.delete(ctx, has); err != nil {
 		return err
 	}
-	l.tell(l.addon, corev1.EventTypeNormal, string(d.Reason), "The add-on is removed from member %s.", d.Member)
+	l.event(l.addon, corev1.EventTypeNormal, string(d.Reason), "The add-on is removed from member %s.", d.Member)
 	return nil
 }
 
-// delete deletes a MemberAddon. What a person has made theirs meanwhile is another version.
-func (l *addonLook) delete(ctx context.Context, has *v1alpha1.MemberAddon) error {
+// delete deletes a MemberAddon. A MemberAddon that a user changed meanwhile has another resourceVersion and is not
+// deleted.
+func (l *addonReconciliation) delete(ctx context.Context, has *v1alpha1.MemberAddon) error {
 	err := l.client.Delete(ctx, &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: has.Namespace, Name: has.Name}},
 		client.Preconditions{UID: &has.UID, ResourceVersion: &has.ResourceVersion})
 	return wrap(client.IgnoreNotFound(err), "delete", has)
@@ -316,9 +317,9 @@ func wrap(err error, what string, object client.Object) error {
 
 // release permits the members of the recorded rollouts to be updated, and removes the finalizer of an Addon without
 // MemberAddons.
-func (l *addonLook) release(ctx context.Context) error {
+func (l *addonReconciliation) release(ctx context.Context) error {
 	for i := range l.rollouts {
-		l.book.roll(l.addon.Name, &l.rollouts[i], l.now)
+		l.state.roll(l.addon.Name, &l.rollouts[i], l.now)
 	}
 	if l.addon.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(l.addon, v1alpha1.AddonFinalizer) || len(l.has) > 0 {
 		return nil
@@ -349,7 +350,7 @@ func leaving(m *membershipv1alpha1.MemberCluster) bool {
 	return memberleave.Requested(m)
 }
 
-// keyOf is the member's add-on as the book has it.
+// keyOf returns the key of a member's add-on in the shared state.
 func keyOf(namespace, addon string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: addon}
 }

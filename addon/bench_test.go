@@ -123,7 +123,7 @@ func BenchmarkRestart(b *testing.B) {
 
 	var spent time.Duration
 	for range b.N {
-		asked := &asked{left: len(names), of: map[string]bool{}, done: make(chan struct{})}
+		asked := &userChanges{left: len(names), of: map[string]bool{}, done: make(chan struct{})}
 		options.Agents = []addon.Agent{counting{echo{h.name("echo")}, asked}}
 		started := time.Now()
 		r := h.start(options)
@@ -140,10 +140,10 @@ func BenchmarkRestart(b *testing.B) {
 // counting is an add-on that notes for which members it was asked.
 type counting struct {
 	echo
-	*asked
+	*userChanges
 }
 
-type asked struct {
+type userChanges struct {
 	mu   sync.Mutex
 	left int
 	of   map[string]bool
@@ -151,7 +151,7 @@ type asked struct {
 }
 
 func (c counting) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
-	if c.asked != nil {
+	if c.userChanges != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.of[in.Member.Name] {

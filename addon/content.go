@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// contentOf says whose content it is: what a placement and a member have of their own.
+// contentOf identifies a content by the configurations of a Placement and of a member.
 type contentOf struct {
 	placement        []v1alpha1.ConfigReference
 	member           *v1alpha1.MemberAddon // nil: nothing
@@ -23,7 +23,8 @@ type contentOf struct {
 	last             []v1alpha1.ConfigStatus
 }
 
-// content is all that an add-on is to be: for a member, or for the members of a placement that have nothing of their own.
+// content is the configuration of an add-on: for a member, or for the members of a Placement without configurations of
+// their own.
 type content struct {
 	configs          []v1alpha1.ConfigStatus
 	objects          []*unstructured.Unstructured // of configs, in their order
@@ -36,8 +37,8 @@ type content struct {
 	busy             bool // one could not be asked, and tells when it can be
 }
 
-// contents finds out what an add-on is to be for each, in their order. The user is told when any of that changes, and of nothing that it asked
-// for before.
+// contents returns the content for each, in their order. The user is enqueued when a configuration among the results
+// changes, and not for those of former calls.
 func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon *v1alpha1.Addon, all ...contentOf) ([]content, error) {
 	references, made := make([][]config.Reference, len(all)), make([]content, len(all))
 	var wanted []v1alpha1.ConfigReference
@@ -86,7 +87,7 @@ func (f *found) hashOf(r v1alpha1.ConfigReference) string {
 	return ""
 }
 
-// resolve makes a content of the configurations that count.
+// resolve fills a content from its configurations.
 func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *content, references []config.Reference, f found) {
 	var missing []config.Problem
 	made.configs, missing = config.Resolve(references, f.of.last, f.hashOf)
@@ -120,7 +121,7 @@ func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *conte
 	})
 }
 
-// defaultInstallNamespace is what the API has as the default, for an Addon that was stored before there was one.
+// defaultInstallNamespace is the default of the API, for Addons that were stored before the field existed.
 const defaultInstallNamespace = "muster-addons"
 
 func firstOf(texts ...string) string {
@@ -136,7 +137,7 @@ func (c *content) problem(reason, message string) {
 	c.problems = append(c.problems, health.Problem{Reason: reason, Message: message})
 }
 
-// read takes in a configuration.
+// read adds a configuration.
 func (c *content) read(of *config.Reference, object *unstructured.Unstructured, settings *[]v1alpha1.AddonConfigSpec) error {
 	if of.Group != v1alpha1.GroupName {
 		return nil

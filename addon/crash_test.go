@@ -161,7 +161,7 @@ func (l *lifeTest) once() {
 	hooks, works, addon := l.steps(l.name)
 	for _, m := range []string{"a", "b"} {
 		l.until("all of it was seen", func() error {
-			if l.seen.first(func(s sight) bool { return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s) }) == 0 {
+			if l.seen.first(func(s renewal) bool { return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s) }) == 0 {
 				return errors.New("its end was not")
 			}
 			return nil
@@ -169,7 +169,7 @@ func (l *lifeTest) once() {
 		l.seen.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"), addon("gone"))
 	}
 	uids := map[string]map[types.UID]bool{}
-	l.seen.first(func(s sight) bool {
+	l.seen.first(func(s renewal) bool {
 		what := "MemberAddon of " + s.object.GetNamespace()
 		if w, is := s.object.(*workv1alpha1.Work); is {
 			what = w.Namespace + "/" + w.Name

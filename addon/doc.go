@@ -52,7 +52,7 @@
 //
 // The configurations, the install namespace and the version ([Versioned]) form a revision, whose name is a hash of its
 // content. Every revision, also the first one, reaches the members of a Placement by the rollout that the Addon sets
-// for it (package placement/rollout). A member without a Placement is updated immediately. Package internal/turn
+// for it (package placement/rollout). A member without a Placement is updated immediately. Package internal/permit
 // decides whether a member may be updated now.
 //
 // While a member waits, its condition Progressing has the reason WaitingForTurn, and the message says what the member

@@ -20,8 +20,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// locate finds out where the agent is to run, given the member that is named to host it. One that cannot is a problem, and leaves everything where it is.
-func (l *memberLook) locate(ctx context.Context, named string) error {
+// locate finds the place of the agent for a hosting member. A problem with the hosting member leaves everything where
+// it is.
+func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 	if named == "" || named == l.member.Name {
 		return nil
 	}
@@ -49,7 +50,7 @@ func (l *memberLook) locate(ctx context.Context, named string) error {
 	return nil
 }
 
-// memberNamed is the member of that name; nil: there is none that has a namespace.
+// memberNamed returns the member of this name. Nil: it does not exist or has no namespace.
 func (c *shared) memberNamed(ctx context.Context, name string) (*membershipv1alpha1.MemberCluster, error) {
 	m := &membershipv1alpha1.MemberCluster{}
 	switch err := c.cache.Get(ctx, client.ObjectKey{Name: name}, m); {
@@ -70,19 +71,19 @@ func hostingNamespace(in *Input) string {
 	return in.Hosting.Namespace
 }
 
-// moves reports whether the agent is to run somewhere else than it does.
-func (l *memberLook) moves() bool {
-	return l.told.revision != "" && !equality.Semantic.DeepEqual(l.object.Status.Hosting, l.hosting)
+// moves reports whether the agent moves to another cluster.
+func (l *memberReconciliation) moves() bool {
+	return l.assigned.revision != "" && !equality.Semantic.DeepEqual(l.object.Status.Hosting, l.hosting)
 }
 
-// site is a cluster that gets a part of the add-on, by the namespace of its Works.
+// site is a cluster with a part of the add-on, by the namespace of its Works.
 type site struct {
 	namespace string
 	part      *part
 }
 
-// sites are those of an add-on: where its agent runs comes first, the member itself last.
-func (l *memberLook) sites(made *manifests) []site {
+// sites returns the sites of an add-on. The cluster of the agent is the first one, the member itself the last one.
+func (l *memberReconciliation) sites(made *manifests) []site {
 	own := site{l.key.Namespace, &made.part}
 	if l.host == nil {
 		return []site{own}
@@ -90,9 +91,9 @@ func (l *memberLook) sites(made *manifests) []site {
 	return []site{{l.host.Status.Namespace, &made.hosting}, own}
 }
 
-// distributeAll makes all Works of the add-on as they are to be, and reports whether they were already. While the agent moves, what is to be given up is so
-// when the new site has applied what it gets: until then the old one is as it was.
-func (l *memberLook) distributeAll(ctx context.Context, made *manifests, next told) (current bool, err error) {
+// distributeAll updates all Works of the add-on, and reports whether they were up to date. While the agent moves, the
+// Works of the former site are kept until the new site has applied its Works.
+func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifests, next assignment) (current bool, err error) {
 	sites := l.sites(made)
 	applied, current := true, true
 	var errs []error
@@ -101,7 +102,7 @@ func (l *memberLook) distributeAll(ctx context.Context, made *manifests, next to
 			break
 		}
 		works := slices.DeleteFunc(slices.Clone(l.has), func(r *record) bool { return r.Namespace != s.namespace })
-		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace, told: next, written: l.written}, works)
+		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace, assigned: next, written: l.written}, works)
 		if errs = append(errs, err); err == nil {
 			l.delivered = append(l.delivered, s.namespace)
 		}
@@ -125,14 +126,14 @@ func (l *memberLook) distributeAll(ctx context.Context, made *manifests, next to
 	return current && (applied || !l.moves()), nil
 }
 
-// applied reports whether the member says that it has all of the Work as it is.
+// applied reports whether the member has applied the current generation of the Work.
 func (r *record) applied() bool {
 	h := &r.health
 	return h.Observed == h.Generation && !h.Deleting && h.Applied == metav1.ConditionTrue
 }
 
-// said is what the Works say. Those that the agent has moved away from, and which are on their way out, say nothing of it any more.
-func (l *memberLook) said() []health.Work {
+// workHealth returns the state of the Works, without those of a former site that are being deleted.
+func (l *memberReconciliation) workHealth() []health.Work {
 	var said []health.Work
 	for _, r := range l.has {
 		if !r.held.Deleting || !r.hosted() {
@@ -142,7 +143,7 @@ func (l *memberLook) said() []health.Work {
 	return said
 }
 
-// addonsHostedBy are the MemberAddons whose agents a member may host.
+// addonsHostedBy returns the MemberAddons whose agents a member can host.
 func (c *shared) addonsHostedBy(ctx context.Context, member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
 	var list v1alpha1.AddonList
 	if err := c.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,8 +157,9 @@ func (c *shared) addonsHostedBy(ctx context.Context, member *membershipv1alpha1.
 	return found
 }
 
-// takeBackHosted deletes the Works on hosting members of a MemberAddon that is gone, if their deletion was requested before its finalizer was
-// taken off, as a forced leave of the member does. Those in its own namespace go with that.
+// takeBackHosted deletes the Works on hosting members of a MemberAddon that does not exist, if their deletion was
+// requested before its finalizer was removed, as a forced leave of the member does. Works in the member's own namespace
+// are deleted with it.
 func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) error {
 	works, hooks, err := c.works(key)
 	if err != nil {
@@ -188,8 +190,8 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 	return nil
 }
 
-// located finds out where the agent runs that is to be removed: what was told counts, not what is wanted meanwhile.
-func (l *memberLook) located(ctx context.Context) (err error) {
+// locateExisting finds the place of the agent for a removal: the assigned one, and not the desired one.
+func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 	l.host, l.hosting = nil, l.object.Status.Hosting
 	if l.hosting == nil && l.object.Status.AppliedRevision == "" && l.member != nil { // it was told, and the status does not say so yet
 		for _, r := range l.has {
@@ -206,23 +208,23 @@ func (l *memberLook) located(ctx context.Context) (err error) {
 	return err
 }
 
-// waitedFor is the member whose agent is waited for, and its name if it is another one than the add-on's. The member's own is the first, since
-// the add-on's agent, on the hosting member, may be needed to clean up there.
-func (l *memberLook) waitedFor(ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
+// waitedFor returns the member whose agent must act, and its name if it hosts the add-on's agent. The member itself is
+// the first one, because it may need the add-on's agent, on the hosting member, to clean up.
+func (l *memberReconciliation) waitedFor(ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
 	for _, works := range [][]*record{l.has, l.hooks} {
 		own, hosted := split(works)
 		switch {
 		case len(own) > 0:
 			return l.member, "", nil
 		case len(hosted) > 0:
-			return l.worst(ctx, hosted)
+			return l.leastReachable(ctx, hosted)
 		}
 	}
 	return l.member, "", nil
 }
 
-// worst is the hosting member of Works that can be reached the least. There are several only where the agent was on the move.
-func (l *memberLook) worst(ctx context.Context, hosted []*record) (worst *membershipv1alpha1.MemberCluster, name string, err error) {
+// leastReachable returns the least reachable hosting member of Works. There are several only if the agent was moving.
+func (l *memberReconciliation) leastReachable(ctx context.Context, hosted []*record) (worst *membershipv1alpha1.MemberCluster, name string, err error) {
 	for i, r := range hosted {
 		m, err := l.memberIn(ctx, r.Namespace)
 		if err != nil {
@@ -252,8 +254,9 @@ func split(works []*record) (own, hosted []*record) {
 	return own, hosted
 }
 
-// listLive lists the Works of the add-on past the cache: in the member's own namespace, and wherever any may be that the cache does not show.
-func (l *memberLook) listLive(ctx context.Context) error {
+// listLive lists the Works of the add-on on the API server: in the member's own namespace, and wherever there can be
+// some that the cache does not contain.
+func (l *memberReconciliation) listLive(ctx context.Context) error {
 	namespaces := map[string]bool{l.key.Namespace: true}
 	for _, r := range slices.Concat(l.has, l.hooks) {
 		namespaces[r.Namespace] = true

@@ -13,28 +13,29 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// leases remembers when the Leases of add-ons were seen to be renewed, by this hub's clock: those of members need not be right.
+// leases contains when renewals of the Leases of add-ons were observed, by the hub's clock. The clocks of members can
+// be wrong.
 type leases struct {
 	clock   clock.PassiveClock
 	changed func(types.NamespacedName)
 
 	mu   sync.Mutex
-	seen map[types.NamespacedName]sight
+	seen map[types.NamespacedName]renewal
 }
 
-// sight is when a Lease was seen to be renewed last.
-type sight struct {
+// renewal is when the last renewal of a Lease was observed.
+type renewal struct {
 	version string // what the agent wrote
 	at      time.Time
 }
 
-// informer watches the Leases that have the label of an add-on. Those that there were at the start are known when known says so.
+// informer watches the Leases with the label of an add-on. known reports that all existing Leases were observed.
 func (l *leases) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
 	informer = toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList { return &coordinationv1.LeaseList{} }),
 		&coordinationv1.Lease{}, 0, toolscache.Indexers{})
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { l.saw(object.(*coordinationv1.Lease)) },
-		UpdateFunc: func(_, object any) { l.saw(object.(*coordinationv1.Lease)) },
+		AddFunc:    func(object any) { l.observe(object.(*coordinationv1.Lease)) },
+		UpdateFunc: func(_, object any) { l.observe(object.(*coordinationv1.Lease)) },
 		DeleteFunc: func(object any) {
 			if unknown, is := object.(toolscache.DeletedFinalStateUnknown); is {
 				object = unknown.Obj
@@ -52,8 +53,8 @@ func (l *leases) informer(c client.WithWatch) (informer toolscache.SharedIndexIn
 	return informer, registration.HasSynced, nil
 }
 
-// saw takes in a Lease. That it was renewed once more is no news, unless it was not for long.
-func (l *leases) saw(lease *coordinationv1.Lease) {
+// observe records a Lease. Another renewal triggers a reconcile only after a pause.
+func (l *leases) observe(lease *coordinationv1.Lease) {
 	key := client.ObjectKeyFromObject(lease)
 	if lease.Labels[v1alpha1.AddonLabel] != lease.Name || lease.Spec.RenewTime == nil {
 		return
@@ -62,7 +63,7 @@ func (l *leases) saw(lease *coordinationv1.Lease) {
 	l.mu.Lock()
 	before, known := l.seen[key]
 	if !known || before.version != version {
-		l.seen[key] = sight{version, l.clock.Now()}
+		l.seen[key] = renewal{version, l.clock.Now()}
 	}
 	l.mu.Unlock()
 	if !known || before.version != version && l.clock.Since(before.at) > leaseNews {
@@ -70,10 +71,10 @@ func (l *leases) saw(lease *coordinationv1.Lease) {
 	}
 }
 
-// leaseNews is after how long a renewal is news: shorter than the shortest duration of a Lease.
+// leaseNews is the pause after which a renewal triggers a reconcile: less than the minimum duration of a Lease.
 const leaseNews = 4 * time.Second
 
-// renewed is when the Lease of an add-on was seen to be renewed last; zero: never.
+// renewed returns when the last renewal of an add-on's Lease was observed. Zero: never.
 func (l *leases) renewed(key types.NamespacedName) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

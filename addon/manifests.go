@@ -18,14 +18,14 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// manifests are what an add-on consists of for a member.
+// manifests are the objects of an add-on for a member.
 type manifests struct {
 	part              // what goes to the member itself
 	hosting      part // what goes to the one that hosts its agent
 	registration *v1alpha1.TemplateRegistration
 }
 
-// part is what goes to one cluster.
+// part are the objects for one cluster.
 type part struct {
 	objects, hooks []bundle.Object
 	spec           workv1alpha1.WorkSpec // all but the manifests
@@ -34,7 +34,7 @@ type part struct {
 // errNoAgent is the error of an add-on whose manifests have no source.
 var errNoAgent = errors.New("this hub has no agent in Go of that name, and no AddonTemplate counts: name one among the configs, or register the agent with addon.Options.Agents")
 
-// manifests asks what an add-on consists of on a member.
+// manifests returns the objects of an add-on for a member, from its template or its agent.
 func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manifests, error) {
 	if agent := c.agents[in.Addon.Name]; agent != nil {
 		return c.ask(ctx, agent, in)
@@ -67,7 +67,7 @@ func rendered(spec *v1alpha1.AddonTemplateSpec, from *template.Part) (made part,
 	return made, err
 }
 
-// ask asks an agent in Go.
+// ask calls an agent in Go.
 func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, error) {
 	call := func(function string) calls.Key {
 		return callOf(client.ObjectKeyFromObject(in.MemberAddon), in.Addon.Name, function)
@@ -124,7 +124,7 @@ func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, e
 	return made, nil
 }
 
-// placeOf is among what an object of an agent in Go belongs, as its annotations say.
+// placeOf returns the list to which an object of an agent in Go belongs according to its annotations.
 func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.Object, error) {
 	annotations, to := u.GetAnnotations(), &m.part
 	switch where := annotations[v1alpha1.LocationAnnotation]; where {
@@ -142,7 +142,7 @@ func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.
 	return &to.objects, nil
 }
 
-// plain is an object without what only an API server writes.
+// plain converts an object and removes the fields that only an API server writes.
 func (c *shared) plain(object client.Object) (*unstructured.Unstructured, error) {
 	if object == nil {
 		return nil, errors.New("must not be nil")

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,21 +18,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/internal/turn"
+	"github.com/muster-sdk/muster/addon/internal/permit"
 	"github.com/muster-sdk/muster/addon/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// members is the controller of MemberAddons: what each member has of an add-on.
+// members is the controller of MemberAddons: it delivers an add-on to a member.
 type members struct{ *shared }
 
 // memory is state of a MemberAddon that is cached between reconciles. The workqueue never processes a key
 // concurrently, so it needs no lock. All of it can be rebuilt from the API.
 type memory struct {
-	uid     types.UID
-	told    told
-	written map[types.NamespacedName]written
+	uid      types.UID
+	assigned assignment
+	written  map[types.NamespacedName]written
 	removing
 
 	ahead  *v1alpha1.MemberAddon // as it was written last
@@ -53,8 +54,8 @@ func (c *shared) memory(m *v1alpha1.MemberAddon) *memory {
 	return c.memories[key]
 }
 
-// memberLook is one look at a MemberAddon.
-type memberLook struct {
+// memberReconciliation is one reconcile of a MemberAddon.
+type memberReconciliation struct {
 	members
 	*memory
 
@@ -63,7 +64,7 @@ type memberLook struct {
 	addon   *v1alpha1.Addon                   // nil: there is none
 	member  *membershipv1alpha1.MemberCluster // nil: the namespace is none's
 	now     time.Time
-	turn    assigned
+	permit  memberPermit
 	content *content
 	of      string                            // the revision of the rollout that content is of
 	hosting *v1alpha1.HostingStatus           // where the agent is to run; nil: on the member
@@ -85,14 +86,14 @@ type memberLook struct {
 	failed   error // what is to be tried again
 }
 
-// Reconcile looks at a MemberAddon. What has changed meanwhile is no error.
+// Reconcile reconciles a MemberAddon. A conflict with another client is not an error.
 func (c members) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	after, err := c.look(ctx, request.NamespacedName)
+	after, err := c.reconcile(ctx, request.NamespacedName)
 	return c.outcome(request, after, err)
 }
 
-// look looks at a MemberAddon: observe, decide, act, report.
-func (c members) look(ctx context.Context, key types.NamespacedName) (after time.Duration, err error) {
+// reconcile observes, decides, acts and reports.
+func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after time.Duration, err error) {
 	object := &v1alpha1.MemberAddon{}
 	switch err := c.cache.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
@@ -103,7 +104,7 @@ func (c members) look(ctx context.Context, key types.NamespacedName) (after time
 	case err != nil:
 		return 0, fmt.Errorf("read MemberAddon %s: %w", key, err)
 	}
-	l := &memberLook{members: c, memory: c.memory(object), key: key, object: object, now: c.Clock.Now()}
+	l := &memberReconciliation{members: c, memory: c.memory(object), key: key, object: object, now: c.Clock.Now()}
 	if object.ResourceVersion == l.behind {
 		l.object = l.ahead.DeepCopy()
 		object = l.object
@@ -115,7 +116,7 @@ func (c members) look(ctx context.Context, key types.NamespacedName) (after time
 		return l.remove(ctx)
 	}
 	var known bool
-	if l.turn, known = c.book.turn(l.key); !known && l.addon != nil && l.member != nil {
+	if l.permit, known = c.state.permit(l.key); !known && l.addon != nil && l.member != nil {
 		return 0, nil // who decides has this one looked at
 	}
 	if controllerutil.AddFinalizer(object, v1alpha1.MemberAddonFinalizer) {
@@ -135,7 +136,7 @@ func (c members) look(ctx context.Context, key types.NamespacedName) (after time
 
 // waits reports whether the reconcile waits for functions of the add-on that are busy, for so short a time that no
 // condition needs to say so. The end of a call triggers the waiting objects.
-func (l *memberLook) waits() bool {
+func (l *memberReconciliation) waits() bool {
 	switch {
 	case !l.busy:
 		l.busySince = time.Time{}
@@ -144,10 +145,10 @@ func (l *memberLook) waits() bool {
 		l.busySince = l.now
 	}
 	if left := l.CallTimeout - l.now.Sub(l.busySince); left > 0 {
-		l.lookAgain(left)
+		l.requeueAfter(left)
 		return true
 	}
-	l.lookAgain(patience)
+	l.requeueAfter(pollInterval)
 	return false
 }
 
@@ -157,11 +158,11 @@ func (c members) forget(key types.NamespacedName) {
 	c.mu.Lock()
 	delete(c.memories, key)
 	c.mu.Unlock()
-	c.book.gone(key)
+	c.state.removeMember(key)
 }
 
 // guard adds the finalizer to a MemberAddon that a user created, before there are Works that must not outlive it.
-func (l *memberLook) guard(ctx context.Context) error {
+func (l *memberReconciliation) guard(ctx context.Context) error {
 	before := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.MemberAddonFinalizer)
 	metav1.SetMetaDataLabel(&l.object.ObjectMeta, v1alpha1.AddonLabel, l.key.Name)
@@ -169,8 +170,8 @@ func (l *memberLook) guard(ctx context.Context) error {
 	return wrap(err, "put the finalizer on MemberAddon", l.object)
 }
 
-// observe finds out what there is.
-func (l *memberLook) observe(ctx context.Context) error {
+// observe reads the state.
+func (l *memberReconciliation) observe(ctx context.Context) error {
 	addon := &v1alpha1.Addon{}
 	err := l.cache.Get(ctx, client.ObjectKey{Name: l.key.Name}, addon)
 	switch {
@@ -188,27 +189,27 @@ func (l *memberLook) observe(ctx context.Context) error {
 	}
 	l.status = *l.object.Status.DeepCopy()
 	l.status.ObservedGeneration = l.object.Generation
-	if l.told.revision == "" {
-		l.told = toldBy(l.has, &l.status)
+	if l.assigned.revision == "" {
+		l.assigned = assignmentOf(l.has, &l.status)
 	}
 	return nil
 }
 
-// toldBy is what a member was told, as its Works say, or else its status.
-func toldBy(works []*record, status *v1alpha1.MemberAddonStatus) told {
-	last := told{revision: status.AppliedRevision}
+// assignmentOf returns the assigned revision of a member according to its Works, or to its status if it has no Works.
+func assignmentOf(works []*record, status *v1alpha1.MemberAddonStatus) assignment {
+	last := assignment{revision: status.AppliedRevision}
 	if status.RevisionSince != nil {
 		last.since = status.RevisionSince.Time
 	}
 	for _, r := range works {
 		if r.revision != "" && !r.since.Before(last.since) {
-			last = told{r.revision, r.since}
+			last = assignment{r.revision, r.since}
 		}
 	}
 	return last
 }
 
-// memberIn is the member that a namespace is of; nil: it is none's.
+// memberIn returns the member of a namespace. Nil: the namespace belongs to no member.
 func (c *shared) memberIn(ctx context.Context, namespace string) (*membershipv1alpha1.MemberCluster, error) {
 	var found membershipv1alpha1.MemberClusterList
 	if err := c.cache.List(ctx, &found, client.MatchingFields{namespaceIndex: namespace}); err != nil {
@@ -220,12 +221,12 @@ func (c *shared) memberIn(ctx context.Context, namespace string) (*membershipv1a
 	return &found.Items[0], nil
 }
 
-// decide finds out what the member is to have, and has it written if that may be.
-func (l *memberLook) decide(ctx context.Context) error {
+// decide computes the desired content, and has it written if the rollout permits it.
+func (l *memberReconciliation) decide(ctx context.Context) error {
 	l.observed = health.Observed{
 		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now, Reachable: l.member != nil && healthy(l.member),
 	}
-	l.observed.Works = l.said()
+	l.observed.Works = l.workHealth()
 	switch {
 	case l.member == nil:
 		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("Namespace %s is of no member: delete the MemberAddon, and make one in the namespace of a member", l.key.Namespace))
@@ -242,31 +243,31 @@ func (l *memberLook) decide(ctx context.Context) error {
 		}
 	}
 	l.observed.Current = true // as it was told, as far as one can know unless it is told again: what that was is gone
-	if len(l.observed.Problems) == 0 && l.may() {
+	if len(l.observed.Problems) == 0 && l.permitted() {
 		l.act(ctx)
 	}
 	l.keepAccess(ctx)
-	if l.content != nil && l.told.revision != "" {
+	if l.content != nil && l.assigned.revision != "" {
 		l.ask(ctx) // also of what runs by what it was told before
 	}
-	l.observed.Revision, l.observed.Since = l.told.revision, l.told.since
+	l.observed.Revision, l.observed.Since = l.assigned.revision, l.assigned.since
 	return nil
 }
 
-func (l *memberLook) problem(reason, message string) {
+func (l *memberReconciliation) problem(reason, message string) {
 	l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: reason, Message: message})
 }
 
-// configure finds out what the add-on is to be on the member, and what it would be without anything of the member's own.
-func (l *memberLook) configure(ctx context.Context) error {
+// configure computes the content for the member, and the one without configurations of the member.
+func (l *memberReconciliation) configure(ctx context.Context) error {
 	l.observed.Check = l.addon.Spec.Health
-	hosting := firstOf(l.object.Spec.HostingMember, l.turn.hosting)
+	hosting := firstOf(l.object.Spec.HostingMember, l.permit.hosting)
 	of := contentOf{
-		placement: l.turn.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace, hosting: hosting, last: l.object.Status.Configs,
+		placement: l.permit.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace, hosting: hosting, last: l.object.Status.Configs,
 	}
 	all := []contentOf{of}
-	if len(l.object.Spec.Configs) > 0 || of.installNamespace != "" || hosting != l.turn.hosting {
-		all = append(all, contentOf{placement: l.turn.configs, hosting: l.turn.hosting})
+	if len(l.object.Spec.Configs) > 0 || of.installNamespace != "" || hosting != l.permit.hosting {
+		all = append(all, contentOf{placement: l.permit.configs, hosting: l.permit.hosting})
 	}
 	found, err := l.contents(ctx, l.key, l.addon, all...)
 	if err != nil {
@@ -276,38 +277,38 @@ func (l *memberLook) configure(ctx context.Context) error {
 	l.content, l.of, l.aside = &found[0], plain.revision, len(found[0].problems) > 0 && len(plain.problems) == 0
 	l.observed.Problems = append(l.observed.Problems, l.content.problems...)
 	l.await(l.content)
-	l.observed.Desired, l.observed.Hold = l.content.revision, l.turn.Hold
-	l.status.InstallNamespace, l.status.Placement = l.content.installNamespace, l.turn.Placement
+	l.observed.Desired, l.observed.Hold = l.content.revision, l.permit.Hold
+	l.status.InstallNamespace, l.status.Placement = l.content.installNamespace, l.permit.Placement
 	l.status.Configs, l.status.DesiredRevision = l.content.configs, l.content.revision
 	return l.locate(ctx, hosting)
 }
 
-// may reports whether the member is told what it is to have, and takes down why not.
-func (l *memberLook) may() bool {
-	v := turn.Next(turn.Observed{
-		Turn: l.turn.Turn, Desired: l.content.revision, Of: l.of, Told: l.told.revision, Before: &l.object.Status, Joined: joined(l.member), Leaving: leaving(l.member),
+// permitted reports whether the member gets the desired revision, and records why not.
+func (l *memberReconciliation) permitted() bool {
+	v := permit.Next(permit.Observed{
+		Permit: l.permit.Permit, Desired: l.content.revision, Of: l.of, Assigned: l.assigned.revision, Before: &l.object.Status, Joined: joined(l.member), Leaving: leaving(l.member),
 	})
 	l.observed.Hold = v.Hold
-	if v.Stays {
-		l.observed.Desired, l.status.DesiredRevision = l.told.revision, l.told.revision
+	if v.Keep {
+		l.observed.Desired, l.status.DesiredRevision = l.assigned.revision, l.assigned.revision
 		l.status.Configs, l.status.InstallNamespace, l.status.Placement = l.object.Status.Configs, l.object.Status.InstallNamespace, l.object.Status.Placement
 	}
-	return v.Tell
+	return v.Update
 }
 
-func (l *memberLook) lookAgain(after time.Duration) {
+func (l *memberReconciliation) requeueAfter(after time.Duration) {
 	if after > 0 && (l.after == 0 || after < l.after) {
 		l.after = after
 	}
 }
 
-// report says how the add-on is doing, to people and to the controller of Addons.
-func (l *memberLook) report(ctx context.Context) error {
+// report writes the status, and informs the controller of Addons.
+func (l *memberReconciliation) report(ctx context.Context) error {
 	if l.addon != nil && l.addon.Spec.Health.Type == v1alpha1.HealthLease {
 		l.observed.Renewed = l.leases.renewed(l.key)
 	}
 	assessed := health.Assess(l.observed)
-	l.lookAgain(assessed.After)
+	l.requeueAfter(assessed.After)
 	l.status.Conditions, l.status.Message = assessed.Conditions, assessed.Message
 	before := l.object
 	var failed error
@@ -325,36 +326,42 @@ func (l *memberLook) report(ctx context.Context) error {
 	}
 	said := *l.object
 	said.Status = l.status // written or not: a rollout does not wait for a status that cannot be written
-	s := standing{member: health.MemberOf(l.name(), &said), Standing: turn.Standing{
-		Desired: l.observed.Desired, Of: l.of, Told: l.told.revision, Since: l.told.since,
+	s := memberState{member: health.MemberOf(l.name(), &said), MemberState: permit.MemberState{
+		Desired: l.observed.Desired, Of: l.of, Assigned: l.assigned.revision, Since: l.assigned.since,
 		Aside: l.aside, Health: assessed.Health, HealthSince: health.Since(l.status.Conditions),
 	}}
 	s.Failed = slices.ContainsFunc(l.observed.Problems, func(p health.Problem) bool { return !p.Retried })
-	l.book.stands(l.key, s)
+	l.state.setMember(l.key, s)
 	return failed
 }
 
-// deferred reports whether the status is not to be written yet.
-func (l *memberLook) deferred() bool {
+// deferred reports whether the status is written later.
+func (l *memberReconciliation) deferred() bool {
 	if l.failed != nil {
 		return false
 	}
 	var open time.Time
-	if l.turn.Placement != "" {
+	if l.permit.Placement != "" {
 		if l.awaited != l.observed.Desired {
 			l.awaited, l.awaitedSince = l.observed.Desired, l.now
 		}
 		open = l.awaitedSince
 	}
 	wait := health.Defer(l.observed, open)
-	l.lookAgain(wait)
+	l.requeueAfter(wait)
 	return wait > 0
 }
 
-// name is that of the member.
-func (l *memberLook) name() string {
+// name returns the name of the member.
+func (l *memberReconciliation) name() string {
 	if l.member != nil {
 		return l.member.Name
 	}
 	return l.key.Namespace
+}
+
+// observedByHub reports whether the hub has reconciled a member. It has not reconciled a new member yet, or one that
+// was restored without its status; such a member has no namespace.
+func observedByHub(m *membershipv1alpha1.MemberCluster) bool {
+	return m.Status.Namespace != "" || meta.FindStatusCondition(m.Status.Conditions, membershipv1alpha1.ConditionAccepted) != nil
 }

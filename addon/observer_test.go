@@ -16,7 +16,7 @@ import (
 )
 
 // sight is what a watch has told of an object, at a version of the whole hub.
-type sight struct {
+type renewal struct {
 	version uint64
 	kind    watch.EventType
 	object  client.Object
@@ -27,12 +27,12 @@ type observer struct {
 	h *hub
 
 	mu   sync.Mutex
-	seen []sight
-	look func(s sight) // called with each; nil: no call
+	seen []renewal
+	look func(s renewal) // called with each; nil: no call
 }
 
 // watchAddon sees what becomes of an add-on's Works and MemberAddons until the test ends.
-func (h *hub) watchAddon(name string, look func(sight)) *observer {
+func (h *hub) watchAddon(name string, look func(renewal)) *observer {
 	h.t.Helper()
 	o := &observer{h: h, look: look}
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -62,7 +62,7 @@ func (o *observer) saw(kind watch.EventType, object client.Object) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := sight{version, kind, object}
+	s := renewal{version, kind, object}
 	o.seen = append(o.seen, s)
 	if o.look != nil {
 		o.look(s)
@@ -70,10 +70,10 @@ func (o *observer) saw(kind watch.EventType, object client.Object) {
 }
 
 // first is the version at which something was seen to hold first; zero: it was not.
-func (o *observer) first(holds func(sight) bool) uint64 {
+func (o *observer) first(holds func(renewal) bool) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b sight) int { return int(int64(a.version) - int64(b.version)) })
+	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b renewal) int { return int(int64(a.version) - int64(b.version)) })
 	for _, s := range sorted {
 		if holds(s) {
 			return s.version
@@ -87,7 +87,7 @@ func (o *observer) inOrder(member string, steps ...step) {
 	o.h.t.Helper()
 	last := uint64(0)
 	for _, s := range steps {
-		at := o.first(func(seen sight) bool { return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.is(seen) })
+		at := o.first(func(seen renewal) bool { return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.is(seen) })
 		require.NotZero(o.h.t, at, "%s: %s", member, s.what)
 		require.Greater(o.h.t, at, last, "%s: %s before its time", member, s.what)
 		last = at
@@ -97,14 +97,14 @@ func (o *observer) inOrder(member string, steps ...step) {
 // step is something that can be seen.
 type step struct {
 	what string
-	is   func(sight) bool
+	is   func(renewal) bool
 }
 
 // What can be seen of Works and MemberAddons.
 func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 	of := func(what string, is func(client.Object) bool) func(string) step {
 		return func(does string) step {
-			return step{what + " " + does, func(s sight) bool {
+			return step{what + " " + does, func(s renewal) bool {
 				switch {
 				case !is(s.object):
 					return false
@@ -124,7 +124,7 @@ func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 
 // records is a MemberAddon that says something by a condition.
 func records(kind, reason string) step {
-	return step{kind + " " + reason, func(s sight) bool {
+	return step{kind + " " + reason, func(s renewal) bool {
 		m, is := s.object.(*v1alpha1.MemberAddon)
 		if !is {
 			return false

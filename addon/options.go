@@ -10,34 +10,34 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Options are what a product can decide. The zero value works, for add-ons of templates.
+// Options are the options of the controllers. The zero value is valid for add-ons with templates.
 type Options struct {
-	// Agents are the add-ons in Go, each with a name of its own that an Addon can have: a DNS label.
+	// Agents are the add-ons in Go, with unique names that an Addon can have: DNS labels.
 	Agents []Agent
 	// Registration gives agents of add-ons access to the hub. Nil: no agent has access, and an add-on that requests
 	// it is degraded with a message.
 	Registration *Registration
-	// Allow decides what the spec.configs of a MemberAddon may name; an error says why not. A user who may write a
-	// MemberAddon can install with it on the member whatever the configurations contain, with the permissions of the
-	// controllers. Nil: all of group addon.muster.dev, and of other kinds what is in
-	// the MemberAddon's namespace. Addons and their defaults are not asked about.
+	// Allow reports whether spec.configs of a MemberAddon may contain a reference; the error is the reason why not. A
+	// user who can write a MemberAddon can install on the member whatever the configurations contain, with the
+	// permissions of the controllers. Nil: all configurations of group addon.muster.dev, and those of other kinds in
+	// the MemberAddon's namespace. Allow is not called for Addons and their defaults.
 	Allow func(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) error
-	// CallTimeout is how long is waited for a function of an Agent, or for Allow. Its context, if it has one, ends
-	// then; the condition says which function took too long, and it is tried again, with pauses that grow from this
-	// time to four times as long. One that has not returned is not called again about the same before it does, and an
-	// Agent has at most a quarter of the Workers, so it blocks no other add-on. Zero: 30 seconds.
+	// CallTimeout is how long the controllers wait for a function of an Agent, or for Allow. Then its context, if it
+	// has one, ends, the condition names the function, and the call is repeated after pauses that grow from this time
+	// to four times as long. A function that has not returned is not called again with the same input, and an Agent
+	// uses at most a quarter of the Workers, so it does not block other add-ons. Zero: 30 seconds.
 	CallTimeout time.Duration
-	// Workers is how many MemberAddons are dealt with at the same time. Zero: 16.
+	// Workers is the number of MemberAddons that are reconciled concurrently. Zero: 16.
 	Workers int
-	// MaxRemoving is how many MemberAddons of an add-on may be on their way out at a time, where the hub takes them away. Zero: 50.
+	// MaxRemoving is the number of MemberAddons of an add-on that the hub removes at the same time. Zero: 50.
 	MaxRemoving int
-	// Clock tells the time. Nil: the system's.
+	// Clock provides the time. Nil: the system's clock.
 	Clock clock.PassiveClock
 }
 
 const (
 	defaultWorkers = 16
-	// HealthPeriod is how often a [HealthChecker] is asked at the least.
+	// HealthPeriod is the maximum time between two calls of a [HealthChecker].
 	HealthPeriod       = 30 * time.Second
 	defaultCallTimeout = 30 * time.Second
 )

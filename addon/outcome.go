@@ -15,7 +15,7 @@ var errAgain = errors.New("another client changed the object")
 // outcome returns the result of a reconcile. A conflict with another client is not an error: the next reconcile
 // observes the change. The pauses grow as those after errors, since a cache may lag for long.
 func (c *shared) outcome(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
-	if overtaken(err) {
+	if onlyConflicts(err) {
 		return reconcile.Result{RequeueAfter: c.pauses.When(request)}, nil
 	}
 	c.pauses.Forget(request)
@@ -25,11 +25,12 @@ func (c *shared) outcome(request reconcile.Request, after time.Duration, err err
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// overtaken reports whether an error says no more than that something has changed meanwhile. One that is joined of several does if all of them do.
-func overtaken(err error) bool {
+// onlyConflicts reports whether an error contains only conflicts with other clients. Joined errors must all be
+// conflicts.
+func onlyConflicts(err error) bool {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
-		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !overtaken(one) })
+		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !onlyConflicts(one) })
 	}
 	return errors.Is(err, errAgain) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }

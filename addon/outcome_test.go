@@ -29,6 +29,6 @@ func TestOvertaken(t *testing.T) {
 		{"one among others", "what else is wrong must not be hidden by it", errors.Join(conflict, forbidden), false},
 		{"one among others, further down", "as above", errors.Join(errors.Join(exists, forbidden), conflict), false},
 	} {
-		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, overtaken(row.err), row.reason) })
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, onlyConflicts(row.err), row.reason) })
 	}
 }

@@ -84,7 +84,7 @@ func testDeadline(t *testing.T) {
 		_, works, addon := h.steps("now")
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
 		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), addon("gone"))
-		require.NotZero(t, seen.first(func(s sight) bool {
+		require.NotZero(t, seen.first(func(s renewal) bool {
 			m, is := s.object.(*v1alpha1.MemberAddon)
 			return is && strings.Contains(m.Status.Message, "removalDeadlineSeconds is 0")
 		}), "it says why")
@@ -199,7 +199,7 @@ func testManyRemovals(t *testing.T) {
 		isDead[h.namespaceOf(name)] = true
 	}
 	going, peak := map[string]bool{}, 0
-	seen := h.watchAddon("echo", func(s sight) {
+	seen := h.watchAddon("echo", func(s renewal) {
 		m, is := s.object.(*v1alpha1.MemberAddon)
 		switch {
 		case !is || isDead[m.Namespace]:

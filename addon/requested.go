@@ -19,18 +19,17 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// generatedBy is what a Work of a MemberAddon says of its origin.
+// generatedBy describes the origin of a generated Work.
 func generatedBy(owner types.NamespacedName) string { return "MemberAddon " + owner.String() }
 
-// generated reports whether a Work says where it is from, and that nothing asked for its deletion that did not come
-// to pass.
+// generated reports whether a Work contains its origin, and no request of a deletion that did not happen.
 func generated(work *workv1alpha1.Work, owner types.NamespacedName) bool {
 	return work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(owner) &&
 		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
 }
 
-// request notes on a Work that it is deleted on behalf of a MemberAddon. Without the note the agent takes the
-// deletion for one by hand, and keeps the objects.
+// request annotates a Work with the UID of the MemberAddon that requests its deletion. Without the annotation the agent
+// keeps the objects, because it assumes that a user deleted the Work by mistake.
 func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
 	if by == "" || r.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(by) {
 		return nil
@@ -48,9 +47,9 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
 	return wrap(client.IgnoreNotFound(c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))), "request the deletion of Work", work)
 }
 
-// requested reports whether a user asked for the deletion of an object from which Works come, by its definition
-// alone. The request is acted on when it has been observed for a moment, since the time that is given; until then
-// wait is positive.
+// requested reports whether a user requested the deletion of an object that generates Works, according to its
+// definition. A request takes effect after it has been observed for a moment, since the given time; until then wait is
+// positive.
 func (c *shared) requested(ctx context.Context, resource string, deleted time.Time, since *time.Time) (is bool, wait time.Duration, _ error) {
 	state, err := definition.Of(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
 	if err != nil {
@@ -68,9 +67,9 @@ func (c *shared) requested(ctx context.Context, resource string, deleted time.Ti
 	return true, max(0, since.Add(definition.ConfirmAfter).Sub(c.Clock.Now())), nil
 }
 
-// removalRequested reports whether a user asked for the deletion of the MemberAddon: not if its definition is being
-// removed, nor if it was deleted with the namespace of a member that does not leave.
-func (l *memberLook) removalRequested(ctx context.Context) (bool, time.Duration, error) {
+// removalRequested reports whether a user requested the deletion of the MemberAddon. The removal of its definition, and
+// the deletion of the namespace of a member that does not leave, are not requests.
+func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time.Duration, error) {
 	if l.confirmed {
 		return true, 0, nil
 	}
@@ -102,8 +101,8 @@ func (l *memberLook) removalRequested(ctx context.Context) (bool, time.Duration,
 	return true, 0, nil
 }
 
-// abandon lets a MemberAddon go without its Works.
-func (l *memberLook) abandon(ctx context.Context) error {
+// abandon releases a MemberAddon without deleting its Works.
+func (l *memberReconciliation) abandon(ctx context.Context) error {
 	l.log.Info("A MemberAddon is deleted without a request, and its Works are kept", "memberaddon", l.key)
 	next := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
@@ -111,7 +110,7 @@ func (l *memberLook) abandon(ctx context.Context) error {
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off MemberAddon", l.object)
 }
 
-// abandon lets an Addon go without its MemberAddons.
+// abandon releases an Addon without deleting its MemberAddons.
 func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
 	c.log.Info("An Addon is deleted with its definition, and its MemberAddons are kept", "addon", addon.Name)
 	next := addon.DeepCopy()
@@ -122,7 +121,7 @@ func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", addon)
 }
 
-// addonRequested reports whether a user asked for the deletion of an Addon.
+// addonRequested reports whether a user requested the deletion of an Addon.
 func (c addons) addonRequested(ctx context.Context, addon *v1alpha1.Addon) (bool, time.Duration, error) {
 	c.mu.Lock()
 	since := c.ending[addon.UID]
@@ -139,8 +138,8 @@ func (c addons) addonRequested(ctx context.Context, addon *v1alpha1.Addon) (bool
 	return is, wait, err
 }
 
-// deletable reports whether the deletion of a hosted Work was requested before its MemberAddon vanished. That a
-// MemberAddon is missing is no request.
+// deletable reports whether the deletion of a hosted Work was requested before its MemberAddon disappeared. A missing
+// MemberAddon is not a request.
 func (c *shared) deletable(ctx context.Context, r *record) (bool, error) {
 	work := &metav1.PartialObjectMetadata{}
 	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))

@@ -17,14 +17,14 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// rolling is what the members that go by a placement may be told.
+// rolling is the plan of a rollout to the members of a Placement.
 type rolling struct {
 	placement string
 	plan      rollout.Plan
 	hold      map[string]rollout.HoldReason // of all its members, by namespace; empty: none
 }
 
-// placement is what is known of a Placement, or nil if it is not there.
+// placement returns the observed state of a Placement. Nil: it does not exist.
 func (c *shared) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
 	placement := &placementv1alpha1.Placement{}
 	err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
@@ -70,8 +70,8 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 	return known, nil
 }
 
-// roll decides for each Placement which of its clusters may be told what is new.
-func (l *addonLook) roll(ctx context.Context) error {
+// roll computes the rollout for each Placement.
+func (l *addonReconciliation) roll(ctx context.Context) error {
 	if len(l.plan.Shares) == 0 {
 		l.configs.Forget(keyOf("", l.addon.Name))
 		return nil
@@ -87,7 +87,7 @@ func (l *addonLook) roll(ctx context.Context) error {
 	}
 	for i := range l.plan.Shares {
 		if contents[i].late {
-			l.lookAgain(patience)
+			l.requeueAfter(pollInterval)
 		}
 		share, p := &l.plan.Shares[i], &l.addon.Spec.Install.Placements[i]
 		status := v1alpha1.PlacementStatus{Namespace: p.Namespace, Name: p.Name}
@@ -99,21 +99,21 @@ func (l *addonLook) roll(ctx context.Context) error {
 		if r := l.next(share, p, &contents[i], &status); r != nil {
 			status.Rollout = r.plan.Status
 			l.rollouts = append(l.rollouts, *r)
-			l.lookAgain(r.plan.After)
+			l.requeueAfter(r.plan.After)
 		}
 		l.statuses = append(l.statuses, status)
 	}
 	return nil
 }
 
-func (l *addonLook) lookAgain(after time.Duration) {
+func (l *addonReconciliation) requeueAfter(after time.Duration) {
 	if after > 0 && (l.after == 0 || after < l.after) {
 		l.after = after
 	}
 }
 
-// next returns the next step of a rollout. Nil: not now; the status says why if a user has to act.
-func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
+// next returns the next step of a rollout. Nil: not now; the status contains the reason if a user has to act.
+func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
 		status.Message = "The Placement is missing or not decided. Its clusters keep the add-on."
 		return nil
@@ -126,22 +126,22 @@ func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, con
 		}
 	}
 	o := rollout.Observed{Now: l.now, Strategy: p.Rollout, Revision: content.revision, Groups: share.Groups, Approvals: p.Approvals, Status: status.Rollout}
-	standings, turns, namespaces := l.book.standings(l.addon.Name), l.book.turns(l.addon.Name), map[string]string{}
+	states, permits, namespaces := l.state.members(l.addon.Name), l.state.permits(l.addon.Name), map[string]string{}
 	for _, cluster := range share.Clusters {
 		member, has := l.members[cluster.Name], l.has[cluster.Name]
 		if member == nil || member.Status.Namespace == "" || leaving(member) || has != nil && has.DeletionTimestamp != nil {
 			continue
 		}
 		namespace := member.Status.Namespace
-		s, known := standings[namespace]
-		if !s.TakesPart(joined(member)) {
+		s, known := states[namespace]
+		if !s.Participates(joined(member)) {
 			continue
 		}
 		if has != nil && !known {
 			return nil // it is about to be looked at
 		}
 		namespaces[cluster.Name] = namespace
-		target := s.Target(o.Revision, turns[namespace].Turn)
+		target := s.Target(o.Revision, permits[namespace].Permit)
 		target.Name, target.Group, target.Labels = cluster.Name, cluster.Group, member.Labels
 		o.Targets = append(o.Targets, target)
 	}
@@ -164,8 +164,8 @@ func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, con
 	return r
 }
 
-// complete reports whether all members were looked at that have the add-on.
-func (l *addonLook) complete(standings map[string]standing) bool {
+// complete reports whether all members with the add-on were reconciled.
+func (l *addonReconciliation) complete(standings map[string]memberState) bool {
 	for _, m := range l.has {
 		if _, known := standings[m.Namespace]; !known {
 			return false
@@ -174,19 +174,20 @@ func (l *addonLook) complete(standings map[string]standing) bool {
 	return true
 }
 
-// statusPeriod is the least time between two writes of a status that tell nothing but how far things are.
+// statusPeriod is the minimum time between two writes of a status that differ only in progress.
 const statusPeriod = time.Second
 
-// report writes the status if there is something new to say. What a rollout remembers is written at once, and before it goes on.
-func (l *addonLook) report(ctx context.Context) error {
-	standings := l.book.standings(l.addon.Name)
+// report writes the status if it changed. The state of a rollout is written immediately, and before the rollout
+// continues.
+func (l *addonReconciliation) report(ctx context.Context) error {
+	standings := l.state.members(l.addon.Name)
 	if !l.complete(standings) {
 		l.rollouts = nil
 		return nil // the members that were not observed yet trigger this Addon again
 	}
 	o := health.AddonObserved{
 		Generation: l.addon.Generation, Before: l.addon.Status, Now: l.now, Deleting: l.addon.DeletionTimestamp != nil,
-		Placements: l.statuses, Problems: l.problems, Forced: l.book.forced(l.addon.Name),
+		Placements: l.statuses, Problems: l.problems, Forced: l.state.forced(l.addon.Name),
 	}
 	for _, m := range l.has {
 		o.Members = append(o.Members, standings[m.Namespace].member)
@@ -202,7 +203,7 @@ func (l *addonLook) report(ctx context.Context) error {
 		return nil
 	}
 	if wait := statusPeriod - l.now.Sub(l.lastStatus(l.addon)); wait > 0 && equality.Semantic.DeepEqual(gist(&status), gist(&l.addon.Status)) {
-		l.lookAgain(wait)
+		l.requeueAfter(wait)
 		return nil
 	}
 	before := l.addon
@@ -217,7 +218,7 @@ func (l *addonLook) report(ctx context.Context) error {
 	return nil
 }
 
-// gist is what of a status must not wait.
+// gist returns the parts of a status whose changes are written immediately.
 func gist(s *v1alpha1.AddonStatus) *v1alpha1.AddonStatus {
 	g := s.DeepCopy()
 	g.Message, g.Counts = "", v1alpha1.AddonCounts{}

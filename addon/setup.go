@@ -38,7 +38,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// shared is what both controllers have.
+// shared is the part that both controllers use.
 type shared struct {
 	Options
 
@@ -50,7 +50,7 @@ type shared struct {
 	log           logr.Logger
 	recorder      events.EventRecorder
 	agents        map[string]Agent
-	book          *book
+	state         *sharedState
 	configs       *lookup.Finder
 	worksInformer toolscache.SharedIndexInformer
 	leases        *leases
@@ -76,10 +76,12 @@ const (
 	clusterIndex   = "muster-addon.cluster"   // of PlacementDecisions: the clusters that are chosen
 )
 
-// SetupWithManager adds the controllers of Addons and of MemberAddons to a manager. They run on the leader alone. The manager's scheme knows v1alpha1 of addon, work, placement and
-// membership, and the types of Kubernetes; the CustomResourceDefinitions are installed by the time that the manager starts.
+// SetupWithManager adds the controllers of Addons and of MemberAddons to a manager. They run on the leader only. The
+// manager's scheme must have v1alpha1 of addon, work, placement and membership, and the types of Kubernetes. The
+// CustomResourceDefinitions must be served when the manager starts.
 //
-// The permissions that they need are in the folder rbac, but for those to read configurations of kinds that are not of muster.
+// The permissions of the controllers are in the folder rbac, except for the permissions to read configurations of kinds
+// that do not belong to muster.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	o, agents, err := o.withDefaults()
 	if err != nil {
@@ -95,12 +97,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	c := &shared{
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), scheme: mgr.GetScheme(),
 		log: mgr.GetLogger().WithName("muster-addon"), recorder: mgr.GetEventRecorder("muster-addon"), agents: agents,
-		book: newBook(), memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{},
-		pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment/2, 30*time.Second),
+		state: newSharedState(), memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{},
+		pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
 	}
-	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.lookAtMember})
-	c.book.memberChanged, c.book.addonChanged = c.lookAtMember, c.lookAtAddon
-	c.leases = &leases{clock: o.Clock, changed: c.lookAtMember, seen: map[types.NamespacedName]sight{}}
+	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember})
+	c.state.memberChanged, c.state.addonChanged = c.enqueueMember, c.enqueueAddon
+	c.leases = &leases{clock: o.Clock, changed: c.enqueueMember, seen: map[types.NamespacedName]renewal{}}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
 	}
@@ -135,7 +137,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return errors.Join(c.setupAddons(mgr), c.setupMembers(mgr, known))
 }
 
-// index makes the indexes.
+// index adds the indexes of the cache.
 func (c *shared) index(mgr manager.Manager) error {
 	for _, i := range []struct {
 		kind  client.Object
@@ -154,13 +156,13 @@ func (c *shared) index(mgr manager.Manager) error {
 	return nil
 }
 
-// lookTimeout is how long a look may take: two minutes, and what it may wait for functions of an add-on, of which there are eight.
+// lookTimeout is the maximum duration of a reconcile: two minutes, and eight calls of an agent.
 func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
 
 func (c *shared) setupAddons(mgr manager.Manager) error {
 	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
 		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment, 30*time.Second),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod, 30*time.Second),
 	})
 	if err != nil {
 		return err
@@ -170,9 +172,9 @@ func (c *shared) setupAddons(mgr manager.Manager) error {
 	})
 	for _, s := range []source.Source{
 		c.looksAtAddons.Source(),
-		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{}, asked[*v1alpha1.Addon]()),
-		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, asked[*v1alpha1.MemberAddon]()),
-		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, c.memberEvents(), memberChange(chosenAnew)),
+		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{}, userChanges[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, userChanges[*v1alpha1.MemberAddon]()),
+		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, c.memberEvents(), memberChange(affectsSelection)),
 		source.Kind(c.cache, &placementv1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, p *placementv1alpha1.Placement) []reconcile.Request {
 				return c.addonsWith(ctx, p.Namespace, p.Name)
@@ -196,7 +198,7 @@ func (c *shared) setupAddons(mgr manager.Manager) error {
 func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced) error {
 	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
 		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment/2, 30*time.Second),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
 	})
 	if err != nil {
 		return err
@@ -216,9 +218,9 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 	}
 	for _, s := range append(registrations(c.registered),
 		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}},
-		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{}, asked[*v1alpha1.MemberAddon]()),
-		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf), asked[*v1alpha1.Addon]()),
-		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn), memberChange(askedAnew)),
+		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{}, userChanges[*v1alpha1.MemberAddon]()),
+		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf), userChanges[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn), memberChange(affectsManifests)),
 	) {
 		if err := looks.Watch(s); err != nil {
 			return err
@@ -227,7 +229,7 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 	return nil
 }
 
-// lastStatus is when the status of an Addon was written last; zero: not by this process.
+// lastStatus returns when the status of an Addon was written last. Zero: not by this process.
 func (c *shared) lastStatus(addon *v1alpha1.Addon) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,14 +242,14 @@ func (c *shared) wroteStatus(addon *v1alpha1.Addon, now time.Time) {
 	c.wrote[addon.Name] = now
 }
 
-// maxNote is how long the note of an Event may be, in bytes.
+// maxNote is the maximum length in bytes of the note of an Event.
 const maxNote = 1024
 
-func (c *shared) tell(about client.Object, kind, reason, format string, args ...any) {
+func (c *shared) event(about client.Object, kind, reason, format string, args ...any) {
 	c.recorder.Eventf(about, nil, kind, reason, "Addon", "%s", bounded.Text(fmt.Sprintf(format, args...), maxNote))
 }
 
-// announce tells of conditions that have turned.
+// announce records Events for transitions of conditions.
 func (c *shared) announce(about client.Object, before, after []metav1.Condition) {
 	for i := range after {
 		is, was := &after[i], meta.FindStatusCondition(before, after[i].Type)
@@ -264,6 +266,6 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 		case good == (is.Status == metav1.ConditionFalse):
 			kind = corev1.EventTypeWarning
 		}
-		c.tell(about, kind, is.Reason, "%s: %s", is.Type, is.Message)
+		c.event(about, kind, is.Reason, "%s: %s", is.Type, is.Message)
 	}
 }

@@ -40,7 +40,7 @@ func TestStrays(t *testing.T) {
 			for _, m := range row.members {
 				k.members = append(k.members, *m)
 			}
-			l := &addonLook{addons: addons{&shared{cache: k}}, addon: k.addon}
+			l := &addonReconciliation{addons: addons{&shared{cache: k}}, addon: k.addon}
 			require.NoError(t, l.observe(t.Context()))
 			require.Equal(t, row.stray, len(l.strays) == 1)
 		})

@@ -25,7 +25,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// workChanged has the MemberAddon looked at that a Work is of, unless the Work is as it was.
+// workChanged enqueues the MemberAddon of a changed Work.
 func (c *shared) workChanged(before, after any) {
 	now, is := after.(*record)
 	if !is {
@@ -36,16 +36,16 @@ func (c *shared) workChanged(before, after any) {
 			return
 		}
 		if owner := was.owner(); owner.Name != "" && owner != now.owner() {
-			c.lookAtMember(owner)
+			c.enqueueMember(owner)
 		}
 	}
 	if owner := now.owner(); owner.Name != "" {
-		c.lookAtMember(owner)
+		c.enqueueMember(owner)
 	}
 }
 
-// asked passes changes that users make to an object. This controller writes its status.
-func asked[T client.Object]() predicate.TypedPredicate[T] {
+// userChanges passes changes of users to an object. The controllers write its status.
+func userChanges[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
@@ -54,34 +54,35 @@ func asked[T client.Object]() predicate.TypedPredicate[T] {
 	}}
 }
 
-// decided passes what changes the meaning of decisions.
+// decided passes changes of the decisions of a Placement.
 var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
 }}
 
-// memberChange passes changes of members that are of a kind.
+// memberChange passes the changes of MemberClusters for which a function returns true.
 func memberChange(matters func(a, b *membershipv1alpha1.MemberCluster) bool) predicate.TypedPredicate[*membershipv1alpha1.MemberCluster] {
 	return predicate.TypedFuncs[*membershipv1alpha1.MemberCluster]{UpdateFunc: func(e event.TypedUpdateEvent[*membershipv1alpha1.MemberCluster]) bool {
 		return matters(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
-// chosenAnew reports whether a change of a member matters to who has which add-on.
-func chosenAnew(a, b *membershipv1alpha1.MemberCluster) bool {
+// affectsSelection reports whether a change of a member can change which add-ons it has.
+func affectsSelection(a, b *membershipv1alpha1.MemberCluster) bool {
 	forced := func(m *membershipv1alpha1.MemberCluster) bool { return m.Status.Leave != nil && m.Status.Leave.Forced }
-	return a.UID != b.UID || looked(a) != looked(b) || joined(a) != joined(b) || healthy(a) != healthy(b) || leaving(a) != leaving(b) || forced(a) != forced(b) ||
+	return a.UID != b.UID || observedByHub(a) != observedByHub(b) || joined(a) != joined(b) || healthy(a) != healthy(b) || leaving(a) != leaving(b) || forced(a) != forced(b) ||
 		a.Status.Namespace != b.Status.Namespace || !maps.Equal(a.Labels, b.Labels)
 }
 
-// askedAnew reports whether a change of a member matters to what its add-ons are there: see [Input].Member. What comes with heartbeats does not.
-func askedAnew(a, b *membershipv1alpha1.MemberCluster) bool {
-	return chosenAnew(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version || !maps.Equal(a.Annotations, b.Annotations) ||
+// affectsManifests reports whether a change of a member can change the manifests of its add-ons; see [Input].Member.
+// Changes with each heartbeat cannot.
+func affectsManifests(a, b *membershipv1alpha1.MemberCluster) bool {
+	return affectsSelection(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version || !maps.Equal(a.Annotations, b.Annotations) ||
 		!slices.Equal(a.Status.Properties, b.Status.Properties) || !equality.Semantic.DeepEqual(a.Status.APIs, b.Status.APIs)
 }
 
-// addonsWith are the Addons that are installed by a Placement.
+// addonsWith returns the Addons that a Placement installs.
 func (c *shared) addonsWith(ctx context.Context, namespace, name string) (found []reconcile.Request) {
 	for _, addon := range c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(namespace, name)}) {
 		found = append(found, reconcile.Request{NamespacedName: client.ObjectKey{Name: addon}})
@@ -100,14 +101,14 @@ func (c *shared) addonNames(ctx context.Context, options ...client.ListOption) (
 	return names
 }
 
-// memberEvents has the Addons looked at that a member matters to. What happens to many members, such as at the start or when many fall silent, is collected: a
-// look goes through all members.
+// memberEvents enqueues the Addons that a member affects. Events of many members, such as at the start or in an outage,
+// are collected, because a reconcile reads all members.
 func (c *shared) memberEvents() handler.TypedEventHandler[*membershipv1alpha1.MemberCluster, reconcile.Request] {
 	type member = *membershipv1alpha1.MemberCluster
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	look := func(ctx context.Context, before, after member) {
 		for _, name := range c.addonsAbout(ctx, before, after) {
-			c.lookAtAddon(name)
+			c.enqueueAddon(name)
 		}
 	}
 	return handler.TypedFuncs[member, reconcile.Request]{
@@ -119,10 +120,11 @@ func (c *shared) memberEvents() handler.TypedEventHandler[*membershipv1alpha1.Me
 	}
 }
 
-// addonsAbout are the Addons that a change of a member matters to: those that it has, and those that a Placement has chosen it for. A member that comes, goes, is
-// looked at first or gets its namespace matters to all, since what is in namespaces of no member goes once those of all members are known. Nil: there is none.
+// addonsAbout returns the Addons that a change of a member affects: those on the member, and those whose Placement
+// selects it. A member that is added, removed, first reconciled or gets its namespace affects all Addons, because
+// MemberAddons in namespaces of no member are reported when all members are known.
 func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alpha1.MemberCluster) (names []string) {
-	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace || looked(before) != looked(after) {
+	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace || observedByHub(before) != observedByHub(after) {
 		return c.addonNames(ctx)
 	}
 	if namespace := after.Status.Namespace; namespace != "" {
@@ -172,7 +174,7 @@ func clustersOf(o client.Object) (names []string) {
 	return names
 }
 
-// membersOf are the MemberAddons of an Addon.
+// membersOf returns the MemberAddons of an Addon.
 func (c *shared) membersOf(ctx context.Context, addon *v1alpha1.Addon) (found []reconcile.Request) {
 	list, err := c.memberAddons(ctx, addon.Name)
 	if err != nil {
@@ -184,7 +186,7 @@ func (c *shared) membersOf(ctx context.Context, addon *v1alpha1.Addon) (found []
 	return found
 }
 
-// addonsOn are the MemberAddons of a member, and those whose agents it may host.
+// addonsOn returns the MemberAddons of a member, and those whose agents it can host.
 func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
 	if member.Status.Namespace == "" {
 		return nil
@@ -200,30 +202,30 @@ func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.Member
 	return append(found, c.addonsHostedBy(ctx, member)...)
 }
 
-func (c *shared) lookAtAddon(name string) {
-	c.looksAtAddons.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, 0, moment)
+func (c *shared) enqueueAddon(name string) {
+	c.looksAtAddons.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, 0, batchPeriod)
 }
 
-func (c *shared) lookAtMember(key types.NamespacedName) {
+func (c *shared) enqueueMember(key types.NamespacedName) {
 	c.looksAtMembers.Add(reconcile.Request{NamespacedName: key}, 0, 0)
 }
 
-// configsChanged has those looked at whose configurations have changed.
+// configsChanged enqueues the users of changed configurations.
 func (c *shared) configsChanged(user types.NamespacedName) {
 	if user.Namespace == "" {
-		c.lookAtAddon(user.Name)
+		c.enqueueAddon(user.Name)
 		return
 	}
-	c.lookAtMember(user)
+	c.enqueueMember(user)
 }
 
-// informers run beside the manager's cache.
+// informers run in addition to the manager's cache.
 type informers struct {
 	*shared
 	works, leases toolscache.SharedIndexInformer
 }
 
-// Start runs them until the context ends.
+// Start runs the informers until the context ends.
 func (i informers) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { i.works.RunWithContext(ctx) })
@@ -232,15 +234,16 @@ func (i informers) Start(ctx context.Context) error {
 	return nil
 }
 
-// synced is a source that has nothing looked at before what it waits for is known: what is not known yet would be taken for missing.
+// synced is a source that delays reconciles until its informers are synced. What is not observed yet would be treated
+// as missing.
 type synced struct{ informers []toolscache.InformerSynced }
 
-// Start begins nothing: the informers run by themselves.
+// Start does nothing: the manager starts the informers.
 func (synced) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }
 
-// WaitForSync waits until all is known.
+// WaitForSync waits until all informers are synced.
 func (s synced) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), s.informers...) {
 		return fmt.Errorf("list Works and Leases: %w", context.Cause(ctx))

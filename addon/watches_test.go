@@ -142,8 +142,8 @@ func TestMemberChanges(t *testing.T) {
 	} {
 		before, after := member("east", "member-east"), member("east", "member-east")
 		row.change(after)
-		require.Equal(t, row.chosen, chosenAnew(before, after), row.what)
-		require.Equal(t, row.asked, askedAnew(before, after), row.what)
+		require.Equal(t, row.chosen, affectsSelection(before, after), row.what)
+		require.Equal(t, row.asked, affectsManifests(before, after), row.what)
 	}
 }
 
@@ -198,18 +198,18 @@ func BenchmarkLook(b *testing.B) {
 		k.has = append(k.has, v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: "logs", Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
 	}
 	k.placement.Status.SelectedClusters = 1000
-	c := &shared{cache: k, book: newBook(), agents: map[string]Agent{}, wrote: map[string]time.Time{}}
+	c := &shared{cache: k, state: newSharedState(), agents: map[string]Agent{}, wrote: map[string]time.Time{}}
 	c.Clock = clocktesting.NewFakePassiveClock(time.Now())
-	c.book.memberChanged = func(types.NamespacedName) {}
-	c.book.addonChanged = func(string) {}
+	c.state.memberChanged = func(types.NamespacedName) {}
+	c.state.addonChanged = func(string) {}
 	for i := range k.has {
-		c.book.stands(client.ObjectKeyFromObject(&k.has[i]), standing{})
+		c.state.setMember(client.ObjectKeyFromObject(&k.has[i]), memberState{})
 	}
 	var err error
 	c.configs, err = lookup.New(lookup.Options{Cache: k, Live: k, Mapper: meta.NewDefaultRESTMapper(nil), Changed: func(types.NamespacedName) {}})
 	require.NoError(b, err)
 	for b.Loop() {
-		l := &addonLook{addons: addons{c}, addon: k.addon, now: c.Clock.Now()}
+		l := &addonReconciliation{addons: addons{c}, addon: k.addon, now: c.Clock.Now()}
 		for _, step := range []func(context.Context) error{l.observe, l.act, l.roll} {
 			require.NoError(b, step(b.Context()))
 		}

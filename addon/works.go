@@ -25,7 +25,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// record is what is kept of a Work of an add-on: not its manifests, but what tells whether they are as they should be, and how it is doing. It is never changed.
+// record is what the controller keeps of a Work of an add-on: not its manifests, but what is needed to compare them
+// with the desired ones, and its state. It is immutable.
 type record struct {
 	metav1.ObjectMeta // its name, versions, labels and annotations
 
@@ -39,8 +40,9 @@ type record struct {
 	credential *bundle.Object // what brings it to the add-on's agent, without its text; nil: it has none
 }
 
-// workBase is what the names of a MemberAddon's Works in a namespace begin with. No name of a WorkSet's Works does: they have a '.' before. Those on a
-// hosting member are of several MemberAddons, so there the name tells them apart, and says whose they are in a way that no agent can make up.
+// workBase is the beginning of the names of a MemberAddon's Works in a namespace. Names of WorkSets' Works contain a
+// '.' earlier. A hosting member has Works of several MemberAddons; there the name identifies the owner in a way that no
+// agent can forge.
 func workBase(owner types.NamespacedName, namespace string) string {
 	if namespace == owner.Namespace {
 		return "addon-" + owner.Name
@@ -48,7 +50,7 @@ func workBase(owner types.NamespacedName, namespace string) string {
 	return "addon-" + template.HostingNamespace(owner.Name, owner.Namespace)
 }
 
-// workLabels are those by which the Works of a MemberAddon in a namespace are found.
+// workLabels are the labels of the Works of a MemberAddon in a namespace.
 func workLabels(owner types.NamespacedName, namespace string) map[string]string {
 	all := map[string]string{v1alpha1.AddonLabel: owner.Name}
 	if namespace != owner.Namespace {
@@ -57,12 +59,12 @@ func workLabels(owner types.NamespacedName, namespace string) map[string]string 
 	return all
 }
 
-// hooksName is the name of the Work of a MemberAddon's hooks in a namespace. All others end with a number.
+// hooksName is the name of the Work with a MemberAddon's hooks in a namespace. All other names end with a number.
 func hooksName(owner types.NamespacedName, namespace string) string {
 	return workBase(owner, namespace) + "-hooks"
 }
 
-// worksInformer watches the Works of add-ons, and keeps records of them.
+// worksInformer watches the Works of add-ons, and keeps only records of them.
 func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
 	informer := toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList { return &workv1alpha1.WorkList{} }), &workv1alpha1.Work{}, 0,
 		toolscache.Indexers{ownerIndex: func(object any) ([]string, error) {
@@ -79,7 +81,7 @@ func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
 	})
 }
 
-// listWatch lists and watches what belongs to add-ons.
+// listWatch lists and watches objects with the label of add-ons.
 func listWatch(c client.WithWatch, list func() client.ObjectList) *toolscache.ListWatch {
 	ours := client.HasLabels{v1alpha1.AddonLabel}
 	return &toolscache.ListWatch{
@@ -93,11 +95,11 @@ func listWatch(c client.WithWatch, list func() client.ObjectList) *toolscache.Li
 	}
 }
 
-// ownerIndex finds what belongs to a MemberAddon.
+// ownerIndex finds the objects of a MemberAddon.
 const ownerIndex = "muster-addon"
 
-// owner is the MemberAddon that a Work belongs to; zero: none. The labels of a Work are for its agent to change, which must not have it taken for that of
-// another member: its name must be right, too.
+// owner returns the MemberAddon of a Work. Zero: none. An agent can change the labels of a Work, which must not make it
+// a Work of another member. So its name must match as well.
 func (r *record) owner() types.NamespacedName {
 	key := keyOf(firstOf(r.Labels[v1alpha1.HostedForLabel], r.Namespace), r.Labels[v1alpha1.AddonLabel])
 	if key.Namespace != r.Namespace && r.Name[:max(strings.LastIndex(r.Name, "-"), 0)] != workBase(key, r.Namespace) {
@@ -106,10 +108,10 @@ func (r *record) owner() types.NamespacedName {
 	return key
 }
 
-// hosted reports whether it is on another member than its owner's.
+// hosted reports whether the Work is for another member than its owner's.
 func (r *record) hosted() bool { return r.Namespace != r.owner().Namespace }
 
-// isHooks reports whether it is that of hooks.
+// isHooks reports whether the Work contains hooks.
 func (r *record) isHooks() bool { return r.Name == hooksName(r.owner(), r.Namespace) }
 
 func recordOf(work *workv1alpha1.Work) *record {
@@ -142,7 +144,7 @@ func recordOf(work *workv1alpha1.Work) *record {
 	return r
 }
 
-// works are the Works of a MemberAddon, and those of its hooks, wherever they are.
+// works returns the Works of a MemberAddon, and the Works with its hooks, on all members.
 func (c *shared) works(key types.NamespacedName) (works, hooks []*record, _ error) {
 	found, err := c.worksInformer.GetIndexer().ByIndex(ownerIndex, key.String())
 	if err != nil {
@@ -159,38 +161,39 @@ func (c *shared) works(key types.NamespacedName) (works, hooks []*record, _ erro
 	return works, hooks, nil
 }
 
-// told is the revision that a member was told, and when.
-type told struct {
+// assignment is the revision of a member, and when it was assigned.
+type assignment struct {
 	revision string
 	since    time.Time
 }
 
-// written is what this process has last written of a Work.
+// written is the last write of a Work by this process.
 type written struct {
 	uid         types.UID
 	generation  int64
 	fingerprint bundle.Fingerprint
 }
 
-// distribution is what a cluster is to have of a MemberAddon, by Works.
+// distribution are the desired Works of a MemberAddon for one cluster.
 type distribution struct {
 	*part
 	key       types.NamespacedName
 	by        types.UID // of the MemberAddon
 	namespace string    // of the cluster: the MemberAddon's own, or that of a hosting member
-	told      told
+	assigned  assignment
 	written   map[types.NamespacedName]written // to be kept for the next time
 }
 
-// parts reports whether something is to run before the add-on is removed.
-func (d *distribution) parts() bool { return len(d.hooks) > 0 }
+// hasHooks reports whether hooks run before the add-on is removed.
+func (d *distribution) hasHooks() bool { return len(d.hooks) > 0 }
 
-// distribute makes the Works of an add-on as they are to be, and reports whether they were already. It is to be repeated as long as it was not.
+// distribute updates the Works of an add-on, and reports whether they were up to date. The caller repeats it until they
+// are.
 func (c *shared) distribute(ctx context.Context, d *distribution, has []*record) (current bool, err error) {
 	options, held, byName := bundle.HashOptions(&d.spec), make([]bundle.Held, len(has)), make(map[string]*record, len(has))
 	for i, r := range has {
 		held[i] = r.held
-		held[i].Noted = r.revision == d.told.revision && r.parts == d.parts()
+		held[i].Noted = r.revision == d.assigned.revision && r.parts == d.hasHooks()
 		if w, is := d.written[keyOf(r.Namespace, r.Name)]; is && w.uid == r.UID && w.generation == r.Generation {
 			held[i].Written = &w.fingerprint
 		}
@@ -211,7 +214,7 @@ func (c *shared) distribute(ctx context.Context, d *distribution, has []*record)
 	return len(steps) == 0, nil
 }
 
-// take takes a step. The error of one that was decided on what is not so any more is a conflict.
+// take executes a step. It returns a conflict if the Work differs from the observed one.
 func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has *record, options bundle.Hash) error {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: s.Work.Name}}
 	if s.Act == bundle.Delete {
@@ -219,9 +222,9 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	}
 	notes := map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(d.key)}
 	if s.First {
-		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.told.revision, d.told.since.UTC().Format(time.RFC3339Nano)
-		if d.parts() || has != nil && has.parts {
-			notes[v1alpha1.PreDeleteAnnotation] = strconv.FormatBool(d.parts())
+		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.assigned.revision, d.assigned.since.UTC().Format(time.RFC3339Nano)
+		if d.hasHooks() || has != nil && has.parts {
+			notes[v1alpha1.PreDeleteAnnotation] = strconv.FormatBool(d.hasHooks())
 		}
 	}
 	spec := d.spec
@@ -255,7 +258,8 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 // errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
 var errForeign = errors.New("the object does not belong to the add-on")
 
-// taken finds out who owns an existing Work: the owner, whose cache does not show the Work yet, or another one.
+// taken finds the owner of an existing Work: this MemberAddon, whose cache does not contain the Work yet, or another
+// one.
 func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {
 	work := &metav1.PartialObjectMetadata{}
 	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))
@@ -268,7 +272,7 @@ func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) err
 	return fmt.Errorf("%w, and has its name: delete it, or have it made under another name", errForeign)
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -294,5 +298,5 @@ func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1a
 	return ops
 }
 
-// pointer writes a name as RFC 6901 has it.
+// pointer escapes a name for a JSON pointer (RFC 6901).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")

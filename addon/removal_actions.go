@@ -17,8 +17,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// carryOut carries out one action.
-func (l *memberLook) carryOut(ctx context.Context, action removal.Action, p *parting) error {
+// execute executes one action.
+func (l *memberReconciliation) execute(ctx context.Context, action removal.Action, p *preDelete) error {
 	switch action {
 	case removal.RunHooks:
 		return l.runHooks(ctx, p)
@@ -34,7 +34,7 @@ func (l *memberLook) carryOut(ctx context.Context, action removal.Action, p *par
 		return l.deleteWorks(ctx, hosted)
 	case removal.StripFinalizers:
 		for _, r := range slices.Concat(l.has, l.hooks) {
-			if err := l.giveUp(ctx, r); err != nil {
+			if err := l.stopWaitingFor(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -57,7 +57,7 @@ func (l *memberLook) carryOut(ctx context.Context, action removal.Action, p *par
 	return nil
 }
 
-func (l *memberLook) runHooks(ctx context.Context, p *parting) error {
+func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error {
 	for _, s := range p.sites {
 		if !l.lacksHooks(s) {
 			continue
@@ -82,14 +82,14 @@ func (l *memberLook) runHooks(ctx context.Context, p *parting) error {
 	return nil
 }
 
-// askFunction asks the agent whether it is ready to go.
-func (l *memberLook) askFunction(ctx context.Context, p *parting) {
+// askFunction calls the PreDeleter of the agent.
+func (l *memberReconciliation) askFunction(ctx context.Context, p *preDelete) {
 	done, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "PreDelete"), func(ctx context.Context) (bool, error) {
 		return l.agents[l.key.Name].(PreDeleter).PreDelete(ctx, *p.input)
 	})
 	if errors.Is(err, calls.ErrBusy) {
 		l.busy = true
-		l.lookAgain(patience)
+		l.requeueAfter(pollInterval)
 		return
 	}
 	l.function = removal.Hook{State: removal.Running, Since: l.Clock.Now()} // it may have taken its time
@@ -101,7 +101,7 @@ func (l *memberLook) askFunction(ctx context.Context, p *parting) {
 	}
 }
 
-func (l *memberLook) deleteWorks(ctx context.Context, works []*record) error {
+func (l *memberReconciliation) deleteWorks(ctx context.Context, works []*record) error {
 	for _, r := range works {
 		if err := l.deleteWork(ctx, r, l.object.UID); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (l *memberLook) deleteWorks(ctx context.Context, works []*record) error {
 	return nil
 }
 
-// deleteWork notes on a Work that it is deleted on behalf of a MemberAddon, and deletes it.
+// deleteWork annotates a Work with the UID of the MemberAddon that requests its deletion, and deletes it.
 func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error {
 	if err := c.request(ctx, r, by); err != nil || r.DeletionTimestamp != nil {
 		return err
@@ -119,19 +119,19 @@ func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error 
 	return wrap(client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID})), "delete Work", work)
 }
 
-// giveUp stops waiting for a Work. On a hosting member that is still a member, the Work is only deleted: its
-// namespace stays, so that the agent of the hosting member deletes the objects when it can.
-func (l *memberLook) giveUp(ctx context.Context, r *record) error {
+// stopWaitingFor ends the wait for a Work. On a hosting member that is still a member, the Work is only deleted: its
+// namespace stays, so the agent of the hosting member deletes the objects later.
+func (l *memberReconciliation) stopWaitingFor(ctx context.Context, r *record) error {
 	if r.hosted() {
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil || host != nil {
 			return errors.Join(err, l.deleteWork(ctx, r, l.object.UID))
 		}
 	}
-	return l.letGo(ctx, r)
+	return l.releaseWork(ctx, r)
 }
 
-// letGo deletes a Work and takes the agent's finalizer off: what it has applied stays on the member.
-func (l *memberLook) letGo(ctx context.Context, r *record) error {
+// releaseWork deletes a Work and removes the agent's finalizer. Its objects stay on the member.
+func (l *memberReconciliation) releaseWork(ctx context.Context, r *record) error {
 	if err := l.deleteWork(ctx, r, l.object.UID); err != nil {
 		return err
 	}

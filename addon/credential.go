@@ -16,7 +16,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// isCredential reports whether an object of a Work is what brings the credential of an add-on's agent to a cluster.
+// isCredential reports whether an object of a Work is the credential of an add-on's agent.
 func isCredential(o *bundle.Object, addon string) bool {
 	if o.Group != corev1.GroupName || o.Kind != "Secret" {
 		return false
@@ -25,9 +25,9 @@ func isCredential(o *bundle.Object, addon string) bool {
 	return json.Unmarshal(o.JSON, secret) == nil && registration.IsManifest(secret, addon)
 }
 
-// bring has Works bring the credential that there is now instead of the one before, where this reconcile did not
-// update the member. All else in them stays as it is, since the hub does not know the earlier content.
-func (l *memberLook) bring(ctx context.Context) error {
+// updateCredential replaces the credential in Works if this reconcile did not update the member. All other content
+// stays, because the hub does not know the former manifests.
+func (l *memberReconciliation) updateCredential(ctx context.Context) error {
 	for _, r := range l.has {
 		if r.credential == nil || r.held.Deleting || slices.Contains(l.delivered, r.Namespace) {
 			continue
@@ -42,15 +42,15 @@ func (l *memberLook) bring(ctx context.Context) error {
 		if made[0].Hash == r.credential.Hash {
 			continue
 		}
-		if err := l.exchange(ctx, r, &made[0]); err != nil {
+		if err := l.updateCredentialIn(ctx, r, &made[0]); err != nil {
 			return fmt.Errorf("bring the credential of its agent by Work %s/%s: %w", r.Namespace, r.Name, err)
 		}
 	}
 	return nil
 }
 
-// exchange has a Work bring another credential.
-func (l *memberLook) exchange(ctx context.Context, r *record, credential *bundle.Object) error {
+// updateCredentialIn replaces the credential in a Work.
+func (l *memberReconciliation) updateCredentialIn(ctx context.Context, r *record, credential *bundle.Object) error {
 	work := &workv1alpha1.Work{}
 	if err := l.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, work); err != nil {
 		return client.IgnoreNotFound(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// act has the member told.
-func (l *memberLook) act(ctx context.Context) {
+// act delivers the desired revision to the member.
+func (l *memberReconciliation) act(ctx context.Context) {
 	made, err := l.manifests(ctx, l.input(), l.content)
 	switch {
 	case errors.Is(err, calls.ErrBusy):
@@ -26,11 +26,11 @@ func (l *memberLook) act(ctx context.Context) {
 		return
 	case errors.Is(err, errNoAgent):
 		l.problem(v1alpha1.ReasonNoAgent, err.Error())
-		l.lookAgain(patience)
+		l.requeueAfter(pollInterval)
 		return
 	case err != nil:
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
-		l.lookAgain(patience)
+		l.requeueAfter(pollInterval)
 		return
 	}
 	if !l.register(ctx, made.registration) {
@@ -48,28 +48,28 @@ func (l *memberLook) act(ctx context.Context) {
 		}
 		to.objects = append(to.objects, more...)
 	}
-	next := l.told
+	next := l.assigned
 	if next.revision != l.content.revision {
-		next = told{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // as a status can say it
+		next = assignment{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // as a status can say it
 	}
 	current, err := l.distributeAll(ctx, made, next)
 	l.observed.Current = current
 	if errors.Is(err, errForeign) {
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
-		l.lookAgain(patience) // no event says when it is gone
+		l.requeueAfter(pollInterval) // no event says when it is gone
 		return
 	}
 	if err != nil {
 		l.failed = err
-		if !overtaken(err) {
-			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: !lasts(err)})
+		if !onlyConflicts(err) {
+			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: !persistent(err)})
 		}
 		return
 	}
 	if current || !l.moves() {
 		l.status.Hosting = l.hosting
 	}
-	l.told = next
+	l.assigned = next
 	for i := range l.status.Configs {
 		l.status.Configs[i].AppliedHash = l.status.Configs[i].DesiredHash
 	}
@@ -77,22 +77,22 @@ func (l *memberLook) act(ctx context.Context) {
 }
 
 // patience is the interval for checking a state whose change triggers no event.
-const patience = 15 * time.Second
+const pollInterval = 15 * time.Second
 
-// lasts reports whether an error of a write does not end by itself.
-func lasts(err error) bool {
+// persistent reports whether an error of a write needs an action of a user.
+func persistent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-func (l *memberLook) input() *Input {
+func (l *memberReconciliation) input() *Input {
 	return &Input{
 		Addon: l.addon, MemberAddon: l.object, Member: l.member,
 		InstallNamespace: l.content.installNamespace, Hosting: l.hosting.DeepCopy(), Settings: l.content.settings, Configs: slices.Clone(l.content.objects),
 	}
 }
 
-// ask asks the add-on's own function how it is.
-func (l *memberLook) ask(ctx context.Context) {
+// ask calls the HealthChecker of the agent.
+func (l *memberReconciliation) ask(ctx context.Context) {
 	if l.addon.Spec.Health.Type != v1alpha1.HealthCustom {
 		return
 	}
@@ -110,5 +110,5 @@ func (l *memberLook) ask(ctx context.Context) {
 		answer = health.Answer{Message: fmt.Sprintf("Its health cannot be told: %s.", err)}
 	}
 	l.observed.Answer = answer
-	l.lookAgain(HealthPeriod)
+	l.requeueAfter(HealthPeriod)
 }

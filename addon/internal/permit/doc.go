@@ -19,4 +19,4 @@
 // A member with a permit counts as being updated from the time of the permit, even before it gets the revision. A
 // permit is therefore never given twice. A controller that stops between the permit and the assignment gives the permit
 // to the same member again: the status of the MemberAddon records a revision that could not be assigned.
-package turn
+package permit

@@ -1,4 +1,4 @@
-package turn
+package permit
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 )
 
 // Turn is the rollout permit of a member. The zero value permits every revision.
-type Turn struct {
+type Permit struct {
 	// Placement of the member. Empty: none.
 	Placement string
 	// Revision is the permitted revision, unless Hold is set, and Since the time of the permit. Empty: none yet.
@@ -21,7 +21,7 @@ type Turn struct {
 	// Hold is the reason why the rollout blocks the member. Empty: not blocked.
 	Hold rollout.HoldReason
 	// Keeps is the reason why the member gets no new revision, regardless of the rollout. Empty: no such reason.
-	Keeps rollout.HoldReason
+	BlockedBy rollout.HoldReason
 }
 
 // Reasons why a member gets no new revision. They are part of condition messages.
@@ -33,7 +33,7 @@ const (
 )
 
 // KeepsBy returns the reason why a decision excludes a new revision. Empty: the decision permits one.
-func KeepsBy(d install.Decision) rollout.HoldReason {
+func BlockedBy(d install.Decision) rollout.HoldReason {
 	switch {
 	case d.Reason == install.Leaving:
 		return Leaving
@@ -46,12 +46,12 @@ func KeepsBy(d install.Decision) rollout.HoldReason {
 }
 
 // May reports whether the member may get a revision of the rollout, with its overrides applied.
-func (t Turn) May(revision string) bool {
-	return t.Keeps == "" && (t.Placement == "" || t.Revision != "" && t.Revision == revision && t.Hold == "")
+func (t Permit) Allows(revision string) bool {
+	return t.BlockedBy == "" && (t.Placement == "" || t.Revision != "" && t.Revision == revision && t.Hold == "")
 }
 
 // After returns the turn with the permit of the previous one, if both have the same placement.
-func (t Turn) After(before Turn) Turn {
+func (t Permit) After(before Permit) Permit {
 	if t.Placement == before.Placement {
 		t.Revision, t.Since, t.Hold = before.Revision, before.Since, before.Hold
 	}
@@ -60,11 +60,11 @@ func (t Turn) After(before Turn) Turn {
 
 // Rolled returns the turn after a step of the rollout to a revision. A hold blocks the member; an empty hold permits
 // the revision.
-func (t Turn) Rolled(revision string, hold rollout.HoldReason, now time.Time) Turn {
+func (t Permit) Rolled(revision string, hold rollout.HoldReason, now time.Time) Permit {
 	switch {
 	case hold != "":
 		t.Hold = hold
-	case !t.May(revision):
+	case !t.Allows(revision):
 		t.Revision, t.Since, t.Hold = revision, now, ""
 	}
 	return t
@@ -72,12 +72,12 @@ func (t Turn) Rolled(revision string, hold rollout.HoldReason, now time.Time) Tu
 
 // Observed is the observed state of a member.
 type Observed struct {
-	Turn Turn
+	Permit Permit
 	// Desired is the desired revision of the member. Of is the revision without the overrides of the member: the revision
 	// of the rollout.
 	Desired, Of string
 	// Told is the last revision that the member was assigned. Empty: none.
-	Told string
+	Assigned string
 	// Before is the current status of the MemberAddon.
 	Before *v1alpha1.MemberAddonStatus
 	// Joined and Leaving are the lifecycle state of the member.
@@ -85,38 +85,38 @@ type Observed struct {
 }
 
 // Verdict is the decision whether a member gets the desired revision.
-type Verdict struct {
+type Decision struct {
 	// Tell is true if the member gets the desired revision.
-	Tell bool
+	Update bool
 	// Stays is true if the member keeps its assigned revision, and that revision counts as the desired one.
-	Stays bool
+	Keep bool
 	// Hold is the reason why the member does not get the revision. Empty if Stays is true, since nothing is pending.
 	Hold rollout.HoldReason
 }
 
 // Next returns the decision for a member.
-func Next(o Observed) Verdict {
-	keeps := o.keeps()
+func Next(o Observed) Decision {
+	keeps := o.blockedBy()
 	switch {
-	case !o.Leaving && (o.Told == o.Desired || keeps == "" && (o.Turn.May(o.Of) || o.failedBefore())):
-		return Verdict{Tell: true}
+	case !o.Leaving && (o.Assigned == o.Desired || keeps == "" && (o.Permit.Allows(o.Of) || o.failedBefore())):
+		return Decision{Update: true}
 	case keeps == "":
-		return Verdict{Hold: o.Turn.Hold}
-	case o.Told == "":
-		return Verdict{Hold: keeps}
+		return Decision{Hold: o.Permit.Hold}
+	case o.Assigned == "":
+		return Decision{Hold: keeps}
 	default:
-		return Verdict{Stays: true}
+		return Decision{Keep: true}
 	}
 }
 
-func (o Observed) keeps() rollout.HoldReason {
+func (o Observed) blockedBy() rollout.HoldReason {
 	switch {
 	case o.Leaving:
 		return Leaving
-	case o.Told == "" && !o.Joined:
+	case o.Assigned == "" && !o.Joined:
 		return NotJoined
 	}
-	return o.Turn.Keeps
+	return o.Permit.BlockedBy
 }
 
 // tried reports whether the member had a permit before the controllers restarted, and the revision could not be
@@ -124,7 +124,7 @@ func (o Observed) keeps() rollout.HoldReason {
 // place.
 func (o Observed) failedBefore() bool {
 	applied := meta.FindStatusCondition(o.Before.Conditions, v1alpha1.ConditionManifestsApplied)
-	return o.Turn.Revision == "" && o.Before.DesiredRevision == o.Desired && applied != nil &&
+	return o.Permit.Revision == "" && o.Before.DesiredRevision == o.Desired && applied != nil &&
 		applied.Status == metav1.ConditionFalse &&
 		(applied.Reason == v1alpha1.ReasonManifestsFailed || applied.Reason == v1alpha1.ReasonNoAgent)
 }

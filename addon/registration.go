@@ -22,18 +22,20 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// Registration lets add-ons have access to the hub. The controllers then need the permissions of package registration as well, and those that
-// the agents are to have.
+// Registration gives agents of add-ons access to the hub. The controllers then also need the permissions of package
+// registration, and those that the agents get.
 type Registration struct {
-	// Server is the URL at which members reach the hub, of scheme https, and CA the PEM-encoded bundle that its certificate is
-	// verified by. Empty: those of the manager's configuration, which members may not be able to reach if the hub's program runs in its cluster.
+	// Server is the https URL at which members reach the hub, and CA the PEM-encoded bundle that verifies its
+	// certificate. Empty: those of the manager's configuration, which members may not reach if the hub's program runs
+	// in its cluster.
 	Server string
 	CA     []byte
-	// Namespace on the hub that holds the credentials, to which no member has access. Empty: muster-registration.
+	// Namespace is the namespace on the hub for the credentials. No member has access to it. Empty:
+	// muster-registration.
 	Namespace string
 }
 
-// setupRegistration makes the registrar, and what it looks at.
+// setupRegistration creates the registrar and its cache.
 func (c *shared) setupRegistration(mgr manager.Manager) error {
 	o := c.Registration
 	if o == nil {
@@ -52,7 +54,7 @@ func (c *shared) setupRegistration(mgr manager.Manager) error {
 	return nil
 }
 
-// registrations are the sources that have MemberAddons looked at when something happens to what their agents have on the hub.
+// registrations returns the sources that reconcile MemberAddons after changes of their agents' objects on the hub.
 func registrations(registered cache.Cache) (sources []source.Source) {
 	if registered == nil {
 		return nil
@@ -66,12 +68,13 @@ func registrations(registered cache.Cache) (sources []source.Source) {
 	return sources
 }
 
-// register sees to it that the add-on's agent has the access to the hub that it asks for, and reports whether it may be told: its manifests wait for its credential.
-func (l *memberLook) register(ctx context.Context, want *v1alpha1.TemplateRegistration) (ready bool) {
+// register gives the add-on's agent the requested access to the hub. It reports whether the manifests can be delivered:
+// they wait for the credential.
+func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.TemplateRegistration) (ready bool) {
 	l.asked = true
 	switch {
 	case want == nil:
-		l.hindered(l.withdraw(ctx))
+		l.recordAccessError(l.withdraw(ctx))
 		return true
 	case l.registrar == nil:
 		l.observed.Registration.State = health.Registering
@@ -84,12 +87,12 @@ func (l *memberLook) register(ctx context.Context, want *v1alpha1.TemplateRegist
 		request.InstallNamespace = l.hosting.Namespace
 	}
 	result, err := l.registrar.Ensure(ctx, request)
-	l.takeIn(&result, err)
+	l.recordRegistration(&result, err)
 	return l.credential != nil
 }
 
-// withdraw takes back what the agent has, which does not ask for it any more.
-func (l *memberLook) withdraw(ctx context.Context) error {
+// withdraw removes the access of an agent that does not request it any more.
+func (l *memberReconciliation) withdraw(ctx context.Context) error {
 	if l.registrar == nil {
 		return nil
 	}
@@ -106,27 +109,28 @@ func (l *memberLook) withdraw(ctx context.Context) error {
 	return err
 }
 
-// keepAccess has the agent that a member was told of keep the access that it has, where act has not come to it: what goes on running needs it.
-func (l *memberLook) keepAccess(ctx context.Context) {
-	if !l.asked && l.registrar != nil && l.member != nil && l.told.revision != "" {
+// keepAccess keeps the access of an assigned agent if this reconcile did not register it, because the running agent
+// needs it.
+func (l *memberReconciliation) keepAccess(ctx context.Context) {
+	if !l.asked && l.registrar != nil && l.member != nil && l.assigned.revision != "" {
 		l.asked = true
 		result, err := l.registrar.Renew(ctx, l.registration())
-		l.takeIn(&result, err)
+		l.recordRegistration(&result, err)
 	}
 	if l.credential != nil {
-		l.hindered(l.bring(ctx))
+		l.recordAccessError(l.updateCredential(ctx))
 	}
 	if !l.asked {
-		l.observed.Registration = believed(&l.object.Status, l.now)
+		l.observed.Registration = lastRegistration(&l.object.Status, l.now)
 		if r := l.object.Status.Registration; r != nil && r.ExpirationTime != nil {
-			l.lookAgain(r.ExpirationTime.Sub(l.now))
+			l.requeueAfter(r.ExpirationTime.Sub(l.now))
 		}
 	}
 }
 
 // believed returns the status of a registration that this reconcile did not observe: the last one, for as long as it
 // can still be true.
-func believed(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
+func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
 	if r := status.Registration; r != nil {
 		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {
 			return health.Registration{State: health.Registering, Message: "The credential of its agent has expired."}
@@ -139,8 +143,8 @@ func believed(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registra
 	return health.Registration{}
 }
 
-// registration asks for what an agent has on the hub; what it is to have is for the caller to add.
-func (l *memberLook) registration() registration.Request {
+// registration returns the request for an agent without its rules.
+func (l *memberReconciliation) registration() registration.Request {
 	return registration.Request{
 		MemberAddon: l.object, InstallNamespace: l.status.InstallNamespace,
 		Member: membership.Member{
@@ -149,29 +153,29 @@ func (l *memberLook) registration() registration.Request {
 	}
 }
 
-// takeIn takes in what has become of a registration.
-func (l *memberLook) takeIn(result *registration.Result, err error) {
+// recordRegistration records the result of a registration.
+func (l *memberReconciliation) recordRegistration(result *registration.Result, err error) {
 	l.observed.Registration, l.status.Registration = result.Registration, result.Status
 	if result.Problem != nil {
 		l.observed.Problems = append(l.observed.Problems, *result.Problem)
 	}
-	l.lookAgain(result.After)
+	l.requeueAfter(result.After)
 	if result.Secret != nil {
 		var broken error
 		l.credential, broken = l.plain(result.Secret)
 		err = errors.Join(err, broken)
 	}
-	l.hindered(err)
+	l.recordAccessError(err)
 }
 
-// hindered takes down what keeps the agent from getting its access, or from keeping it.
-func (l *memberLook) hindered(err error) {
+// recordAccessError records why the agent cannot get or keep its access.
+func (l *memberReconciliation) recordAccessError(err error) {
 	if err == nil {
 		return
 	}
 	l.failed = errors.Join(l.failed, err)
 	switch {
-	case overtaken(err): // which is no trouble
+	case onlyConflicts(err): // which is no trouble
 	case l.observed.Registration.State == health.Registered: // and is, until it expires
 		l.observed.Registration.Message = err.Error()
 	default:
@@ -179,7 +183,7 @@ func (l *memberLook) hindered(err error) {
 	}
 }
 
-// revoke ends the access of the add-on's agent to the hub, and says what is left of it.
+// revoke removes the access of the add-on's agent to the hub, and reports what is left of it.
 func (c *shared) revoke(ctx context.Context, addon, namespace string) (removal.Presence, error) {
 	if c.registrar == nil {
 		return removal.Absent, nil

@@ -21,7 +21,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// removing is what is remembered of a removal.
+// removing is the state of a removal between reconciles.
 type removing struct {
 	requestedSince time.Time // since when the deletion of the MemberAddon has been observed to be a request
 	confirmed      bool      // it is
@@ -31,15 +31,15 @@ type removing struct {
 	attempt     removal.Attempt // the last one, if it failed
 }
 
-// parting is what runs before an add-on is removed.
-type parting struct {
+// preDelete is what runs before an add-on is removed.
+type preDelete struct {
 	sites []site // whose parts have the hooks
 	input *Input
 	err   error // why that cannot be found out
 }
 
-// remove takes the add-on back from the member, a step with each look.
-func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error) {
+// remove removes the add-on from the member, one step with each reconcile.
+func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration, err error) {
 	if !controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer) {
 		return 0, l.reportKept(ctx)
 	}
@@ -49,7 +49,7 @@ func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error
 	case !is:
 		return 0, l.abandon(ctx)
 	}
-	p, err := l.parting(ctx)
+	p, err := l.preDelete(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error
 		}
 	}
 	for _, action := range step.Actions {
-		if err := l.carryOut(ctx, action, p); err != nil {
+		if err := l.execute(ctx, action, p); err != nil {
 			return 0, l.reportFailed(ctx, &o, action, err)
 		}
 	}
@@ -94,14 +94,14 @@ func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error
 	if slices.Contains(step.Actions, removal.AskFunc) && !l.busy {
 		return time.Nanosecond, nil // nothing but that tells of the answer
 	}
-	l.lookAgain(step.After)
+	l.requeueAfter(step.After)
 	return l.after, nil
 }
 
-// reportFailed says that an action has failed, which the next look tries again. What is overtaken has not.
-func (l *memberLook) reportFailed(ctx context.Context, o *removal.Observed, action removal.Action, err error) error {
+// reportFailed reports an action that failed and is retried. Conflicts are not failures.
+func (l *memberReconciliation) reportFailed(ctx context.Context, o *removal.Observed, action removal.Action, err error) error {
 	failed := fmt.Errorf("%s: %w", action, err)
-	if overtaken(failed) || ctx.Err() != nil {
+	if onlyConflicts(failed) || ctx.Err() != nil {
 		return failed
 	}
 	l.attempt = removal.Attempt{Action: action, Error: err.Error()}
@@ -110,8 +110,8 @@ func (l *memberLook) reportFailed(ctx context.Context, o *removal.Observed, acti
 	return errors.Join(failed, l.reportRemoval(ctx, &step))
 }
 
-// leaving is what is known of the removal.
-func (l *memberLook) leaving(ctx context.Context, p *parting) (removal.Observed, error) {
+// leaving returns the observed state of the removal.
+func (l *memberReconciliation) leaving(ctx context.Context, p *preDelete) (removal.Observed, error) {
 	o := removal.Observed{
 		Now: l.now, Started: l.object.DeletionTimestamp.Time, Finalizer: controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer),
 		Forced: isForced(l.object.Status.Conditions), Works: presence(l.has), Credentials: l.credentials,
@@ -154,8 +154,8 @@ func reach(m *membershipv1alpha1.MemberCluster) removal.Member {
 	return removal.Unreachable
 }
 
-// jobs says how far the hooks are that run on the member, and on the one that hosts its agent.
-func (l *memberLook) jobs(ctx context.Context, p *parting) (removal.Hook, error) {
+// jobs returns the state of the hooks on the member and on its hosting member.
+func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.Hook, error) {
 	var all []removal.Hook
 	for _, r := range l.hooks {
 		hook := r.jobs
@@ -184,16 +184,16 @@ func (l *memberLook) jobs(ctx context.Context, p *parting) (removal.Hook, error)
 	return jobs, nil
 }
 
-// lacksHooks reports whether there are hooks for a site, and no Work of them.
-func (l *memberLook) lacksHooks(s site) bool {
+// lacksHooks reports whether a site has hooks without a Work.
+func (l *memberReconciliation) lacksHooks(s site) bool {
 	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.hooks, func(r *record) bool { return r.Namespace == s.namespace })
 }
 
-// recorded reports whether the Addon has it on record that this removal was forced, if it was: afterwards nothing else would tell. An Addon that does not
-// get to it is not waited for.
-func (l *memberLook) recorded() bool {
+// recorded reports whether the Addon has recorded this forced removal, because nothing else does so later. It does not
+// wait for an Addon that is not reconciled.
+func (l *memberReconciliation) recorded() bool {
 	degraded := meta.FindStatusCondition(l.object.Status.Conditions, v1alpha1.ConditionDegraded)
-	if l.addon == nil || !isForced(l.object.Status.Conditions) || l.now.Sub(degraded.LastTransitionTime.Time) > patience {
+	if l.addon == nil || !isForced(l.object.Status.Conditions) || l.now.Sub(degraded.LastTransitionTime.Time) > pollInterval {
 		return true
 	}
 	return slices.ContainsFunc(l.addon.Status.ForcedRemovals, func(f v1alpha1.ForcedRemoval) bool {
@@ -217,11 +217,11 @@ func presence(works []*record) removal.Presence {
 	return is
 }
 
-// parting finds out what runs before the add-on is removed. It does not need to if the member has nothing of the
-// add-on, or if it is known that nothing runs.
-func (l *memberLook) parting(ctx context.Context) (*parting, error) {
-	p := &parting{}
-	if err := l.located(ctx); err != nil {
+// preDelete returns what runs before the add-on is removed. It does not render the manifests if the member has nothing
+// of the add-on, or if it is known that nothing runs.
+func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error) {
+	p := &preDelete{}
+	if err := l.locateExisting(ctx); err != nil {
 		return nil, err
 	}
 	if l.addon == nil {
@@ -256,8 +256,8 @@ func (l *memberLook) parting(ctx context.Context) (*parting, error) {
 	return p, nil
 }
 
-// observeLive finds out what there is past all caches.
-func (l *memberLook) observeLive(ctx context.Context) error {
+// observeLive reads the state from the API server.
+func (l *memberReconciliation) observeLive(ctx context.Context) error {
 	object := &v1alpha1.MemberAddon{}
 	if err := l.live.Get(ctx, l.key, object); apierrors.IsNotFound(err) {
 		return errAgain // it is gone, and the cache is about to show it
@@ -271,11 +271,12 @@ func (l *memberLook) observeLive(ctx context.Context) error {
 	return l.listLive(ctx)
 }
 
-// kept begins the sentence about who keeps a MemberAddon.
+// kept is the beginning of the message about finalizers of other clients.
 const kept = "The add-on is removed. Finalizers of other clients keep the MemberAddon: "
 
-// reportKept says of an add-on that is removed who keeps its MemberAddon. The Addon goes by what all that are there say, also after a restart.
-func (l *memberLook) reportKept(ctx context.Context) error {
+// reportKept reports which clients keep the MemberAddon of a removed add-on. The status of the Addon is computed from
+// these messages, also after a restart.
+func (l *memberReconciliation) reportKept(ctx context.Context) error {
 	if len(l.object.Finalizers) == 0 {
 		return nil // it is gone
 	}
@@ -287,14 +288,14 @@ func (l *memberLook) reportKept(ctx context.Context) error {
 	return l.reportRemoval(ctx, &step)
 }
 
-// reportRemoval says how far the removal is. That it is forced is on record before anything is.
-func (l *memberLook) reportRemoval(ctx context.Context, step *removal.Step) error {
+// reportRemoval reports the progress of the removal. A forced removal is recorded before it begins.
+func (l *memberReconciliation) reportRemoval(ctx context.Context, step *removal.Step) error {
 	status := &l.object.Status
 	l.status = *status.DeepCopy()
 	l.status.ObservedGeneration = l.object.Generation
 	l.observed = health.Observed{
 		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.member != nil && healthy(l.member),
-		Desired: status.DesiredRevision, Revision: l.told.revision, Since: l.told.since, Current: true,
+		Desired: status.DesiredRevision, Revision: l.assigned.revision, Since: l.assigned.since, Current: true,
 		Removal: &health.Removal{Reason: step.Reason, Message: step.Message, Failed: step.Failed()},
 	}
 	if l.addon != nil {

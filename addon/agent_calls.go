@@ -26,7 +26,7 @@ func callOf(owner types.NamespacedName, addon, function string) calls.Key {
 	return k
 }
 
-// version is that of the add-on's manifests; empty where they have none.
+// version returns the version of the add-on's manifests. Empty: the agent is not Versioned.
 func (c *shared) version(ctx context.Context, user types.NamespacedName, addon string) (string, error) {
 	versioned, is := c.agents[addon].(Versioned)
 	if !is {
@@ -35,7 +35,7 @@ func (c *shared) version(ctx context.Context, user types.NamespacedName, addon s
 	return calls.Do(ctx, c.calls, callOf(user, addon, "Version"), func(context.Context) (string, error) { return versioned.Version(), nil })
 }
 
-// validate asks the add-on what is wrong with a configuration.
+// validate calls the ConfigValidator of the add-on.
 func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon string, object *unstructured.Unstructured) error {
 	validator, is := c.agents[addon].(ConfigValidator)
 	if !is {
@@ -48,7 +48,8 @@ func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon 
 	return err
 }
 
-// own are the configurations of a member that it may name. The content takes down why it may not name others.
+// own returns the configurations that a MemberAddon may reference. It records in the content why others are not
+// allowed.
 func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content) (allowed []v1alpha1.ConfigReference) {
 	if m == nil {
 		return nil
@@ -69,14 +70,14 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 	return allowed
 }
 
-// await has the member looked at again that a function of the add-on has given no answer about.
-func (l *memberLook) await(c *content) {
+// await reconciles the MemberAddon again if a function of the agent has not returned yet.
+func (l *memberReconciliation) await(c *content) {
 	if l.busy = l.busy || c.busy; c.late {
-		l.lookAgain(patience)
+		l.requeueAfter(pollInterval)
 	}
 }
 
-// refused takes down what a function has said against the content, and reports whether that is only that it has not answered yet.
+// refused records the error of a function, and reports whether it only has not returned yet.
 func (c *content) refused(reason, message string, err error) (passing bool) {
 	late, busy := errors.Is(err, calls.ErrOverdue), errors.Is(err, calls.ErrBusy)
 	c.late, c.busy = c.late || late, c.busy || busy

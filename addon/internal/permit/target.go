@@ -1,4 +1,4 @@
-package turn
+package permit
 
 import (
 	"time"
@@ -7,13 +7,13 @@ import (
 )
 
 // Standing is the state of a member that its rollout needs.
-type Standing struct {
+type MemberState struct {
 	// Desired is the desired revision of the member. Of is the revision without the overrides of the member: the revision
 	// of the rollout.
 	Desired, Of string
 	// Told is the last revision that the member was assigned, and Since its time.
-	Told  string
-	Since time.Time
+	Assigned string
+	Since    time.Time
 	// Failed is true if the hub cannot render any revision for the member.
 	Failed bool
 	// Aside is true if an override of the member prevents all revisions, which is independent of the rollout.
@@ -25,21 +25,21 @@ type Standing struct {
 
 // TakesPart reports whether the rollout includes the member. It does not before the member can get a revision, or while
 // an override of the member must be fixed.
-func (s Standing) TakesPart(joined bool) bool { return !s.Aside && (s.Told != "" || joined) }
+func (s MemberState) Participates(joined bool) bool { return !s.Aside && (s.Assigned != "" || joined) }
 
 // Target returns the member as its rollout to a revision sees it, without name, group and labels. A member with a
 // permit counts as being updated, whether or not it has the revision: it occupies one slot in both cases.
-func (s Standing) Target(revision string, t Turn) rollout.Target {
+func (s MemberState) Target(revision string, t Permit) rollout.Target {
 	switch {
 	case s.Failed && (s.Of == revision || s.Of == ""):
 		return rollout.Target{Revision: revision, Since: s.HealthSince, Health: s.Health, HealthSince: s.HealthSince}
-	case s.Told != "" && s.Told == s.Desired && s.Of == revision:
+	case s.Assigned != "" && s.Assigned == s.Desired && s.Of == revision:
 		return rollout.Target{Revision: revision, Since: s.Since, Health: s.Health, HealthSince: s.HealthSince}
-	case t.May(revision):
+	case t.Allows(revision):
 		return rollout.Target{Revision: revision, Since: t.Since, Health: rollout.Progressing, HealthSince: t.Since}
-	case s.Told != "":
+	case s.Assigned != "":
 		// in any case a different revision
-		return rollout.Target{Revision: "~" + s.Told, Since: s.Since, Health: s.Health, HealthSince: s.HealthSince}
+		return rollout.Target{Revision: "~" + s.Assigned, Since: s.Since, Health: s.Health, HealthSince: s.HealthSince}
 	}
 	return rollout.Target{}
 }
