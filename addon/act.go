@@ -43,20 +43,20 @@ func (l *memberReconciliation) act(ctx context.Context) {
 			return
 		}
 		to := &made.part
-		if l.hosting != nil { // where the agent is
+		if l.hosting != nil { // the cluster of the agent
 			to = &made.hosting
 		}
 		to.objects = append(to.objects, more...)
 	}
 	next := l.assigned
 	if next.revision != l.content.revision {
-		next = assignment{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // as a status can say it
+		next = assignment{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // with the precision of the status
 	}
 	current, err := l.distributeAll(ctx, made, next)
 	l.observed.Current = current
 	if errors.Is(err, errForeign) {
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
-		l.requeueAfter(pollInterval) // no event says when it is gone
+		l.requeueAfter(pollInterval) // no event reports its deletion
 		return
 	}
 	if err != nil {

@@ -43,13 +43,13 @@ type addonReconciliation struct {
 	now      time.Time
 	members  map[string]*membershipv1alpha1.MemberCluster // by name
 	has      map[string]*v1alpha1.MemberAddon             // by name of the member
-	strays   []*v1alpha1.MemberAddon                      // of no member, which go
+	strays   []*v1alpha1.MemberAddon                      // of no member
 	plan     install.Plan
 	problems []health.Problem
 	statuses []v1alpha1.PlacementStatus
 	rollouts []rolling
 	after    time.Duration
-	failed   error // what is to be tried again
+	failed   error // an error that is retried
 }
 
 // Reconcile reconciles an Addon. A conflict with another client is not an error.
@@ -145,7 +145,7 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 		m := &has[i]
 		name := names[m.Namespace]
 		if name == "" {
-			if o.Deleting { // that the MemberCluster is missing is no request; the conditions of the MemberAddon say what to do
+			if o.Deleting { // a missing MemberCluster is not a request; the conditions of the MemberAddon contain the next step
 				l.strays = append(l.strays, m)
 			}
 			continue
@@ -271,7 +271,7 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 	namespace := l.members[d.Member].Status.Namespace
 	if d.Action == install.Create {
 		if namespace == "" {
-			return nil // it joins
+			return nil // the member joins
 		}
 		made := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: l.addon.Name,
@@ -280,7 +280,7 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 			Finalizers:  []string{v1alpha1.MemberAddonFinalizer},
 		}}
 		err := l.client.Create(ctx, made)
-		if err != nil && !apierrors.IsAlreadyExists(err) { // which the next look sees
+		if err != nil && !apierrors.IsAlreadyExists(err) { // the next reconcile observes it
 			return fmt.Errorf("make the MemberAddon for member %s: %w", d.Member, err)
 		}
 		return nil
@@ -324,7 +324,7 @@ func (l *addonReconciliation) release(ctx context.Context) error {
 	if l.addon.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(l.addon, v1alpha1.AddonFinalizer) || len(l.has) > 0 {
 		return nil
 	}
-	var left v1alpha1.MemberAddonList // those that the cache does not show yet
+	var left v1alpha1.MemberAddonList // also those that the cache does not contain yet
 	if err := l.live.List(ctx, &left, client.MatchingFields{"metadata.name": l.addon.Name}); err != nil {
 		return fmt.Errorf("list MemberAddons of %s: %w", l.addon.Name, err)
 	}

@@ -55,7 +55,7 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 		return nil
 	}
 	for _, r := range m.Spec.Configs {
-		if made.late || made.busy { // one that does not answer is enough to wait for
+		if made.late || made.busy { // one function that does not return is enough to wait
 			break
 		}
 		const function = "addon.Options.Allow"

@@ -19,7 +19,7 @@ type contentOf struct {
 	placement        []v1alpha1.ConfigReference
 	member           *v1alpha1.MemberAddon // nil: nothing
 	installNamespace string
-	hosting          string // the member that is named to run the agent
+	hosting          string // the name of the hosting member
 	last             []v1alpha1.ConfigStatus
 }
 
@@ -27,14 +27,14 @@ type contentOf struct {
 // their own.
 type content struct {
 	configs          []v1alpha1.ConfigStatus
-	objects          []*unstructured.Unstructured // of configs, in their order
+	objects          []*unstructured.Unstructured // the configurations in their order
 	settings         config.Settings
 	template         *v1alpha1.AddonTemplate
 	installNamespace string
 	revision         string
 	problems         []health.Problem
-	late             bool // a function of the add-on's did not answer in time, and is to be asked again
-	busy             bool // one could not be asked, and tells when it can be
+	late             bool // a function of the agent did not return in time, and is called again
+	busy             bool // a function could not be called, and the end of its call triggers a reconcile
 }
 
 // contents returns the content for each, in their order. The user is enqueued when a configuration among the results
@@ -105,7 +105,7 @@ func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *conte
 			continue
 		}
 		made.objects = append(made.objects, object.Unstructured)
-		if !made.late && !made.busy { // one that does not answer is enough to wait for
+		if !made.late && !made.busy { // one function that does not return is enough to wait
 			if err := c.validate(ctx, f.user, addon.Name, object.Unstructured); err != nil && !made.refused(v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s: %s", references[i], err), err) {
 				continue
 			}

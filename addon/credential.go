@@ -32,7 +32,7 @@ func (l *memberReconciliation) updateCredential(ctx context.Context) error {
 		if r.credential == nil || r.held.Deleting || slices.Contains(l.delivered, r.Namespace) {
 			continue
 		}
-		named := l.credential.DeepCopy() // as it was when the member was told
+		named := l.credential.DeepCopy() // as at the last assignment
 		named.SetNamespace(r.credential.Namespace)
 		named.SetName(r.credential.Name)
 		made, err := bundled([]*unstructured.Unstructured{named})

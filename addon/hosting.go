@@ -170,7 +170,7 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 		return nil
 	}
 	if err := c.live.Get(ctx, key, &v1alpha1.MemberAddon{}); err == nil {
-		return nil // the cache is about to show it
+		return nil // the cache will contain it soon
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read MemberAddon %s: %w", key, err)
 	}
@@ -193,7 +193,7 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 // locateExisting finds the place of the agent for a removal: the assigned one, and not the desired one.
 func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 	l.host, l.hosting = nil, l.object.Status.Hosting
-	if l.hosting == nil && l.object.Status.AppliedRevision == "" && l.member != nil { // it was told, and the status does not say so yet
+	if l.hosting == nil && l.object.Status.AppliedRevision == "" && l.member != nil { // the status lacks the assignment
 		for _, r := range l.has {
 			if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 				return err
@@ -275,7 +275,7 @@ func (l *memberReconciliation) listLive(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			switch r := recordOf(&list.Items[i]); {
-			case r.owner() != l.key: // of another member, whose agent runs here
+			case r.owner() != l.key: // of another member whose agent runs here
 			case r.isHooks():
 				l.hooks = append(l.hooks, r)
 			default:

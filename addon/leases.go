@@ -25,7 +25,7 @@ type leases struct {
 
 // renewal is when the last renewal of a Lease was observed.
 type renewal struct {
-	version string // what the agent wrote
+	version string // the resourceVersion that the agent wrote
 	at      time.Time
 }
 

@@ -20,15 +20,15 @@ import (
 
 // manifests are the objects of an add-on for a member.
 type manifests struct {
-	part              // what goes to the member itself
-	hosting      part // what goes to the one that hosts its agent
+	part              // for the member itself
+	hosting      part // for the hosting member
 	registration *v1alpha1.TemplateRegistration
 }
 
 // part are the objects for one cluster.
 type part struct {
 	objects, hooks []bundle.Object
-	spec           workv1alpha1.WorkSpec // all but the manifests
+	spec           workv1alpha1.WorkSpec // without the manifests
 }
 
 // errNoAgent is the error of an add-on whose manifests have no source.

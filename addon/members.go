@@ -35,13 +35,13 @@ type memory struct {
 	written  map[types.NamespacedName]written
 	removing
 
-	ahead  *v1alpha1.MemberAddon // as it was written last
-	behind string                // the version before that, which the cache may still show
+	ahead  *v1alpha1.MemberAddon // after the last write
+	behind string                // the former resourceVersion, which the cache may still contain
 
-	awaited      string // the revision that the member is to have, and since when
+	awaited      string // the desired revision, and since when
 	awaitedSince time.Time
 
-	busySince time.Time // since when its functions are busy; zero: they are not
+	busySince time.Time // since when its functions are busy; zero: not busy
 }
 
 func (c *shared) memory(m *v1alpha1.MemberAddon) *memory {
@@ -62,28 +62,28 @@ type memberReconciliation struct {
 	key     types.NamespacedName
 	object  *v1alpha1.MemberAddon
 	addon   *v1alpha1.Addon                   // nil: there is none
-	member  *membershipv1alpha1.MemberCluster // nil: the namespace is none's
+	member  *membershipv1alpha1.MemberCluster // nil: the namespace belongs to no member
 	now     time.Time
 	permit  memberPermit
 	content *content
-	of      string                            // the revision of the rollout that content is of
-	hosting *v1alpha1.HostingStatus           // where the agent is to run; nil: on the member
-	host    *membershipv1alpha1.MemberCluster // that member; nil: there is none
-	aside   bool                              // what is wrong is the member's own affair
-	busy    bool                              // functions of the add-on are called for others
+	of      string                            // the revision of the rollout, without overrides of the member
+	hosting *v1alpha1.HostingStatus           // the desired place of the agent; nil: the member
+	host    *membershipv1alpha1.MemberCluster // the hosting member; nil: none
+	aside   bool                              // only overrides of the member are invalid
+	busy    bool                              // functions of the agent are busy with other members
 	has     []*record
 	hooks   []*record
 
 	credentials removal.Presence
 
-	asked      bool                       // it is known what the agent has on the hub
-	credential *unstructured.Unstructured // the manifest that brings it to where the agent is; nil: it has none
-	delivered  []string                   // the namespaces of Works that have all that is to be in them, or are about to
+	asked      bool                       // the registration was observed
+	credential *unstructured.Unstructured // the manifest of the credential; nil: none
+	delivered  []string                   // the namespaces whose Works are up to date, or will be after this reconcile
 
 	status   v1alpha1.MemberAddonStatus
 	observed health.Observed
 	after    time.Duration
-	failed   error // what is to be tried again
+	failed   error // an error that is retried
 }
 
 // Reconcile reconciles a MemberAddon. A conflict with another client is not an error.
@@ -98,7 +98,7 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	switch err := c.cache.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
 		c.forget(key)
-		// No other controller removes what it has outside of its namespace.
+		// No other controller removes its objects outside of its namespace.
 		_, err := c.revoke(ctx, key.Name, key.Namespace)
 		return 0, errors.Join(c.takeBackHosted(ctx, key), err)
 	case err != nil:
@@ -117,7 +117,7 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	}
 	var known bool
 	if l.permit, known = c.state.permit(l.key); !known && l.addon != nil && l.member != nil {
-		return 0, nil // who decides has this one looked at
+		return 0, nil // the next decision enqueues the MemberAddon
 	}
 	if controllerutil.AddFinalizer(object, v1alpha1.MemberAddonFinalizer) {
 		return 0, l.guard(ctx)
@@ -242,13 +242,13 @@ func (l *memberReconciliation) decide(ctx context.Context) error {
 			return err
 		}
 	}
-	l.observed.Current = true // as it was told, as far as one can know unless it is told again: what that was is gone
+	l.observed.Current = true // assumed, unless it is updated: the assigned manifests are not known any more
 	if len(l.observed.Problems) == 0 && l.permitted() {
 		l.act(ctx)
 	}
 	l.keepAccess(ctx)
 	if l.content != nil && l.assigned.revision != "" {
-		l.ask(ctx) // also of what runs by what it was told before
+		l.ask(ctx) // also for an earlier assigned revision
 	}
 	l.observed.Revision, l.observed.Since = l.assigned.revision, l.assigned.since
 	return nil
@@ -320,12 +320,12 @@ func (l *memberReconciliation) report(ctx context.Context) error {
 		case err == nil:
 			l.ahead, l.behind, l.object = next.DeepCopy(), before.ResourceVersion, next
 			l.announce(next, before.Status.Conditions, next.Status.Conditions)
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is not what was looked at
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the object changed meanwhile
 			return failed
 		}
 	}
 	said := *l.object
-	said.Status = l.status // written or not: a rollout does not wait for a status that cannot be written
+	said.Status = l.status // also if it could not be written: rollouts do not wait for that
 	s := memberState{member: health.MemberOf(l.name(), &said), MemberState: permit.MemberState{
 		Desired: l.observed.Desired, Of: l.of, Assigned: l.assigned.revision, Since: l.assigned.since,
 		Aside: l.aside, Health: assessed.Health, HealthSince: health.Since(l.status.Conditions),

@@ -83,7 +83,7 @@ func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.Temp
 	}
 	request := l.registration()
 	request.Want, request.Lease = *want, l.addon.Spec.Health.Type == v1alpha1.HealthLease
-	if l.hosting != nil { // where the agent is
+	if l.hosting != nil { // the cluster of the agent
 		request.InstallNamespace = l.hosting.Namespace
 	}
 	result, err := l.registrar.Ensure(ctx, request)
@@ -98,7 +98,7 @@ func (l *memberReconciliation) withdraw(ctx context.Context) error {
 	}
 	if known, err := l.registrar.Known(ctx, l.key.Name, l.key.Namespace); err != nil {
 		return err
-	} else if !known { // whatever the status says
+	} else if !known { // regardless of the status
 		l.status.Registration = nil
 		return nil
 	}
@@ -175,8 +175,8 @@ func (l *memberReconciliation) recordAccessError(err error) {
 	}
 	l.failed = errors.Join(l.failed, err)
 	switch {
-	case onlyConflicts(err): // which is no trouble
-	case l.observed.Registration.State == health.Registered: // and is, until it expires
+	case onlyConflicts(err): // the next reconcile retries
+	case l.observed.Registration.State == health.Registered: // and stays registered until it expires
 		l.observed.Registration.Message = err.Error()
 	default:
 		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering, Message: err.Error(), Retried: true})

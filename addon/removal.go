@@ -23,19 +23,19 @@ import (
 
 // removing is the state of a removal between reconciles.
 type removing struct {
-	requestedSince time.Time // since when the deletion of the MemberAddon has been observed to be a request
-	confirmed      bool      // it is
+	requestedSince time.Time // since when the deletion of the MemberAddon is observed to be a request
+	confirmed      bool      // the request is confirmed
 
-	function    removal.Hook    // what the agent said last
-	failedSince time.Time       // since when the hooks on the member have been seen to have failed
-	attempt     removal.Attempt // the last one, if it failed
+	function    removal.Hook    // the last answer of the agent
+	failedSince time.Time       // since when the hooks on the member are observed as failed
+	attempt     removal.Attempt // the last attempt, if it failed
 }
 
 // preDelete is what runs before an add-on is removed.
 type preDelete struct {
-	sites []site // whose parts have the hooks
+	sites []site // the sites with hooks
 	input *Input
-	err   error // why that cannot be found out
+	err   error // why the hooks are unknown
 }
 
 // remove removes the add-on from the member, one step with each reconcile.
@@ -66,7 +66,7 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		return 0, err
 	}
 	step := removal.Next(o)
-	if step.Final { // what the caches do not show yet is not to be left behind
+	if step.Final { // objects that the caches do not contain yet must not remain
 		if err := l.observeLive(ctx); err != nil {
 			return 0, err
 		}
@@ -78,7 +78,7 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		}
 		step = removal.Next(o)
 	}
-	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // otherwise the object is gone at once
+	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // otherwise the object is deleted immediately
 		if err := l.reportRemoval(ctx, &step); err != nil {
 			return 0, err
 		}
@@ -92,7 +92,7 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		l.attempt = removal.Attempt{}
 	}
 	if slices.Contains(step.Actions, removal.AskFunc) && !l.busy {
-		return time.Nanosecond, nil // nothing but that tells of the answer
+		return time.Nanosecond, nil // no event reports the answer
 	}
 	l.requeueAfter(step.After)
 	return l.after, nil
@@ -162,7 +162,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 			return hook, err
 		} else if host == nil && r.hosted() && hook.State != removal.Removing {
-			hook.State = removal.Succeeded // no agent runs it any more
+			hook.State = removal.Succeeded // no agent can run it any more
 		}
 		all = append(all, hook)
 	}
@@ -260,7 +260,7 @@ func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error
 func (l *memberReconciliation) observeLive(ctx context.Context) error {
 	object := &v1alpha1.MemberAddon{}
 	if err := l.live.Get(ctx, l.key, object); apierrors.IsNotFound(err) {
-		return errAgain // it is gone, and the cache is about to show it
+		return errAgain // it is deleted, and the cache will observe that soon
 	} else if err != nil {
 		return wrap(err, "read MemberAddon", l.object)
 	}
@@ -278,10 +278,10 @@ const kept = "The add-on is removed. Finalizers of other clients keep the Member
 // these messages, also after a restart.
 func (l *memberReconciliation) reportKept(ctx context.Context) error {
 	if len(l.object.Finalizers) == 0 {
-		return nil // it is gone
+		return nil // it is deleted
 	}
 	step := removal.Step{Reason: v1alpha1.ReasonRemoving, Message: kept + strings.Join(l.object.Finalizers, ", ") + "."}
-	if said := l.object.Status.Conditions; isForced(said) { // which goes on being said, with why
+	if said := l.object.Status.Conditions; isForced(said) { // the message keeps the reason
 		why, _, _ := strings.Cut(meta.FindStatusCondition(said, v1alpha1.ConditionDegraded).Message, kept)
 		step.Reason, step.Message = v1alpha1.ReasonDeadlineExceeded, messages.Join(strings.TrimSpace(why), step.Message)
 	}

@@ -28,7 +28,7 @@ func (l *memberReconciliation) execute(ctx context.Context, action removal.Actio
 		return l.deleteWorks(ctx, l.hooks)
 	case removal.DeleteWorks:
 		own, hosted := split(l.has)
-		if len(own) > 0 { // the agent may be needed to clean up on the member
+		if len(own) > 0 { // the add-on's agent may have to clean up on the member
 			return l.deleteWorks(ctx, own)
 		}
 		return l.deleteWorks(ctx, hosted)
@@ -69,7 +69,7 @@ func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error
 			},
 			Spec: s.part.spec,
 		}
-		work.Spec.ManifestOptions = nil // those of what is not there are refused
+		work.Spec.ManifestOptions = nil // the API server refuses options for missing manifests
 		for i := range s.part.hooks {
 			work.Spec.Manifests = append(work.Spec.Manifests, s.part.hooks[i].Manifest())
 		}
@@ -92,7 +92,7 @@ func (l *memberReconciliation) askFunction(ctx context.Context, p *preDelete) {
 		l.requeueAfter(pollInterval)
 		return
 	}
-	l.function = removal.Hook{State: removal.Running, Since: l.Clock.Now()} // it may have taken its time
+	l.function = removal.Hook{State: removal.Running, Since: l.Clock.Now()} // the call can have taken long
 	switch {
 	case err != nil:
 		l.function.State, l.function.Message = removal.Failed, err.Error()

@@ -56,7 +56,7 @@ func (c *shared) requested(ctx context.Context, resource string, deleted time.Ti
 		return false, 0, err
 	}
 	if state == definition.Absent {
-		return false, definition.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+		return false, definition.ConfirmAfter, nil // the definition is being installed or removed at this moment
 	}
 	if !deletion.OfGenerator(true, deleted, state) {
 		return false, 0, nil
@@ -87,7 +87,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 			return false, 0, nil
 		}
 	}
-	for _, works := range [][]*record{l.has, l.hooks} { // those on hosting members, which outlive a MemberAddon whose finalizer is taken off
+	for _, works := range [][]*record{l.has, l.hooks} { // Works on hosting members remain when the finalizer of the MemberAddon is removed
 		for _, r := range works {
 			if !r.hosted() {
 				continue

@@ -21,7 +21,7 @@ import (
 type rolling struct {
 	placement string
 	plan      rollout.Plan
-	hold      map[string]rollout.HoldReason // of all its members, by namespace; empty: none
+	hold      map[string]rollout.HoldReason // by namespace of the member; empty: not on hold
 }
 
 // placement returns the observed state of a Placement. Nil: it does not exist.
@@ -47,7 +47,7 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 		groups[group.Name] = group.Index
 		known.Groups = append(known.Groups, group)
 	}
-	known.Groups = append(known.Groups, rollout.Group{Index: int32(len(groups))}) // those that are in none
+	known.Groups = append(known.Groups, rollout.Group{Index: int32(len(groups))}) // clusters in no group
 	for i := range slices.Items {
 		if !metav1.IsControlledBy(&slices.Items[i], placement) {
 			continue
@@ -119,7 +119,7 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 		return nil
 	}
 	for _, problem := range content.problems {
-		// The members say the same, and each fails for it.
+		// The members report the same problem, and each fails.
 		status.Message = problem.Message
 		if problem.Retried {
 			return nil // the desired content is not known
@@ -138,7 +138,7 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 			continue
 		}
 		if has != nil && !known {
-			return nil // it is about to be looked at
+			return nil // it will be reconciled soon
 		}
 		namespaces[cluster.Name] = namespace
 		target := s.Target(o.Revision, permits[namespace].Permit)

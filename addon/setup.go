@@ -55,25 +55,25 @@ type shared struct {
 	worksInformer toolscache.SharedIndexInformer
 	leases        *leases
 	registrar     *registration.Registrar // nil: no agent has access
-	registered    cache.Cache             // what agents have on the hub
+	registered    cache.Cache             // the objects of agents on the hub
 	calls         *calls.Caller
-	pauses        workqueue.TypedRateLimiter[reconcile.Request] // before what has changed meanwhile is looked at again
+	pauses        workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts
 
 	looksAtAddons  openqueue.Queue[reconcile.Request]
 	looksAtMembers openqueue.Queue[reconcile.Request]
 
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
-	ending   map[types.UID]time.Time // since when the deletion of an Addon has been observed to be a request
-	wrote    map[string]time.Time    // when the status of an Addon was written last, by its name
+	ending   map[types.UID]time.Time // since when the deletion of an Addon is observed to be a request
+	wrote    map[string]time.Time    // the last write of the status of an Addon, by name
 }
 
 // The indexes of the manager's cache that are made here.
 const (
 	nameIndex      = "muster-addon.name"      // of MemberAddons
-	namespaceIndex = "muster-addon.namespace" // of MemberClusters: that of the member
-	placementIndex = "muster-addon.placement" // of Addons: the Placements that they are installed by
-	clusterIndex   = "muster-addon.cluster"   // of PlacementDecisions: the clusters that are chosen
+	namespaceIndex = "muster-addon.namespace" // of MemberClusters by namespace
+	placementIndex = "muster-addon.placement" // of Addons by Placement
+	clusterIndex   = "muster-addon.cluster"   // of PlacementDecisions by cluster
 )
 
 // SetupWithManager adds the controllers of Addons and of MemberAddons to a manager. They run on the leader only. The
@@ -257,12 +257,12 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 			continue
 		}
 		if was == nil && is.Status == metav1.ConditionTrue && is.Type != v1alpha1.ConditionAvailable && is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {
-			continue // all is as it should be from the beginning
+			continue // the first status is the normal one
 		}
 		kind, turned := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
 		switch good := is.Type != v1alpha1.ConditionDegraded; {
 		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown, is.Status == metav1.ConditionFalse && !turned:
-			continue // no user waits for that
+			continue // users do not wait for this condition
 		case good == (is.Status == metav1.ConditionFalse):
 			kind = corev1.EventTypeWarning
 		}

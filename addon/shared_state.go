@@ -26,10 +26,10 @@ type sharedState struct {
 
 // addonState is the state of one add-on. Members are identified by their namespaces.
 type addonState struct {
-	decided bool // permits are
+	decided bool // the permits are set
 	permits map[string]memberPermit
 	members map[string]memberState
-	forced  []v1alpha1.ForcedRemoval // of members that have it no more, the latest last
+	forced  []v1alpha1.ForcedRemoval // of members without the add-on, the latest last
 }
 
 // memberPermit is the permit of a member, and the settings of its Placement, which the controller of Addons sets.

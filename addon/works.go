@@ -28,16 +28,16 @@ import (
 // record is what the controller keeps of a Work of an add-on: not its manifests, but what is needed to compare them
 // with the desired ones, and its state. It is immutable.
 type record struct {
-	metav1.ObjectMeta // its name, versions, labels and annotations
+	metav1.ObjectMeta // name, versions, labels and annotations
 
 	held     bundle.Held
 	health   health.Work
-	jobs     removal.Hook // what it says if it is that of hooks
+	jobs     removal.Hook // the state of the hooks, if the Work contains hooks
 	revision string
 	since    time.Time
-	parts    bool // something is to run before the add-on is removed
+	parts    bool // hooks run before the removal
 
-	credential *bundle.Object // what brings it to the add-on's agent, without its text; nil: it has none
+	credential *bundle.Object // the credential without its text; nil: none
 }
 
 // workBase is the beginning of the names of a MemberAddon's Works in a namespace. Names of WorkSets' Works contain a
@@ -179,9 +179,9 @@ type distribution struct {
 	*part
 	key       types.NamespacedName
 	by        types.UID // of the MemberAddon
-	namespace string    // of the cluster: the MemberAddon's own, or that of a hosting member
+	namespace string    // of the cluster: the MemberAddon's, or that of a hosting member
 	assigned  assignment
-	written   map[types.NamespacedName]written // to be kept for the next time
+	written   map[types.NamespacedName]written // kept between reconciles
 }
 
 // hasHooks reports whether hooks run before the add-on is removed.
@@ -205,7 +205,7 @@ func (c *shared) distribute(ctx context.Context, d *distribution, has []*record)
 	}
 	for i := range steps {
 		if steps[i].Waits != "" {
-			continue // whatever ends that brings another look
+			continue // the event that ends the wait causes another reconcile
 		}
 		if err := c.take(ctx, d, &steps[i], byName[steps[i].Work.Name], options); err != nil {
 			return false, fmt.Errorf("%s Work %s/%s: %w", steps[i].Act, d.namespace, steps[i].Work.Name, err)
@@ -231,7 +231,7 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	spec.Manifests = s.Work.Manifests()
 	if s.Act == bundle.Create {
 		work.Labels, work.Annotations, work.Spec = workLabels(d.key, d.namespace), notes, spec
-		// It would be the agent's first write, and its objects would stay behind if it were deleted before.
+		// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
 		work.Finalizers = []string{workv1alpha1.Finalizer}
 		if err := c.client.Create(ctx, work); apierrors.IsAlreadyExists(err) {
 			return c.taken(ctx, d.key, client.ObjectKeyFromObject(work))
@@ -289,7 +289,7 @@ func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1a
 			ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(key), value})
 		}
 	}
-	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // by a deletion that did not come to pass
+	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // of a deletion that did not happen
 		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if act == bundle.Update {
