@@ -32,7 +32,7 @@ type part struct {
 }
 
 // errNoAgent is the error of an add-on whose manifests have no source.
-var errNoAgent = errors.New("this hub has no agent in Go of that name, and no AddonTemplate counts: name one among the configs, or register the agent with addon.Options.Agents")
+var errNoAgent = errors.New("the hub has no agent in Go with this name, and the configs contain no AddonTemplate: add one, or register the agent with addon.Options.Agents")
 
 // manifests returns the objects of an add-on for a member, from its template or its agent.
 func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manifests, error) {

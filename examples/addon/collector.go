@@ -75,7 +75,7 @@ func (collector) ValidateConfig(config *unstructured.Unstructured) error {
 		return nil
 	}
 	if rules, _, _ := unstructured.NestedString(config.Object, "data", "rules"); rules == "" {
-		return errors.New("it has no rules: put one into its data, such as rules: pods")
+		return errors.New("data.rules is required, such as rules: pods")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestManifests(t *testing.T) {
 
 func TestValidateConfig(t *testing.T) {
 	require.NoError(t, collector{}.ValidateConfig(rules("pods")))
-	require.ErrorContains(t, collector{}.ValidateConfig(rules("")), "no rules")
+	require.ErrorContains(t, collector{}.ValidateConfig(rules("")), "rules is required")
 }
 
 func TestHealth(t *testing.T) {

@@ -22,7 +22,7 @@ type entry struct {
 }
 
 // errNotAsked is the error of what the server sent though it was not asked for.
-var errNotAsked = errors.New("it was not asked for")
+var errNotAsked = errors.New("the API server sent an object that was not requested")
 
 // GetObjectMeta lets the reflector keep entries until its list is complete.
 func (e *entry) GetObjectMeta() metav1.Object {

@@ -164,7 +164,7 @@ func earlier(a, b time.Duration) time.Duration {
 }
 
 // errElsewhere is the error for a WorkSet in a namespace that the manager does not watch. Its Works are watched.
-var errElsewhere = errors.New("it is for another manager")
+var errElsewhere = errors.New("the WorkSet belongs to another manager")
 
 // read returns a WorkSet, or nil if it does not exist. If the cache lags behind the last write, it returns the written
 // version.

@@ -229,7 +229,7 @@ func (f *feed) Start(ctx context.Context) error {
 		running.Go(func() {
 			err := run(ctx)
 			if err == nil && ctx.Err() == nil {
-				err = errors.New("it has ended")
+				err = errors.New("the source has ended")
 			}
 			if err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", what, err))

@@ -38,7 +38,7 @@ type state struct {
 
 // errOvertaken means that another client wrote the object that the agent was about to write. The agent reconciles
 // again.
-var errOvertaken = errors.New("others have changed it meanwhile")
+var errOvertaken = errors.New("another client changed the object")
 
 const (
 	firstRetry = time.Second

@@ -78,7 +78,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		pause(ctx, &backoff)
 		err = e.ask(ctx, owner, t) // a watch may not know it yet
 	}
-	return t.failed(errors.New("others change it all the time"))
+	return t.failed(errors.New("other clients change the object all the time"))
 }
 
 // retracts asks the API server for an object that was assumed not to exist, after its creation failed, and reports

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrClosed is the error of requests and new connections of a closed pool. It wraps [net.ErrClosed].
-var ErrClosed = fmt.Errorf("these connections to the API server are not used any more: %w", net.ErrClosed)
+var ErrClosed = fmt.Errorf("the connections to the API server are closed: %w", net.ErrClosed)
 
 const (
 	dialTimeout      = 10 * time.Second

@@ -36,7 +36,7 @@ const (
 )
 
 // ErrNoSigner means that no signer has signed an approved request.
-var ErrNoSigner = errors.New("this hub has no signer for " + certificatesv1.KubeAPIServerClientSignerName +
+var ErrNoSigner = errors.New("the hub has no signer for " + certificatesv1.KubeAPIServerClientSignerName +
 	" (the CSR signing controller of kube-controller-manager): let agents join with the token method instead")
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;create;delete
