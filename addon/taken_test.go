@@ -51,7 +51,7 @@ func testTaken(t *testing.T) {
 			})
 			said := h.says(m, v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
 			require.Contains(t, said.Message, theirs.Namespace+"/"+theirs.Name, row.reason)
-			require.Contains(t, said.Message, "is not the add-on's", row.reason)
+			require.Contains(t, said.Message, "does not belong to the add-on", row.reason)
 			require.NoError(t, h.client.Delete(t.Context(), theirs))
 			h.poke(row.name, "a") // without an event
 			h.eventually("it is well once that is gone", func() bool { return is(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable) })
