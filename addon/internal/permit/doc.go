@@ -1,9 +1,8 @@
-// Package turn decides whether a member may get a new revision of an add-on: its rollout permit. The package is pure:
+// Package permit decides whether a member may get a new revision of an add-on: its rollout permit. The package is pure:
 // it does no I/O, uses no clock and keeps no state.
 //
-// Two controllers share this decision. The controller of Addons runs the rollouts: it gives each member a [Turn] and
-// uses
-// [Standing.Target] to describe the member to the rollout. The controller of MemberAddons knows the assigned and the
+// Two controllers share this decision. The controller of Addons runs the rollouts: it gives each member a [Permit] and
+// uses [MemberState.Target] to describe the member to the rollout. The controller of MemberAddons knows the assigned and the
 // desired revision of a member, and calls [Next].
 //
 // # Permits

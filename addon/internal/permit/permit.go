@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// Turn is the rollout permit of a member. The zero value permits every revision.
+// Permit is the rollout permit of a member. The zero value permits every revision.
 type Permit struct {
 	// Placement of the member. Empty: none.
 	Placement string
@@ -20,7 +20,7 @@ type Permit struct {
 	Since    time.Time
 	// Hold is the reason why the rollout blocks the member. Empty: not blocked.
 	Hold rollout.HoldReason
-	// Keeps is the reason why the member gets no new revision, regardless of the rollout. Empty: no such reason.
+	// BlockedBy is the reason why the member gets no new revision, regardless of the rollout. Empty: no such reason.
 	BlockedBy rollout.HoldReason
 }
 
@@ -32,7 +32,7 @@ const (
 	Removed   rollout.HoldReason = "the add-on is about to be removed"
 )
 
-// KeepsBy returns the reason why a decision excludes a new revision. Empty: the decision permits one.
+// BlockedBy returns the reason why a decision excludes a new revision. Empty: the decision permits one.
 func BlockedBy(d install.Decision) rollout.HoldReason {
 	switch {
 	case d.Reason == install.Leaving:
@@ -45,12 +45,12 @@ func BlockedBy(d install.Decision) rollout.HoldReason {
 	return ""
 }
 
-// May reports whether the member may get a revision of the rollout, with its overrides applied.
+// Allows reports whether the member may get a revision of the rollout, with its overrides applied.
 func (t Permit) Allows(revision string) bool {
 	return t.BlockedBy == "" && (t.Placement == "" || t.Revision != "" && t.Revision == revision && t.Hold == "")
 }
 
-// After returns the turn with the permit of the previous one, if both have the same placement.
+// After returns the permit with the permit of the previous one, if both have the same placement.
 func (t Permit) After(before Permit) Permit {
 	if t.Placement == before.Placement {
 		t.Revision, t.Since, t.Hold = before.Revision, before.Since, before.Hold
@@ -58,7 +58,7 @@ func (t Permit) After(before Permit) Permit {
 	return t
 }
 
-// Rolled returns the turn after a step of the rollout to a revision. A hold blocks the member; an empty hold permits
+// Rolled returns the permit after a step of the rollout to a revision. A hold blocks the member; an empty hold permits
 // the revision.
 func (t Permit) Rolled(revision string, hold rollout.HoldReason, now time.Time) Permit {
 	switch {
@@ -76,7 +76,7 @@ type Observed struct {
 	// Desired is the desired revision of the member. Of is the revision without the overrides of the member: the revision
 	// of the rollout.
 	Desired, Of string
-	// Told is the last revision that the member was assigned. Empty: none.
+	// Assigned is the last revision that the member was assigned. Empty: none.
 	Assigned string
 	// Before is the current status of the MemberAddon.
 	Before *v1alpha1.MemberAddonStatus
@@ -84,13 +84,13 @@ type Observed struct {
 	Joined, Leaving bool
 }
 
-// Verdict is the decision whether a member gets the desired revision.
+// Decision is the decision whether a member gets the desired revision.
 type Decision struct {
-	// Tell is true if the member gets the desired revision.
+	// Update is true if the member gets the desired revision.
 	Update bool
-	// Stays is true if the member keeps its assigned revision, and that revision counts as the desired one.
+	// Keep is true if the member keeps its assigned revision, and that revision counts as the desired one.
 	Keep bool
-	// Hold is the reason why the member does not get the revision. Empty if Stays is true, since nothing is pending.
+	// Hold is the reason why the member does not get the revision. Empty if Keep is true, since nothing is pending.
 	Hold rollout.HoldReason
 }
 
@@ -119,7 +119,7 @@ func (o Observed) blockedBy() rollout.HoldReason {
 	return o.Permit.BlockedBy
 }
 
-// tried reports whether the member had a permit before the controllers restarted, and the revision could not be
+// failedBefore reports whether the member had a permit before the controllers restarted, and the revision could not be
 // assigned. Only the status records this. The attempt is repeated; otherwise another member would get the permit in its
 // place.
 func (o Observed) failedBefore() bool {

@@ -6,12 +6,12 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// Standing is the state of a member that its rollout needs.
+// MemberState is the state of a member that its rollout needs.
 type MemberState struct {
 	// Desired is the desired revision of the member. Of is the revision without the overrides of the member: the revision
 	// of the rollout.
 	Desired, Of string
-	// Told is the last revision that the member was assigned, and Since its time.
+	// Assigned is the last revision that the member was assigned, and Since its time.
 	Assigned string
 	Since    time.Time
 	// Failed is true if the hub cannot render any revision for the member.
@@ -23,7 +23,7 @@ type MemberState struct {
 	HealthSince time.Time
 }
 
-// TakesPart reports whether the rollout includes the member. It does not before the member can get a revision, or while
+// Participates reports whether the rollout includes the member. It does not before the member can get a revision, or while
 // an override of the member must be fixed.
 func (s MemberState) Participates(joined bool) bool { return !s.Aside && (s.Assigned != "" || joined) }
 
