@@ -39,7 +39,7 @@ func overrideRules() []rule {
 	return slices.Concat([]rule{
 		{"more rules than may be", `overrides: {rules: ` + list(65, `{mergePatch: {}}`) + `}`, `overrides: {rules: ` + list(64, `{mergePatch: {}}`) + `}`, "overrides.rules", "must have at most 64 items"},
 		{"a rule that does nothing", one(`jsonPatch: [], delete: false`), one(`mergePatch: {}`), at, "a rule must do something"},
-		{"deleted and patched", one(`delete: true, objects: [{kind: A}], mergePatch: {}`), one(`delete: false, objects: [{kind: A}], mergePatch: {}`), at + ".delete", "what is deleted cannot be patched"},
+		{"deleted and patched", one(`delete: true, objects: [{kind: A}], mergePatch: {}`), one(`delete: false, objects: [{kind: A}], mergePatch: {}`), at + ".delete", "an object that is deleted cannot be patched"},
 		{"everything deleted", one(`delete: true`), one(`delete: true, objects: [{kind: A}]`), at + ".objects", "objects is required with delete"},
 		{"too many selectors of clusters", one(`mergePatch: {}, clusters: ` + list(17, `{names: [a]}`)), one(`mergePatch: {}, clusters: ` + list(16, `{names: [a]}`)), at + ".clusters", "must have at most 16 items"},
 		{"too many operations", one(`jsonPatch: ` + list(65, `{op: remove, path: /a}`)), one(`jsonPatch: ` + list(64, `{op: remove, path: /a}`)), at + ".jsonPatch", "must have at most 64 items"},

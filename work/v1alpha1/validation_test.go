@@ -49,7 +49,7 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		{"all of it", ignoring(".metadata"), ignored, "make the object and cannot be ignored"},
 		{"what is never applied", ignoring(".status"), ignored, "the status is never applied"},
 		{"a part of it", ignoring(".status.replicas"), ignored, "the status is never applied"},
-		{"options that leave no room for the status", long, "spec.manifestOptions", "may have 131072: split the Work into several"},
+		{"options that leave no room for the status", long, "spec.manifestOptions", "must have at most 131072 bytes as JSON"},
 		{"a manifest", of(`[]`), "spec.manifests[0]", "must be a JSON object"},
 		{"too long in all", of(`"` + strings.Repeat("x", v1alpha1.MaxManifestBytes) + `"`), "spec.manifests", "split the Work into several"},
 	} {
