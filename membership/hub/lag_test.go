@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,15 @@ func TestMemberInTheRemainsOfAnother(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "remains"})
+	// The request of an agent that has joined would make the next hub create its MemberCluster again.
+	h.eventually("the JoinRequest is deleted", func() error {
+		var requests v1alpha1.JoinRequestList
+		if err := h.client.List(t.Context(), &requests); err != nil {
+			return err
+		}
+		exists := slices.ContainsFunc(requests.Items, func(r v1alpha1.JoinRequest) bool { return r.Spec.ClusterID == "id-remains" })
+		return orError(!exists, "it exists")
+	})
 	a.stop()
 	h.stop()
 	h.change("remains", func(c *v1alpha1.MemberCluster) { c.Finalizers = nil })
