@@ -1,28 +1,30 @@
-// Package deploy has the manifests by which the agent of a member is deployed: as files to be taken by kustomize, and as an installer for hubs that
-// install agents themselves (package membership/install). The folder charts contains Helm charts with the same objects; they
-// are not part of [Files].
+// Package deploy contains the manifests of a hub and of agents: as files for kustomize, as objects for programs, and as an
+// installer for hubs that install agents (package membership/install). The folder charts contains Helm charts with the same
+// objects; they are not part of [Files].
 //
+//	kubectl apply -k https://github.com/muster-sdk/muster/deploy/hub/base
 //	kubectl apply -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //
-// # Layouts
+// # Layouts of agents
 //
-// The folder agent/overlays has one for each:
+// The folder agent/overlays has one overlay for each layout:
 //
-//   - membership: an agent that makes its cluster a member, and nothing else.
-//   - singleton: one process for all, membership and Works.
-//   - hosted: an agent outside of its member, in the namespace of another cluster. The overlay hosted/member goes to the member, and
-//     hosted/hosting to the cluster where the agent runs, into a namespace for this one member, with a Secret muster-member-kubeconfig.
+//   - membership: the agent makes its cluster a member, and nothing else.
+//   - singleton: one process for membership and Works.
+//   - hosted: the agent runs outside of its member, in a namespace of another cluster. Apply the overlay hosted/member to the
+//     member, and hosted/hosting to the cluster where the agent runs, into one namespace for each member, with a Secret
+//     muster-member-kubeconfig.
 //
-// All of them want a Secret muster-bootstrap beside the agent, the content of a JoinToken's Secret, and an image of a program like examples/agent: in a
-// kustomization of one's own, by "images".
+// Each layout requires a Secret muster-bootstrap in the namespace of the agent, which contains the content of the Secret of
+// a JoinToken, and an image of a program such as examples/agent. A kustomization sets the image with "images".
 //
-// What Works may contain is not for these files to say. A ClusterRole with the label work.muster.dev/aggregate-to-agent: "true" adds to it, and
-// components/apply-anything lets them contain anything.
+// The manifests do not define what Works may contain. A ClusterRole with the label work.muster.dev/aggregate-to-agent:
+// "true" adds permissions, and components/apply-anything allows everything.
 //
 // # Several hubs
 //
-// The files are for an agent with one hub, which has no name. One with hubs that have names, as examples/agent has by the flag --hub, needs its Secrets and
-// its Lease of those names, for each hub like this in a kustomization of one's own:
+// The manifests are for an agent with one hub without a name. An agent of hubs with names, such as examples/agent with the
+// flag --hub, needs its Secrets and its Lease of these names. Add for each hub to your kustomization:
 //
 //	resources: [https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton]
 //	patches:
@@ -30,26 +32,26 @@
 //	  patch: |
 //	    - {op: add, path: /rules/1/resourceNames/-, value: muster-agent-west}
 //	    - {op: add, path: /rules/2/resourceNames/-, value: muster-bootstrap-west}
-//	- target: {kind: Role, name: muster-agent-leader-election} # for the first hub alone
+//	- target: {kind: Role, name: muster-agent-leader-election} # for the first hub only
 //	  patch: |
 //	    - {op: add, path: /rules/1/resourceNames/-, value: muster-agent-west}
 //	- target: {kind: Deployment, name: muster-agent}
 //	  patch: |
 //	    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --hub=west}
 //
-// # Removing
+// # Removal
 //
-// The agent removes what it created when its member leaves, and nothing else. A hub that installed these objects
-// (joinMode Install) removes them by itself. A user who applied them deletes them after the leave:
+// An agent removes what it created when its member leaves, and nothing else. A hub that installed these objects (joinMode
+// Install) removes them. A user who applied them deletes them after the leave:
 //
 //	kubectl delete -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //
-// Not before: with the CustomResourceDefinition of AppliedWork, which is among them, go all AppliedWorks, and what
-// those own is deleted. Nor while the cluster is in another fleet that needs it. A hub, and package membership/admin
-// by RemoveFromMember of work/crds, keep it while there is an AppliedWork, or while another client manages fields of
-// it; kubectl does not check that.
+// Do not delete them before the leave, and not while the cluster is in another fleet: they contain the
+// CustomResourceDefinition of AppliedWork, which is deleted with all AppliedWorks. A hub, and package membership/admin with
+// RemoveFromMember of work/crds, keep the definition while an AppliedWork exists or another client manages fields of it;
+// kubectl does not.
 //
-// They are made by "go generate" of the roles that the packages' code declares.
+// "go generate" creates the manifests from the roles that the packages declare.
 package deploy
 
 import (
@@ -57,7 +59,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -104,15 +105,17 @@ type AgentOptions struct {
 	Works []rbacv1.PolicyRule
 }
 
-// Agent returns the installer of an agent, for members whose joinMode is Install: its manifests with the image, and the flag --cluster-id with the
-// cluster ID of the member. To change more, wrap its Objects and add to its Version. The error is a [*membership.InvalidError] that names the option.
+// Agent returns the installer of an agent, for members with joinMode Install: its manifests with the image, and the flag
+// --cluster-id with the cluster ID of the member. To change more, wrap Objects of the result and extend Version. The error
+// is a [*membership.InvalidError] that names the option.
 func Agent(o AgentOptions) (*install.Manifests, error) {
 	if o.Layout == "" {
 		o.Layout = Singleton
 	}
+	if err := (Customization{Image: o.Image}).Validate(); err != nil {
+		return nil, err
+	}
 	switch {
-	case o.Image == "" || strings.ContainsAny(o.Image, " \n\t"):
-		return nil, &membership.InvalidError{Field: "Image", Problem: "must be an image such as registry.example.com/agent:v1"}
 	case o.Layout != Singleton && o.Layout != Membership:
 		return nil, &membership.InvalidError{Field: "Layout", Problem: "must be singleton or membership"}
 	case o.Layout == Membership && len(o.Works) > 0:
@@ -140,7 +143,8 @@ func Agent(o AgentOptions) (*install.Manifests, error) {
 			for _, object := range objects {
 				object = object.DeepCopy()
 				if object.GetKind() == "Deployment" {
-					if err := fill(object, o.Image, target.Cluster.Spec.ClusterID); err != nil {
+					arguments := []string{"--cluster-id=" + target.Cluster.Spec.ClusterID}
+					if err := setProgram(object, o.Image, arguments); err != nil {
 						return nil, err
 					}
 				}
@@ -151,12 +155,20 @@ func Agent(o AgentOptions) (*install.Manifests, error) {
 	}, nil
 }
 
-// Objects returns the objects of an overlay, such as "singleton" or "hosted/member", in the order in which they can be applied. The image of the program
-// is "muster-agent", for others to replace.
-func Objects(overlay string) ([]*unstructured.Unstructured, error) {
+// Objects returns the objects of an overlay, such as "singleton" or "hosted/member", in the order in which they can be
+// applied, and those of the given folders of agent/components, such as "apply-anything". The image of the program is
+// "muster-agent"; see [Customize]. An unknown overlay or component is an error.
+func Objects(overlay string, components ...string) ([]*unstructured.Unstructured, error) {
 	objects, err := read(path.Join("agent/overlays", overlay))
 	if err != nil {
 		return nil, fmt.Errorf("read the manifests of overlay %q: %w", overlay, err)
+	}
+	for _, component := range components {
+		more, err := read(path.Join("agent/components", component))
+		if err != nil {
+			return nil, fmt.Errorf("read the manifests of component %q of the agent: %w", component, err)
+		}
+		objects = append(objects, more...)
 	}
 	return objects, nil
 }
@@ -221,23 +233,4 @@ func hash(objects []*unstructured.Unstructured, image string) (string, error) {
 	}
 	sum := sha256.Sum256(append(data, image...))
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// fill puts into the Deployment what is not the same everywhere.
-func fill(deployment *unstructured.Unstructured, image, clusterID string) error {
-	template := []string{"spec", "template", "spec", "containers"}
-	containers, _, err := unstructured.NestedSlice(deployment.Object, template...)
-	if err != nil || len(containers) != 1 {
-		return errors.Join(err, errors.New("the Deployment does not have one container"))
-	}
-	container, _ := containers[0].(map[string]any)
-	args, _, err := unstructured.NestedStringSlice(container, "args")
-	if err != nil {
-		return err
-	}
-	container["image"] = image
-	if err := unstructured.SetNestedStringSlice(container, append(args, "--cluster-id="+clusterID), "args"); err != nil {
-		return err
-	}
-	return unstructured.SetNestedSlice(deployment.Object, containers, template...)
 }

@@ -7,9 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
+func HubComponents() []string { return []string{"monitoring", "select-anything", "users-place"} }
+
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the given
-// folders of hub/components, such as "select-anything". The image of the program is "muster-hub", for the caller to
-// replace. An unknown component is an error.
+// folders of hub/components, such as "select-anything". The image of the program is "muster-hub"; see
+// [Customize]. An unknown component is an error.
 func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 	objects, err := read("hub/base")
 	if err != nil {

@@ -21,16 +21,20 @@ func (a *app) cleanCommand() *cobra.Command {
 	var yes, orphan bool
 	cmd := &cobra.Command{
 		Use:   "clean",
-		Short: "Remove what muster has left on a member whose hub is gone",
-		Long: `Remove what muster has left on a member whose hub is gone, or has forgotten it: what Works had applied, the agent's Secrets, what
-register and join had installed, and what join made. Stop the agent first, and remove it in the way in which it was installed, such as
-by kubectl delete -k. With --hub that is of one of several hubs, and what is of the others stays. Have a member whose hub is there leave by unjoin instead.`,
+		Short: "Remove what muster has left on a member whose hub does not exist any more",
+		Long: `Remove what muster has left on a member whose hub does not exist any more, or has deregistered the member: the objects
+that Works have applied, the Secrets of the agent, and what register and join have created.
+
+Stop the agent first, and remove it in the way in which it was installed, such as with "clean agent" or kubectl delete -k.
+With --hub, the command removes what belongs to one of several hubs. If the hub of the member exists, let the member leave
+with unjoin instead.`,
 		Args: cobra.NoArgs,
 	}
+	cmd.AddCommand(a.cleanHubCommand(), a.cleanAgentCommand())
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
-	flags.StringVar(&o.Hub, "hub", "", "name of the hub, as register was given it; what is of other hubs stays (default the one without a name)")
+	flags.StringVar(&o.Hub, "hub", "", "name of the hub in register; objects of other hubs stay (default the hub without a name)")
 	flags.BoolVar(&orphan, "orphan", false, "leave what Works had applied as it is, without an owner")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for what Works had applied to be gone")

@@ -2,68 +2,211 @@ package main
 
 import (
 	"context"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addoncrds "github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/deploy"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/agent"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/registration/discovery"
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// prepared is one thing that init has seen to.
-type prepared struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
+// initFlags are the flags of init.
+type initFlags struct {
+	deployFlags
+	components           []string
+	server               string
+	publish              bool
+	printRegisterCommand bool
+	timeout              time.Duration
 }
 
 func (a *app) initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Prepare a hub: install the CustomResourceDefinitions, and make its namespaces",
-		Long: `Prepare a hub: install the CustomResourceDefinitions of membership, placement, work and add-ons, and
-make the namespaces of join tokens and of connections. With --publish-cluster-info, also publish the hub's address and
-certificate authority in ConfigMap kube-public/cluster-info, by which clusters find it with a short token. That is there already where kubeadm
-has made the hub, and is left as it is.
+		Short: "Install a hub, or prepare a cluster for a hub program of your own",
+		Long: `Install the CustomResourceDefinitions of membership, placement, work and add-ons, and create the
+namespaces of join tokens and connections.
 
-It installs no controllers: those are part of a program of yours.`,
+With --image, init also deploys the hub program in the namespace muster-system, publishes the address and the certificate
+authority of the hub in ConfigMap kube-public/cluster-info, and waits until the program is available. The image contains
+examples/hub, or a program of yours that takes the same flags. Run init again with the same flags to continue after an
+error.
+
+Without --image, no controllers are installed: they are part of a program of yours. --publish-cluster-info publishes the
+hub then. An existing cluster-info, for example of kubeadm, does not change.`,
+		Example: `  musterctl init --image registry.example.com/hub:v1 --server https://hub.example.com:6443
+  musterctl init --image registry.example.com/hub:v1 --manifests > hub.yaml
+  musterctl init --publish-cluster-info`,
 		Args: cobra.NoArgs,
 	}
-	format := outputFlag(cmd)
-	var publish bool
-	var server string
-	cmd.Flags().BoolVar(&publish, "publish-cluster-info", false, "let clusters find the hub by its address and a short token, where kubeadm has not done so")
-	cmd.Flags().StringVar(&server, "server", "", "URL of the hub in cluster-info (default the one in the kubeconfig)")
+	f, format := &initFlags{}, outputFlag(cmd)
+	f.add(cmd, "image of the hub program")
+	f.addManifests(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.components, "component", nil,
+		"a component of deploy/hub to install: "+strings.Join(deploy.HubComponents(), ", ")+"; it can be repeated")
+	flags.StringVar(&f.server, "server", "",
+		"URL at which members reach the API server of the hub (default the one in the kubeconfig)")
+	flags.BoolVar(&f.publish, "publish-cluster-info", false,
+		"publish the hub, so that clusters find it by its address and a short token (default true with --image)")
+	flags.BoolVar(&f.printRegisterCommand, "print-register-command", false,
+		"create a join token, and print the command that registers a cluster with it, which is a secret; requires --image")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait until the hub program is available")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		hub, err := a.hubClient()
+		if err := f.validate(); err != nil {
+			return err
+		}
+		if f.image != "" && !cmd.Flags().Changed("publish-cluster-info") {
+			f.publish = true
+		}
+		return a.init(cmd.Context(), f, format)
+	}
+	return cmd
+}
+
+func (f *initFlags) validate() error {
+	switch {
+	case f.image == "" && len(f.components) > 0:
+		return usage("--component requires --image")
+	case f.image == "" && f.printRegisterCommand:
+		return usage("--print-register-command requires --image: create the join token when your hub program runs")
+	case f.image == "" && f.dryRun:
+		return usage("--dry-run requires --image")
+	case f.printRegisterCommand && (f.dryRun || f.manifests):
+		return usage("--print-register-command changes the hub: do not combine it with --dry-run or --manifests")
+	default:
+		return f.deployFlags.validate()
+	}
+}
+
+// hubObjects returns the manifests of the hub. Server is the URL for members; empty: the program derives it.
+func hubObjects(image, server string, components []string) ([]*unstructured.Unstructured, error) {
+	for _, component := range components {
+		if !slices.Contains(deploy.HubComponents(), component) {
+			return nil, usage("--component %s: must be one of %s", component, strings.Join(deploy.HubComponents(), ", "))
+		}
+	}
+	objects, err := deploy.Hub(components...)
+	if err != nil {
+		return nil, err
+	}
+	var arguments []string
+	if server != "" {
+		arguments = append(arguments, "--api-server-url="+server)
+	}
+	return deploy.Customize(objects, deploy.Customization{Image: image, Arguments: arguments})
+}
+
+func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
+	if f.manifests {
+		objects, err := hubObjects(f.image, f.server, f.components)
 		if err != nil {
 			return err
 		}
-		tell, end := a.progress()
-		done, err := prepare(cmd.Context(), hub, tell)
-		if err == nil && publish {
-			done = append(done, prepared{"ConfigMap", "kube-public/cluster-info"})
-			err = a.publish(cmd.Context(), hub, server, tell)
+		return printManifests(a.out, objects)
+	}
+	config, err := a.hub()
+	if err != nil {
+		return err
+	}
+	server := f.server
+	if server == "" && !isLoopback(config.Host) {
+		server = config.Host
+	}
+	var objects []*unstructured.Unstructured
+	if f.image != "" {
+		if objects, err = hubObjects(f.image, server, f.components); err != nil {
+			return err
 		}
-		end()
+		if server == "" {
+			a.note("Other machines cannot reach %s, the address in the kubeconfig. Add --server with the address for members.",
+				config.Host)
+		}
+	}
+	hub, err := a.hubClient()
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		results, err := f.apply(ctx, hub.Client, objects)
 		if err != nil {
 			return hub.explain(err)
 		}
-		rows := table{header: []string{"KIND", "NAME"}}
-		for _, p := range done {
-			rows.add(p.Kind, p.Name)
-		}
-		return format.print(a.out, done, rows)
+		return format.print(a.out, results, appliedTable(results))
 	}
-	return cmd
+	tell, end := a.progress()
+	results, err := a.install(ctx, hub, f, objects, tell)
+	end()
+	if err != nil {
+		return hub.explain(err)
+	}
+	if f.printRegisterCommand {
+		return a.printRegisterCommand(ctx, config, admin.TokenOptions{Timeout: f.timeout}, "")
+	}
+	if err := format.print(a.out, results, appliedTable(results)); err != nil {
+		return err
+	}
+	if f.image != "" {
+		a.note("The hub is ready. Print the command that registers a cluster: %s token create --print-register-command",
+			a.program)
+	}
+	return nil
+}
+
+// install prepares the hub and deploys its objects, if there are any.
+func (a *app) install(ctx context.Context, hub *hubClient, f *initFlags, objects []*unstructured.Unstructured,
+	tell func(admin.Step),
+) ([]applied, error) {
+	results, err := prepare(ctx, hub, tell)
+	if err != nil {
+		return nil, err
+	}
+	if f.publish {
+		results = append(results, applied{Kind: "ConfigMap", Namespace: "kube-public", Name: "cluster-info"})
+		if err := a.publish(ctx, hub, f.server, tell); err != nil {
+			return nil, err
+		}
+	}
+	if f.image == "" {
+		return results, nil
+	}
+	step := admin.Step{Doing: "deploy the hub program"}
+	tell(step)
+	more, err := f.apply(ctx, hub.Client, objects)
+	if err != nil {
+		return nil, err
+	}
+	step.Detail, step.Done = summary(more), true
+	tell(step)
+	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: hubName}
+	return append(results, more...), waitForRollout(ctx, hub.Client, key, f.timeout, tell)
+}
+
+// isLoopback reports whether a server is an address of this machine only.
+func isLoopback(server string) bool {
+	address, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(address.Hostname())
+	return address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // publish publishes the hub. If it is published already, publish makes sure that unauthenticated users may read that.
@@ -98,12 +241,13 @@ func (a *app) publish(ctx context.Context, hub client.Client, server string, tel
 	return nil
 }
 
-func prepare(ctx context.Context, hub client.Client, tell func(admin.Step)) (done []prepared, err error) {
+func prepare(ctx context.Context, hub client.Client, tell func(admin.Step)) (done []applied, err error) {
 	for _, group := range []struct {
 		name    string
 		install func(context.Context, client.Client) error
 	}{
-		{"membership", membershipcrds.Install}, {"placement", placementcrds.Install}, {"work", workcrds.InstallOnHub}, {"addon", addoncrds.Install},
+		{"membership", membershipcrds.Install}, {"placement", placementcrds.Install},
+		{"work", workcrds.InstallOnHub}, {"addon", addoncrds.Install},
 	} {
 		step := admin.Step{Doing: "install the definitions of " + group.name + ".muster.dev"}
 		tell(step)
@@ -112,14 +256,14 @@ func prepare(ctx context.Context, hub client.Client, tell func(admin.Step)) (don
 		}
 		step.Done = true
 		tell(step)
-		done = append(done, prepared{"CustomResourceDefinitions", group.name + ".muster.dev"})
+		done = append(done, applied{Kind: "CustomResourceDefinitions", Name: group.name + ".muster.dev"})
 	}
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
 		err := hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, err
 		}
-		done = append(done, prepared{"Namespace", name})
+		done = append(done, applied{Kind: "Namespace", Name: name})
 	}
 	return done, nil
 }

@@ -30,12 +30,14 @@ import (
 var (
 	update = flag.Bool("update", false, "write the golden files")
 	hub    = localplane.Shared{Options: localplane.Options{Name: "hub"}}
-	east   = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
+	// deployedHub has simulated nodes.
+	deployedHub = localplane.Shared{Options: localplane.Options{Name: "deployed", Nodes: 1}}
+	east        = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
 )
 
 func TestMain(m *testing.M) {
 	quiet()
-	os.Exit(localplane.Run(m, &hub, &east))
+	os.Exit(localplane.Run(m, &hub, &deployedHub, &east))
 }
 
 // golden compares with a file in testdata, which -update writes.

@@ -21,7 +21,7 @@ import (
 
 func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show what is in the fleet"}
-	cmd.AddCommand(a.getMembersCommand(), a.getOrphansCommand())
+	cmd.AddCommand(a.getMembersCommand(), a.getTokensCommand(), a.getTokenCommand(), a.getOrphansCommand())
 	return cmd
 }
 

@@ -22,7 +22,9 @@ import (
 )
 
 // createToken makes a token, and shows how far it is.
-func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOptions) (*v1alpha1.JoinToken, *registration.Bootstrap, error) {
+func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOptions) (
+	*v1alpha1.JoinToken, *registration.Bootstrap, error,
+) {
 	var end func()
 	o.Progress, end = a.progress()
 	defer end()
@@ -49,6 +51,16 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 	if err != nil {
 		return err
 	}
+	if published == nil || o.Spec.Type != v1alpha1.JoinTokenBootstrapToken {
+		why = cmp.Or(why, "the name is that of another kind of token")
+	}
+	return a.printCommandFor(ctx, bootstrap, why == "", why, file)
+}
+
+// printCommandFor prints the command that registers a cluster with a credential: a short one if the token is short and
+// the hub can be found with it, otherwise one that contains or names a join file. Why is the reason for the join file, if
+// it is known. File is the join file to write; empty: none.
+func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why, file string) error {
 	data, err := bootstrap.Marshal()
 	if err != nil {
 		return err
@@ -58,13 +70,14 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 			return err
 		}
 	}
-	if o.Spec.Type == v1alpha1.JoinTokenBootstrapToken && published != nil {
+	if short {
 		var pins []string
 		if pins, why = a.pins(ctx, bootstrap); why == "" {
 			return a.line("%s", strings.Join(a.discovering(bootstrap, pins), " "))
 		}
 	}
-	a.note("The hub cannot be found by a short token alone: %s. So the command has a join file.", cmp.Or(why, "the name is that of another kind of token"))
+	why = cmp.Or(why, "the token is not short")
+	a.note("The hub cannot be found by a short token alone: %s. So the command has a join file.", why)
 	if file != "" {
 		return a.line("%s register --join-file %s", a.program, quoted(file))
 	}

@@ -16,10 +16,11 @@ import (
 
 const rootHelp = `musterctl registers clusters with a hub, looks after them, and lets them go.
 
-  musterctl init                                     prepare the hub
+  musterctl init --image HUB-IMAGE                   install the hub
   musterctl join east --member-context east          the hub runs the agent of the member
   musterctl token create --join-file join.yaml       the member runs its own agent:
-  musterctl register --join-file join.yaml --wait 2m --member-context east
+  musterctl register --join-file join.yaml --image AGENT-IMAGE --wait 2m --member-context east
+  musterctl accept NAME
   musterctl get members
   musterctl unjoin east
 
@@ -95,7 +96,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.joinCommand(), a.registerCommand(), a.tokenCommand(), a.acceptCommand(), a.denyCommand(),
 		a.unjoinCommand(), a.moveCommand(), a.rebuildCommand(), a.releaseCommand(), a.getCommand(), a.explainCommand(),
 		a.canPlaceCommand(), a.whoMayCommand(),
-		a.cleanCommand(), a.versionCommand(),
+		a.upgradeCommand(), a.cleanCommand(), a.versionCommand(),
 	)
 	a.rename(root)
 	return root

@@ -169,6 +169,42 @@ func (a *app) tokenListCommand() *cobra.Command {
 	return cmd
 }
 
+// getTokensCommand is the command list under the verb get.
+func (a *app) getTokensCommand() *cobra.Command {
+	cmd := a.tokenListCommand()
+	cmd.Use, cmd.Aliases = "tokens", nil
+	return cmd
+}
+
+func (a *app) getTokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "token NAME", Short: "Print the command that registers a cluster with an existing join token; it is a secret",
+		Example: `  musterctl get token edge`,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeTokens,
+	}
+	var namespace string
+	namespaceFlag(cmd, &namespace)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		token := &v1alpha1.JoinToken{}
+		if err := hub.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, token); err != nil {
+			return hub.explain(err)
+		}
+		bootstrap, err := jointoken.Read(cmd.Context(), hub, token)
+		switch {
+		case errors.Is(err, jointoken.ErrEnded):
+			return fmt.Errorf("%w: %w", admin.ErrExpired, err)
+		case err != nil:
+			return err
+		}
+		return a.printCommandFor(cmd.Context(), bootstrap, token.Spec.Type == v1alpha1.JoinTokenBootstrapToken, "", "")
+	}
+	return cmd
+}
+
 func (a *app) tokenValuesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "values NAME", Short: "Print the Helm values with which an agent registers with a join token; they are a secret",

@@ -38,7 +38,7 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
+	os.Exit(localplane.Run(m, &hubPlane, &memberPlane, &initPlane, &registerPlane))
 }
 
 const timeout = 3 * time.Minute

@@ -38,6 +38,11 @@ type RegisterOptions struct {
 	// Prepare is called with a client of the member before the credential is stored, to install the definitions that the
 	// agent needs, for example InstallOnMember of package work/crds. It is called by every Register. Optional.
 	Prepare func(ctx context.Context, member client.Client) error
+	// Deploy is called with a client of the member after the credential is stored, to deploy the agent, for example with
+	// the manifests of package deploy. It is called by every Register and reports its own progress. Optional.
+	Deploy func(ctx context.Context, member client.Client) error
+	// DryRun runs the checks and changes nothing: Register calls neither Prepare nor Deploy, and does not wait.
+	DryRun bool
 
 	// Wait is how long to wait until the agent reports on the member that it has joined. Zero: Register does not wait.
 	Wait time.Duration
@@ -46,7 +51,7 @@ type RegisterOptions struct {
 }
 
 // Register stores the credential that an agent needs to join a hub on a cluster: the Secret muster-bootstrap, or
-// muster-bootstrap-Hub. It does not install the agent, which is part of the product.
+// muster-bootstrap-Hub. It does not install the agent, which is part of the product, unless Deploy does.
 //
 // Register first runs all checks. If one fails, it changes nothing and returns a [*PreflightError], which may wrap
 // [ErrExpired] if the hub rejects the credential, [ErrClusterTaken] if the cluster has the credential of another hub or a
@@ -83,11 +88,19 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 	if err := r.tell.do("run the preflight checks", func() (string, error) { return "", r.preflight(ctx) }); err != nil {
 		return err
 	}
+	if o.DryRun {
+		return nil
+	}
 	if err := r.tell.prepare(ctx, member, o.Prepare); err != nil {
 		return err
 	}
 	if err := r.tell.do("store the join token on the member", func() (string, error) { return r.write(ctx) }); err != nil {
 		return err
+	}
+	if o.Deploy != nil {
+		if err := o.Deploy(ctx, member); err != nil {
+			return member.explain("deploy the agent", err)
+		}
 	}
 	if o.Wait <= 0 {
 		return nil

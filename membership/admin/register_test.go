@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
@@ -42,13 +46,28 @@ func TestRegister(t *testing.T) {
 	require.NotContains(t, err.Error(), ended.Token)
 	require.Error(t, Register(ctx, f.plane.User("nobody"), bootstrap, RegisterOptions{}))
 	require.Nil(t, given(), "nothing has been changed")
+	unexpected := func(context.Context, client.Client) error { return errors.New("a dry run changes nothing") }
+	dry := RegisterOptions{DryRun: true, Prepare: unexpected, Deploy: unexpected, Wait: time.Hour}
+	require.NoError(t, Register(ctx, f.config, bootstrap, dry))
+	require.ErrorIs(t, Register(ctx, f.config, &ended, dry), ErrExpired, "a dry run runs the checks")
+	require.Nil(t, given(), "a dry run changes nothing")
 
 	require.NoError(t, Register(ctx, f.config, &wrong, RegisterOptions{Unchecked: true}),
 		"this machine need not reach the hub")
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{}), ErrClusterTaken)
 	require.Equal(t, wrong.Server, given().Server)
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Replace: true}))
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}), "twice is harmless")
+	deployed := 0
+	deploy := func(ctx context.Context, member client.Client) error {
+		var secret corev1.Secret
+		deployed++
+		return member.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}, &secret)
+	}
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: deploy}), "twice is harmless")
+	require.Equal(t, 1, deployed, "the credential is stored before the agent is deployed")
+	failed := func(context.Context, client.Client) error { return errors.New("no such image") }
+	err = Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: failed, Wait: time.Hour})
+	require.ErrorContains(t, err, "deploy the agent on the member: no such image")
 	next := f.token(v1alpha1.JoinTokenSpec{})
 	require.NoError(t, Register(ctx, f.config, next, RegisterOptions{}), "another token of the same hub replaces "+
 		"the one before")
