@@ -35,6 +35,41 @@ func (f *fleet) group(canaries int) {
 	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 
+// TestRollout_PartsOfAGroup: members of the second part of a mandatory group are not updated while a member of the first
+// part fails.
+func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
+
+func testRolloutPartsOfAGroup(t *testing.T) {
+	f := newFleet(t, 20, placementv1alpha1.RolloutStrategy{
+		Type:            placementv1alpha1.RolloutProgressivePerGroup,
+		MandatoryGroups: []placementv1alpha1.DecisionGroupReference{{Index: new(int32(0))}},
+	})
+	d := &placementv1alpha1.PlacementDecision{}
+	require.NoError(t, f.client.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all-0"}, d))
+	for i := range d.Decisions[6:] {
+		d.Decisions[6+i].GroupPart = 1
+	}
+	require.NoError(t, f.client.Update(t.Context(), d))
+	f.all("blue")
+	f.rests()
+	f.refuse("red")
+	f.color("colors", "red")
+	f.eventuallySlow("it halts", func() bool {
+		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
+	})
+	f.rests()
+	var stages []string
+	for _, stage := range f.get("fleet").Status.Placements[0].Rollout.Stages {
+		stages = append(stages, stage.Name)
+	}
+	require.Equal(t, []string{"all/0", "all/0.1"}, stages)
+	assigned := f.have("red")
+	require.Contains(t, assigned, f.namespaceOf(f.names[3]))
+	for _, name := range f.names[6:] {
+		require.NotContains(t, assigned, f.namespaceOf(name))
+	}
+}
+
 // TestMandatoryGroup: no other member is updated to what one member of a mandatory group failed with, however many
 // may fail.
 func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }

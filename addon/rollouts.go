@@ -59,7 +59,8 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 			}
 			if !seen[d.ClusterName] {
 				seen[d.ClusterName] = true
-				known.Clusters = append(known.Clusters, install.Cluster{Name: d.ClusterName, Group: rollout.Group{Name: d.Group, Index: index}})
+				group := rollout.Group{Name: d.Group, Index: index, Part: d.GroupPart}
+				known.Clusters = append(known.Clusters, install.Cluster{Name: d.ClusterName, Group: group})
 			}
 		}
 	}

@@ -95,28 +95,6 @@ func (d *decisionController) dropAbsent(names []string) {
 	}
 }
 
-// keepGroups gives absent clusters the decision group that they had: their labels are not known.
-func withFormerGroups(
-	before []decision.Slice, decisions []v1alpha1.ClusterDecision, all []published,
-) []v1alpha1.ClusterDecision {
-	missing := setOf(observedOf(all).absent)
-	if len(missing) == 0 {
-		return decisions
-	}
-	group := map[string]string{}
-	for _, slice := range before {
-		for _, d := range slice.Decisions {
-			group[d.ClusterName] = d.Group
-		}
-	}
-	for i := range decisions {
-		if d := &decisions[i]; missing[d.ClusterName] {
-			d.Group = group[d.ClusterName]
-		}
-	}
-	return decisions
-}
-
 // departed are the clusters of a decision that are not in the next one.
 func departed(before, after []decision.Slice) (names []string) {
 	stay := namesOf(after)

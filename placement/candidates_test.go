@@ -92,7 +92,7 @@ func TestRestrict_Properties(t *testing.T) {
 					t.Fatalf("cluster %s was withdrawn without a request", name)
 				}
 			}
-			laid = decision.Lay(laid, a.record(groups(nil).decisions(all), all))
+			laid = decision.Lay(laid, a.record(groups{}.decisions(laid, all), all))
 			for _, slice := range laid {
 				for _, d := range slice.Decisions {
 					if d.Binding == "" {

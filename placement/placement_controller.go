@@ -282,7 +282,7 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 		maps.Copy(on, p.unreported)
 		p.unreported = on
 	}
-	laid := decision.Lay(p.slices, a.access.record(withFormerGroups(p.slices, p.groups.decisions(s.all), s.all), s.all))
+	laid := decision.Lay(p.slices, a.access.record(p.groups.decisions(p.slices, s.all), s.all))
 	defer d.dropAbsent(departed(p.slices, laid))
 	d.metrics.moved(p.slices, laid)
 	d.metrics.failedOver(a, s)

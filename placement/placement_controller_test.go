@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/muster-sdk/muster/internal/testkit"
@@ -129,6 +131,42 @@ func testReschedule(t *testing.T) {
 	require.EqualValues(t, 1, h.get("web").Status.ReadyClusters)
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = pick(1) })
 	h.eventually("the wish is not lost", func() bool { return slices.Equal(h.chosen("web"), []string{"0"}) })
+}
+
+func TestDecisionGroups_Parts(t *testing.T) { testkit.Virtual(t, testDecisionGroupsParts) }
+
+// testDecisionGroupsParts divides clusters by number, restarts the controller, and replaces a cluster.
+func testDecisionGroupsParts(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"))
+	h.create("web", v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll})
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.ClustersPerDecisionGroup = new(intstr.FromInt32(2)) })
+	parts := func() map[string]int32 {
+		out := map[string]int32{}
+		for _, slice := range h.slices() {
+			for _, d := range slice.Decisions {
+				out[d.ClusterName] = d.GroupPart
+			}
+		}
+		return out
+	}
+	r := h.start(placement.Options{Clusters: s})
+	h.eventually("the third cluster is in the second part", func() bool {
+		return maps.Equal(parts(), map[string]int32{"a": 0, "b": 0, "c": 1})
+	})
+	r.stop()
+	h.start(placement.Options{Clusters: s})
+	s.set(cluster("b", "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
+	h.eventually("the placement leaves the cluster", func() bool {
+		return maps.Equal(parts(), map[string]int32{"a": 0, "c": 1})
+	})
+	s.set(cluster("0", "eu"))
+	h.eventually("the new cluster fills the first part, and the others keep their parts", func() bool {
+		return maps.Equal(parts(), map[string]int32{"0": 0, "a": 0, "c": 1})
+	})
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.ClustersPerDecisionGroup = nil })
+	h.eventually("the group is not divided any more", func() bool {
+		return maps.Equal(parts(), map[string]int32{"0": 0, "a": 0, "c": 0})
+	})
 }
 
 // NoExecute taints move a placement when its toleration ends, without anything else happening.

@@ -56,7 +56,7 @@ func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *plac
 		p.generation, p.previous, p.message = placement.Generation, nil, cachedMessage{}
 		p.policy, p.invalid = scheduler.NewPolicy(&placement.Spec.Policy)
 		if p.invalid == nil {
-			p.groups, p.invalid = newGroups(placement.Spec.DecisionGroups)
+			p.groups, p.invalid = newGroups(&placement.Spec)
 		}
 		if f := placement.Spec.Failover; p.invalid == nil && f != nil {
 			p.invalid = f.Validate(field.NewPath("spec", "failover")).ToAggregate()

@@ -125,24 +125,6 @@ func TestStatus(t *testing.T) {
 	require.LessOrEqual(t, len(failed(v1alpha1.ReasonDecideFailed, errors.New(strings.Repeat("é", 5000))).status(&v1alpha1.Placement{}, metav1.Now()).Conditions[0].Message), 1024, "an event takes no more bytes")
 }
 
-func TestGroups(t *testing.T) {
-	made, err := newGroups([]v1alpha1.DecisionGroup{
-		{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
-		{Name: "eu", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}},
-	})
-	require.NoError(t, err)
-	c := func(name, tier, region string) *scheduler.Cluster {
-		return &scheduler.Cluster{Name: name, Labels: map[string]string{"tier": tier, "region": region}}
-	}
-	var got []string
-	for _, d := range made.decisions(asChosen(choices(c("b", "", "us"), c("a", "", "eu"), c("d", "canary", "eu"), c("c", "", "eu")))) {
-		got = append(got, d.ClusterName+":"+d.Group)
-	}
-	require.Equal(t, []string{"d:canary", "a:eu", "c:eu", "b:"}, got)
-	_, err = newGroups([]v1alpha1.DecisionGroup{{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}})
-	require.ErrorContains(t, err, "spec.decisionGroups[0].selector")
-}
-
 func TestLasting(t *testing.T) {
 	was := &scheduler.Cluster{Name: "a", Healthy: true, Labels: map[string]string{"a": "b"}}
 	for reason, test := range map[string]struct {

@@ -7,42 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
-
-// groups assigns clusters to decision groups.
-type groups []group
-
-type group struct {
-	name     string
-	selector labels.Selector
-}
-
-func newGroups(specs []v1alpha1.DecisionGroup) (groups, error) {
-	var made groups
-	for i := range specs {
-		selector, err := metav1.LabelSelectorAsSelector(&specs[i].Selector)
-		if err != nil {
-			return nil, fmt.Errorf("spec.decisionGroups[%d].selector: %w", i, err)
-		}
-		made = append(made, group{specs[i].Name, selector})
-	}
-	return made, nil
-}
-
-func (g groups) of(cluster *scheduler.Cluster) string {
-	for _, group := range g {
-		if group.selector.Matches(labels.Set(cluster.Labels)) {
-			return group.name
-		}
-	}
-	return ""
-}
 
 // published is a cluster of the placement. It may be waiting to be left.
 type published struct {
@@ -57,20 +27,6 @@ func asChosen(chosen []scheduler.Choice) []published {
 		all[i] = published{cluster: choice.Cluster, reason: v1alpha1.ReasonScheduled}
 	}
 	return all
-}
-
-// decisions returns the entries of the PlacementDecisions, by group, and in each group the best cluster first.
-func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
-	rank := map[string]int{"": len(g)}
-	for i, group := range g {
-		rank[group.name] = i
-	}
-	decisions := make([]v1alpha1.ClusterDecision, 0, len(all))
-	for _, p := range all {
-		decisions = append(decisions, v1alpha1.ClusterDecision{ClusterName: p.cluster.Name, Group: g.of(p.cluster), Reason: p.reason, Replaces: p.replaces})
-	}
-	slices.SortStableFunc(decisions, func(a, b v1alpha1.ClusterDecision) int { return rank[a.Group] - rank[b.Group] })
-	return decisions
 }
 
 // maxMessage is the maximum length in bytes of the message of a condition and of the note of an Event.

@@ -55,6 +55,25 @@ func TestDisruptionBudget(t *testing.T) {
 	}
 }
 
+func TestPlacement_ClustersPerDecisionGroup(t *testing.T) {
+	c := installed(t)
+	for value, valid := range map[string]bool{
+		"1": true, "500": true, "1%": true, "100%": true,
+		"0": false, "-1": false, "0%": false, "101%": false, "0.5%": false, "some": false,
+	} {
+		t.Run(value, func(t *testing.T) {
+			object := placement("groups", v1alpha1.PlacementPolicy{})
+			object.Spec.ClustersPerDecisionGroup = new(intstr.Parse(value))
+			err := c.Create(t.Context(), object, client.DryRunAll)
+			if valid {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "spec.clustersPerDecisionGroup:")
+			}
+		})
+	}
+}
+
 func eviction(name string, spec v1alpha1.PlacementEvictionSpec) *v1alpha1.PlacementEviction {
 	return &v1alpha1.PlacementEviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
 }

@@ -19,6 +19,9 @@
 //	                     that selects it, or else in one more     group, name                  maxConcurrency of all, or all
 //	                     at the end, "Remaining"
 //
+// If a Placement divides its decision groups into parts (spec.clustersPerDecisionGroup), each part is a stage. The parts of a
+// group are in order, and all of them are mandatory if the group is.
+//
 // Percentages are rounded down, of the clusters that there are now. maxConcurrency is at least 1.
 //
 // # Clusters

@@ -239,7 +239,7 @@ func finishedNot(stage string) v1alpha1.RolloutStatus { return finished(stage, n
 
 // A mandatory group with a wrong name is not skipped.
 func TestGroupsThatAreNone(t *testing.T) {
-	declared := []Group{{"canary", 0}, {"", 1}}
+	declared := []Group{{Name: "canary"}, {Index: 1}}
 	for _, test := range []struct {
 		reason  string
 		group   v1alpha1.DecisionGroupReference

@@ -69,7 +69,7 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 
 // anyGroups are those that there are in the world or, seldom, all but one.
 func anyGroups(t *rapid.T) []Group {
-	all := []Group{{"", 0}, {"g1", 1}, {"", 2}, {"", 3}}
+	all := []Group{{}, {Name: "g1", Index: 1}, {Index: 2}, {Index: 3}}
 	switch rapid.IntRange(0, 5).Draw(t, "declared") {
 	case 0:
 		return all[:2]

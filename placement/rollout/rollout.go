@@ -41,10 +41,12 @@ type Target struct {
 	HealthSince time.Time
 }
 
-// Group is the decision group that a cluster is in.
+// Group is the decision group that a cluster is in, or a part of it. A reference to a group by name or index is a reference
+// to all of its parts.
 type Group struct {
 	Name  string // may be empty
 	Index int32
+	Part  int32 // counted from 0; parts of a group are updated in this order
 }
 
 // Health is how a cluster fares at a revision.

@@ -193,17 +193,24 @@ func (o order) compare(other order) int {
 }
 
 func (g Group) compare(other Group) int {
-	return cmp.Or(cmp.Compare(g.Index, other.Index), strings.Compare(g.Name, other.Name))
+	return cmp.Or(cmp.Compare(g.Index, other.Index), strings.Compare(g.Name, other.Name), cmp.Compare(g.Part, other.Part))
 }
 
-// groupOf is the group that has a text, such as the name of its stage.
+// groupOf parses the result of [Group.String], such as the name of a stage.
 func groupOf(text string) (group Group, is bool) {
 	name, index, named := strings.Cut(text, "/")
 	if !named {
 		name, index = "", text
 	}
+	index, part, divided := strings.Cut(index, ".")
 	n, err := strconv.ParseInt(index, 10, 32)
-	return Group{Name: name, Index: int32(n)}, err == nil
+	group = Group{Name: name, Index: int32(n)}
+	if err != nil || !divided {
+		return group, err == nil
+	}
+	n, err = strconv.ParseInt(part, 10, 32)
+	group.Part = int32(n)
+	return group, err == nil
 }
 
 func (g Group) named(ref v1alpha1.DecisionGroupReference) bool {
@@ -213,9 +220,13 @@ func (g Group) named(ref v1alpha1.DecisionGroupReference) bool {
 	return g.Name == ref.Name
 }
 
-// String is the group's name/index, or its index if it has no name.
+// String returns the name and the index of the group as name/index, or the index if the group has no name. A part other than
+// the first is added to the index, as in name/index.part.
 func (g Group) String() string {
 	index := strconv.Itoa(int(g.Index))
+	if g.Part != 0 {
+		index += "." + strconv.Itoa(int(g.Part))
+	}
 	if g.Name == "" {
 		return index
 	}

@@ -88,7 +88,10 @@ func TestTable(t *testing.T) {
 func TestTableIsBounded(t *testing.T) {
 	o := Observed{Now: epoch, Strategy: perGroup, Revision: "r2", Status: underWay}
 	for i := range 300 {
-		o.Targets = append(o.Targets, Target{Name: fmt.Sprint(i), Group: Group{"g", int32(i)}, Revision: "r2", Since: epoch, Health: Succeeded, HealthSince: epoch})
+		o.Targets = append(o.Targets, Target{
+			Name: fmt.Sprint(i), Group: Group{Name: "g", Index: int32(i)}, Revision: "r2",
+			Since: epoch, Health: Succeeded, HealthSince: epoch,
+		})
 	}
 	o.Targets[280].Revision = "r1"
 	plan, err := Next(o)

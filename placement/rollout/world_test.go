@@ -413,7 +413,7 @@ func (w *world) note(plan Plan) {
 // lost reports whether a mandatory group before a stage has no clusters any more, and had some when its turn came.
 func (w *world) lost(before int) bool {
 	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop && slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
-		group, is := map[string]Group{"0": {"", 0}, "g1/1": {"g1", 1}, "2": {"", 2}, "3": {"", 3}}[s.Name]
+		group, is := map[string]Group{"0": {}, "g1/1": {Name: "g1", Index: 1}, "2": {Index: 2}, "3": {Index: 3}}[s.Name]
 		one := &cluster{Target: Target{Group: group}}
 		return is && w.mandatory(one) && w.stageOf(one) < before && s.ReachedAt != nil && s.FinishedAt == nil &&
 			!slices.ContainsFunc(w.clusters, func(c *cluster) bool { return c.Group == group })
@@ -423,7 +423,8 @@ func (w *world) lost(before int) bool {
 // undeclared reports whether a group is mandatory that there is not.
 func (w *world) undeclared() bool {
 	return w.groups != nil && slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
-		return ref.Name != "" && !slices.Contains(w.groups, Group{"g1", 1}) || ref.Index != nil && !slices.Contains(w.groups, Group{"", 2})
+		return ref.Name != "" && !slices.Contains(w.groups, Group{Name: "g1", Index: 1}) ||
+			ref.Index != nil && !slices.Contains(w.groups, Group{Index: 2})
 	})
 }
 

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // PlacementSpec says which clusters are wanted.
@@ -18,6 +19,17 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
+
+	// ClustersPerDecisionGroup is the maximum number of clusters in a part of a decision group: a number from 1, or a
+	// percentage of the selected clusters, rounded up. Larger groups, including the group of clusters that no group selects,
+	// are divided into parts; a Placement with many clusters uses larger parts, so that there are about 100 at most. A rollout of
+	// type ProgressivePerGroup updates one part after the other. A cluster keeps its part while the part is not too large; new
+	// clusters fill the first parts. Default: groups are not divided.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
+	// +kubebuilder:validation:XValidation:rule="self >= 1 || self.endsWith('%')",message="clustersPerDecisionGroup must be a number from 1, or a percentage from 1% to 100%"
+	// +optional
+	ClustersPerDecisionGroup *intstr.IntOrString `json:"clustersPerDecisionGroup,omitempty"`
 
 	// Failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset:
 	// chosen clusters stay, whatever their health is; their taints membership.muster.dev/unreachable and
@@ -41,6 +53,13 @@ type DecisionGroup struct {
 	// Selector selects the clusters of the group by their labels. Empty: all that no earlier group has.
 	// +optional
 	Selector metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Properties select the clusters of the group by their properties, in addition to the selector. A cluster must match all
+	// of them. Default: the selector alone selects the clusters.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
 
 // RescheduleAnnotation on a Placement has it decided anew whenever its value changes, without regard to what was chosen before.

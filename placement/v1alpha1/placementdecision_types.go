@@ -27,6 +27,12 @@ type ClusterDecision struct {
 	// +optional
 	Group string `json:"group,omitempty"`
 
+	// GroupPart is the part of the decision group that the cluster is in, counted from 0. It is 0 unless the
+	// clustersPerDecisionGroup of the Placement divides groups.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	GroupPart int32 `json:"groupPart,omitempty"`
+
 	// Reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement" or
 	// "WaitsForTurn".
 	// +kubebuilder:validation:MaxLength=128

@@ -81,7 +81,8 @@ type UnwellCluster struct {
 	// Name of the cluster.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Group is the decision group that it was in: name/index, or its index if it has no name.
+	// Group is the decision group that the cluster was in: name/index, or the index if the group has no name. A part of a
+	// group other than the first is added to the index, as in name/index.part.
 	// +kubebuilder:validation:MaxLength=128
 	Group string `json:"group"`
 }

@@ -120,7 +120,7 @@ type RolloutStrategy struct {
 	Stages []RolloutStage `json:"stages,omitempty"`
 }
 
-// DecisionGroupReference names decision groups: one by its index, or all that have a name.
+// DecisionGroupReference names decision groups: one by its index, or all that have a name. It includes all parts of a group.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.name) && size(self.name) > 0) != has(self.index)",message="a group must be named by either name or index"
 type DecisionGroupReference struct {

@@ -55,7 +55,9 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 				known++
 				if !seen[d.ClusterName] {
 					seen[d.ClusterName] = true
-					all = append(all, selectedCluster{d.ClusterName, groups(d.Group)})
+					group := groups(d.Group)
+					group.Part = d.GroupPart
+					all = append(all, selectedCluster{d.ClusterName, group})
 				}
 			}
 		}

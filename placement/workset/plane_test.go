@@ -248,7 +248,8 @@ func keys[V any](m map[string]V) string {
 	return fmt.Sprint(sorted(names))
 }
 
-// succeeded waits until a WorkSet is available on so many clusters by its spec as it is.
+// succeeded waits until a WorkSet is available on so many clusters by its spec as it is. The limit is longer than the pause of
+// a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
 func (h *hub) succeeded(name string, clusters int32) {
 	h.t.Helper()
 	var s *v1alpha1.WorkSet
@@ -256,7 +257,7 @@ func (h *hub) succeeded(name string, clusters int32) {
 		s = h.get(name)
 		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Status.Rollout.Revision == s.Status.Revision &&
 			s.Status.Counts.Total == clusters && s.Status.Counts.Available == clusters && s.Status.Counts.Updated == clusters && s.Status.Counts.Leaving == 0
-	}, 30*time.Second, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
+	}, 2*time.Minute, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
 }
 
 // succeededAt is succeeded for one that something else is wrong with.

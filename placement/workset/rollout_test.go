@@ -2,16 +2,19 @@ package workset_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 )
@@ -99,6 +102,38 @@ func testCanaryThatIsLost(t *testing.T) {
 	h.eventually("it is stopped", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseStopped })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
 	h.eventually("it goes on without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
+}
+
+func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
+
+// testRolloutPartsOfAGroup updates one part after the other.
+func testRolloutPartsOfAGroup(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("all")
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
+	mustertest.Change(t, h.client, p, func(p *v1alpha1.Placement) {
+		p.Spec.ClustersPerDecisionGroup = new(intstr.FromInt32(2))
+	})
+	stop := h.obey()
+	h.start(workset.Options{})
+	perGroup := func(s *v1alpha1.WorkSetSpec) { s.Rollout.Type = v1alpha1.RolloutProgressivePerGroup }
+	h.distribute("web", "all", perGroup, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 3)
+	stop()
+	h.paint("web", "green", nil)
+	h.eventually("the first part has it", func() bool { return h.colors("web") == "a=green b=green c=blue" })
+	stages := func() (names []string) {
+		for _, stage := range h.get("web").Status.Rollout.Stages {
+			names = append(names, stage.Name)
+		}
+		return names
+	}
+	h.eventually("the parts are stages", func() bool { return slices.Equal(stages(), []string{"0", "0.1"}) })
+	stop = h.obey()
+	defer stop()
+	h.succeeded("web", 3)
+	require.Equal(t, "a=green b=green c=green", h.colors("web"))
 }
 
 // A cluster that takes the place of another one runs what that did, however long a new revision waits.
