@@ -23,7 +23,7 @@ package muster
 //go:generate controller-gen rbac:roleName=muster-hub-fleet paths=./membership/fleet output:rbac:dir=membership/fleet/rbac
 //go:generate controller-gen rbac:roleName=muster-agent-member paths=./membership/agent output:rbac:dir=membership/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-push paths=./membership/push output:rbac:dir=membership/push/rbac
-//go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent output:rbac:dir=work/agent/rbac
+//go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent paths=./tenancy/memberpolicy output:rbac:dir=work/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work-unassigned paths=./work/unassigned output:rbac:dir=work/unassigned/rbac
 //go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/registration paths=./membership/registration/csr output:rbac:dir=addon/registration/rbac

@@ -1,9 +1,11 @@
 package assembly
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +14,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
+	"github.com/muster-sdk/muster/tenancy/memberpolicy"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workleave "github.com/muster-sdk/muster/work/leave"
@@ -26,15 +30,20 @@ type AgentOptions struct {
 
 	// Works are the options of package work/agent. SetupAgent sets Hub, Namespace, Member and HubName, withholds
 	// deletions while the hub may be inconsistent, in addition to PruneGate, and reports orphaned objects in the
-	// Membership, in addition to OnOrphans.
+	// Membership, in addition to OnOrphans. If ObjectPolicy is nil, the MemberPolicies of the member decide which objects
+	// it accepts.
 	Works workagent.Options
+
+	// RequireMemberPolicy means that a member without a MemberPolicy accepts no objects. Default false: it accepts every
+	// object. The option has no effect if Works.ObjectPolicy is set.
+	RequireMemberPolicy bool
 
 	// WithoutWorks leaves out the agent of Works. Default false.
 	WithoutWorks bool
 
-	// InstallDefinitions installs the CustomResourceDefinition of AppliedWork on the member, which requires
-	// get, create and patch on customresourcedefinitions there. Default false: the manifests of the agent contain
-	// the definition.
+	// InstallDefinitions installs the CustomResourceDefinitions of AppliedWork and of MemberPolicy on the member, which
+	// requires get, create and patch on customresourcedefinitions there. Default false: the manifests of the agent contain
+	// the definitions.
 	InstallDefinitions bool
 }
 
@@ -68,20 +77,19 @@ func installMemberDefinitions(ctx context.Context, member *rest.Config) error {
 	if err := workcrds.InstallOnMember(ctx, c); err != nil {
 		return fmt.Errorf("install the definition of AppliedWork on the member: %w", err)
 	}
+	if err := tenancycrds.InstallOnMember(ctx, c); err != nil {
+		return fmt.Errorf("install the definition of MemberPolicy on the member: %w", err)
+	}
 	return nil
 }
 
 // addWorks adds the agent of Works, and its clean-up for each hub.
 func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) error {
-	works := o.Works
+	works, required := o.Works, o.RequireMemberPolicy
 	works.Member = member
 	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
 		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			a, err := workagent.New(worksOf(hub, works))
-			if err != nil {
-				return err
-			}
-			return a.Start(ctx)
+			return runWorks(ctx, worksOf(hub, works), required)
 		}))
 	clean := func(hub string, cleaners []membership.LeaveGate) ([]membership.LeaveGate, error) {
 		works := works
@@ -105,6 +113,27 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 		}
 	}
 	return nil
+}
+
+// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies.
+func runWorks(ctx context.Context, works workagent.Options, required bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	if works.ObjectPolicy == nil {
+		policies, err := memberpolicy.NewWatcher(memberpolicy.Options{Member: works.Member, Required: required, Log: works.Log})
+		if err != nil {
+			return err
+		}
+		works.ObjectPolicy = policies.ForHub(cmp.Or(works.HubName, workagent.DefaultHubName))
+		running.Go(func() { _ = policies.Start(ctx) }) // which returns no error
+	}
+	a, err := workagent.New(works)
+	if err != nil {
+		return err
+	}
+	return a.Start(ctx)
 }
 
 // worksOf returns the options of the agent of Works for one hub.

@@ -2,13 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
 // agent is the program that runs on a member, or for one.
@@ -29,7 +25,7 @@ func agentFiles() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	definition, err := fs.ReadFile(workcrds.Member, "work.muster.dev_appliedworks.yaml")
+	definitions, err := agentDefinitions()
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +41,9 @@ func agentFiles() (map[string]string, error) {
 		// What it may do where it runs.
 		"home/home.yaml": documents(append(agent.bind(local), agent.bind(agent.leaderElection())...)),
 		// What it takes to apply Works.
-		"works/works.yaml":      documents(append(agent.bindCluster(workCluster), agent.bindCluster(grants())...)),
-		"works/definition.yaml": "---\n" + strings.TrimPrefix(string(definition), "---\n"),
+		"works/works.yaml":          documents(append(agent.bindCluster(workCluster), agent.bindCluster(grants())...)),
+		"works/definition.yaml":     definitions["appliedworks.yaml"],
+		"works/memberpolicies.yaml": definitions["memberpolicies.yaml"],
 
 		"overlays/membership/deployment.yaml":     documents([]any{deployment(inside)}),
 		"overlays/singleton/deployment.yaml":      documents([]any{deployment(inside, "--works")}),

@@ -8,7 +8,7 @@ func kustomizations() map[string]string {
 		"base": kustomization("The account of the agent, and what it may do on its member.", "account.yaml", "membership.yaml"),
 		"home": kustomization("What the agent may do where it runs.", "home.yaml"),
 		"works": kustomization("What it takes to apply Works. What they may contain is said by ClusterRoles with the label "+worksLabel+": \"true\".\n"+
-			"# Delete this when the member has left, and not before: with the definition of AppliedWork goes all that Works have applied.", "definition.yaml", "works.yaml"),
+			"# Delete this when the member has left, and not before: with the definition of AppliedWork goes all that Works have applied.", "definition.yaml", "memberpolicies.yaml", "works.yaml"),
 
 		"overlays/membership": kustomization("An agent that is a member and nothing else.", "../../base", "../../home", "deployment.yaml") + images,
 		"overlays/singleton":  kustomization("One process for all: membership and Works.", "../../base", "../../home", "../../works", "deployment.yaml") + images,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/muster-sdk/muster/membership"
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
@@ -59,13 +60,19 @@ func agentTemplates() (map[string]string, error) {
 }
 
 // agentDefinitions returns the folder crds of the chart muster-agent. Helm installs definitions from this folder and
-// never deletes them. With the definition of AppliedWork, the inventories of all Works would be deleted.
+// never deletes them. With the definition of AppliedWork, the inventories of all Works would be deleted, and with that of
+// MemberPolicy, what the member's administrator has decided.
 func agentDefinitions() (map[string]string, error) {
-	definition, err := fs.ReadFile(workcrds.Member, "work.muster.dev_appliedworks.yaml")
+	works, err := fs.ReadFile(workcrds.Member, "work.muster.dev_appliedworks.yaml")
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"appliedworks.yaml": "---\n" + strings.TrimPrefix(string(definition), "---\n")}, nil
+	policies, err := fs.ReadFile(tenancycrds.Member, "tenancy.muster.dev_memberpolicies.yaml")
+	if err != nil {
+		return nil, err
+	}
+	text := func(file []byte) string { return "---\n" + strings.TrimPrefix(string(file), "---\n") }
+	return map[string]string{"appliedworks.yaml": text(works), "memberpolicies.yaml": text(policies)}, nil
 }
 
 // template returns a template of the chart of a program. The objects are in the namespace of the release and have the

@@ -72,6 +72,10 @@ var rules = []rule{
 		},
 	},
 	{
+		packages: "tenancy/memberpolicy", // it is an ObjectPolicy of work/agent without its import
+		ours:     []string{"*/v1alpha1", "internal/definition"},
+	},
+	{
 		packages: "tenancy", // bindings have Placements as users, and sets have MemberClusters
 		ours:     []string{"*/v1alpha1", "internal/..."},
 	},

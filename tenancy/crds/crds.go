@@ -1,6 +1,7 @@
-// Package crds installs the CustomResourceDefinitions of tenancy on a hub, and the ValidatingAdmissionPolicies that
-// require the verb bind on a ClusterSet from users who create a ClusterSetBinding of it, and from users who add a
-// MemberCluster to it, or remove one from it, by a change of labels.
+// Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet and ClusterSetBinding on a hub, MemberPolicy on
+// a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind on a ClusterSet from users
+// who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or remove one from it, by a change of
+// labels.
 package crds
 
 import (
@@ -16,10 +17,15 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall"
 )
 
-// Files are the CustomResourceDefinitions, one YAML file each.
+// Files are the CustomResourceDefinitions of a hub, one YAML file each.
 //
-//go:embed *.yaml
+//go:embed tenancy.muster.dev_clustersets.yaml tenancy.muster.dev_clustersetbindings.yaml
 var Files embed.FS
+
+// Member is the CustomResourceDefinition of a member, a YAML file.
+//
+//go:embed tenancy.muster.dev_memberpolicies.yaml
+var Member embed.FS
 
 //go:embed policy/*.yaml
 var policies embed.FS
@@ -58,6 +64,20 @@ func Install(ctx context.Context, c client.Client) error {
 		return err
 	}
 	return apply(ctx, c, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !parameterized(o) }))
+}
+
+// InstallOnMember applies the definition of MemberPolicy on a member by server-side apply, and waits until the API server
+// serves it, for at most 30 seconds. It keeps a definition that a newer version of muster has applied: agents of several
+// hubs, of different versions, share it. Nothing in muster removes the definition, because the member's administrator owns
+// the MemberPolicies, which would be deleted with it.
+//
+// InstallOnMember needs the verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io.
+func InstallOnMember(ctx context.Context, c client.Client) error {
+	definitions, err := crdinstall.Read(Member)
+	if err != nil {
+		return err
+	}
+	return crdinstall.Apply(ctx, c, definitions)
 }
 
 // labelPolicy is the name of the policy whose parameters are ClusterSets, and of its binding.

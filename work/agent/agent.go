@@ -201,6 +201,9 @@ func (a *Agent) Start(ctx context.Context) error {
 		})
 	}
 	running.Go(func() { a.countOrphans(ctx) })
+	if a.options.ObjectPolicy != nil {
+		running.Go(func() { a.followPolicy(ctx) })
+	}
 	flush, err := a.events.start(klog.NewContext(ctx, a.options.Log))
 	if err != nil {
 		return err

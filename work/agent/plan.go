@@ -18,16 +18,19 @@ import (
 type plan struct {
 	uid        types.UID
 	generation int64
+	policy     string // the version of the ObjectPolicy
 
 	manifests []planned
 	objects   []apply.Object // of those manifests that are not refused
 	refused   field.ErrorList
+	unscoped  bool // the scope of a kind has to be found out before the ObjectPolicy can answer
 }
 
 // planned is one manifest.
 type planned struct {
 	id      v1alpha1.ResourceIdentifier
 	refused string // why it cannot be applied
+	reason  string // of that; empty: it is invalid
 	object  int    // its index among the objects; -1: it is refused
 
 	asks      string          // what is asked of the object, as in the Work
@@ -104,6 +107,11 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 		m.feedback = append(m.feedback, wantedValue{rule.Name, path})
 	}
 	return m, object, nil
+}
+
+// serves reports whether the plan is of the Work as it is, by the rules in force.
+func (p *plan) serves(work *v1alpha1.Work, rules rules) bool {
+	return p != nil && p.uid == work.UID && p.generation == work.Generation && p.policy == rules.version && !p.unscoped
 }
 
 // whole reports whether the plan has all that the Work wants, so that what it does not have is not wanted.

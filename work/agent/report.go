@@ -36,6 +36,7 @@ type found struct {
 type outcome struct {
 	id         v1alpha1.ResourceIdentifier
 	refused    string
+	reason     string // of that; empty: it is invalid
 	warning    string // about a manifest that is applied all the same
 	change     apply.Change
 	evaluation *evaluation // nil: the object is not there
@@ -55,7 +56,7 @@ func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.
 		f.forbidden = r.forbidden.Error()
 	}
 	for i, m := range r.plan.manifests {
-		o := outcome{id: m.id, refused: m.refused, warning: m.warning}
+		o := outcome{id: m.id, refused: m.refused, reason: m.reason, warning: m.warning}
 		switch {
 		case m.object >= 0 && r.changes != nil:
 			o.change = r.changes[m.object]
@@ -132,7 +133,7 @@ func (o outcome) applied() metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: o.change.Reason, Message: bounded(o.change.Message)}
 	switch {
 	case o.refused != "":
-		condition.Reason, condition.Message = v1alpha1.ReasonInvalid, bounded(o.refused)
+		condition.Reason, condition.Message = cmp.Or(o.reason, v1alpha1.ReasonInvalid), bounded(o.refused)
 	case o.change.Done() && o.change.Reason != v1alpha1.ReasonContested:
 		condition.Status = metav1.ConditionTrue
 	}

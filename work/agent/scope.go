@@ -10,8 +10,11 @@ import (
 
 // dropNamespaces takes the namespace off the objects whose kind is cluster-scoped, with a warning: many bundles have
 // one there, and it can mean but one object. Kinds that the member does not know yet are found out the next time.
-func (p *plan) dropNamespaces(mapper meta.RESTMapper) {
-	known := p.definedScopes()
+//
+// What the member serves counts more than what the Work defines if it matters to an ObjectPolicy: a Work must not pass
+// a cluster-scoped object for a namespaced one.
+func (p *plan) dropNamespaces(mapper meta.RESTMapper, memberFirst bool) {
+	defined, known := p.definedScopes(), map[schema.GroupVersionKind]meta.RESTScopeName{}
 	for i := range p.manifests {
 		m := &p.manifests[i]
 		if m.object < 0 || m.scoped || m.id.Namespace == "" {
@@ -20,11 +23,14 @@ func (p *plan) dropNamespaces(mapper meta.RESTMapper) {
 		kind := m.id.GroupVersionKind()
 		scope, asked := known[kind]
 		if !asked {
+			scope = defined[kind]
+		}
+		if !asked && (scope == "" || memberFirst) {
 			if mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 				scope = mapping.Scope.Name()
 			}
-			known[kind] = scope
 		}
+		known[kind] = scope
 		if m.scoped = scope != ""; scope != meta.RESTScopeNameRoot {
 			continue
 		}
@@ -79,12 +85,6 @@ func (p *plan) refuseTwins() {
 			continue
 		}
 		m.refused = fmt.Sprintf("spec.manifests[%d] is %s as well, since the kind is cluster-scoped: remove one of them", earlier, m.id)
-		p.objects = append(p.objects[:m.object:m.object], p.objects[m.object+1:]...)
-		for j := range p.manifests {
-			if p.manifests[j].object > m.object {
-				p.manifests[j].object--
-			}
-		}
-		m.object = -1
+		p.drop(m)
 	}
 }

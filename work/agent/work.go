@@ -58,16 +58,25 @@ func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state
 
 // bring brings the member to what the Work says, and reports.
 func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
-	if st.plan == nil || st.plan.uid != work.UID || st.plan.generation != work.Generation {
+	rules, unknown := a.rulesFor(ctx, work)
+	if unknown != nil && !apierrors.IsForbidden(unknown) {
+		return 0, unknown // and so the status stays as it is until the rules are known
+	}
+	if !st.plan.serves(work, rules) {
 		st.plan, st.changes = makePlan(work), nil
+		st.plan.policy = rules.version
 		st.evaluated = st.plan.stillAsked(st.evaluated)
 	}
 	if objects := len(st.plan.objects); objects > 0 {
-		if st.plan.dropNamespaces(a.member.RESTMapper()); len(st.plan.objects) != objects {
+		st.plan.dropNamespaces(a.member.RESTMapper(), rules.reject != nil)
+		if st.plan.accept(rules.reject); len(st.plan.objects) != objects {
 			st.changes = nil
 		}
 	}
-	result := a.applyWork(ctx, work, st)
+	result := result{plan: st.plan, forbidden: unknown}
+	if unknown == nil {
+		result = a.applyWork(ctx, work, st)
+	}
 	a.tell(work, result.changes)
 	if result.err != nil {
 		return 0, result.err

@@ -82,6 +82,8 @@ const (
 	ReasonAsDesired = "AsDesired"
 	// ReasonAgentForbidden: the agent's policy does not allow this Work.
 	ReasonAgentForbidden = "AgentForbidden"
+	// ReasonNotAccepted: the member does not accept the object, such as by its MemberPolicies.
+	ReasonNotAccepted = "NotAccepted"
 	// ReasonNoMember: the namespace of the Work belongs to no member cluster.
 	ReasonNoMember = "NoMember"
 	// ReasonPruneWithheld: objects that should be deleted are kept until the agent may delete them.

@@ -158,7 +158,7 @@ func TestDegradedWithAnyReason(t *testing.T) {
 	for _, reason := range []string{
 		workv1alpha1.ReasonInvalid, workv1alpha1.ReasonUnknownKind, workv1alpha1.ReasonNotFound, workv1alpha1.ReasonInTheWay, workv1alpha1.ReasonConflict,
 		workv1alpha1.ReasonDrifted, workv1alpha1.ReasonDiffers, workv1alpha1.ReasonForbidden, workv1alpha1.ReasonRejected, workv1alpha1.ReasonNotReady,
-		workv1alpha1.ReasonTimeout, workv1alpha1.ReasonAgentForbidden,
+		workv1alpha1.ReasonTimeout, workv1alpha1.ReasonAgentForbidden, workv1alpha1.ReasonNotAccepted,
 	} {
 		work := says(fmt.Sprintf("Applied=False/%[1]s Available=False/NotApplied Degraded=True/%[1]s", reason))
 		alone, two := told(work), told(work, says(allWell))

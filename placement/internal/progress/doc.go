@@ -20,7 +20,8 @@
 //
 // So failures are what agents say, not only time that has run out. An agent's Degraded means, of an object:
 //
-//	it cannot be applied as it is: Invalid, Rejected, Forbidden, AgentForbidden      Failed
+//	it cannot be applied as it is: Invalid, Rejected, Forbidden, AgentForbidden,     Failed
+//	NotAccepted
 //	another owner has it: InTheWay, Conflict                                         Failed (1)
 //	the member does not know its kind: UnknownKind                                   Failed (1)
 //	it says that it has failed: NotReady                                             Failed

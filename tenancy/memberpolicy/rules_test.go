@@ -1,0 +1,295 @@
+package memberpolicy_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/tenancy/memberpolicy"
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func policy(name string, rules ...v1alpha1.MemberPolicyRule) v1alpha1.MemberPolicy {
+	return v1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberPolicySpec{Rules: rules}}
+}
+
+func kinds(all ...v1alpha1.MemberPolicyKind) []v1alpha1.MemberPolicyKind { return all }
+
+var (
+	deployments = v1alpha1.MemberPolicyKind{Group: "apps", Kind: "Deployment"}
+	namespaces  = v1alpha1.MemberPolicyKind{Kind: "Namespace"}
+	everyKind   = v1alpha1.MemberPolicyKind{Group: "*", Kind: "*"}
+)
+
+func object(group, kind, namespace, name string) workv1alpha1.ResourceIdentifier {
+	return workv1alpha1.ResourceIdentifier{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Name: name}
+}
+
+func TestRules_Reject(t *testing.T) {
+	t.Parallel()
+	shop := memberpolicy.Request{Hub: "west", Object: object("apps", "Deployment", "shop", "web")}
+	but := func(change func(*memberpolicy.Request)) memberpolicy.Request {
+		request := shop
+		change(&request)
+		return request
+	}
+	as := func(namespace, name string) memberpolicy.Request {
+		return but(func(r *memberpolicy.Request) { r.Executor = &workv1alpha1.Executor{Namespace: namespace, Name: name} })
+	}
+	inShop := v1alpha1.MemberPolicyRule{Kinds: kinds(deployments, namespaces), Namespaces: []string{"shop", "team-*"}}
+	with := func(change func(*v1alpha1.MemberPolicyRule)) v1alpha1.MemberPolicyRule {
+		rule := inShop
+		change(&rule)
+		return rule
+	}
+	define := func(name string) memberpolicy.Request {
+		return memberpolicy.Request{Hub: "west", Object: object("apiextensions.k8s.io", "CustomResourceDefinition", "", name)}
+	}
+	const no = "No rule of MemberPolicy p accepts "
+	const ask = ". The administrator of the member can add one."
+	for _, test := range []struct {
+		name    string
+		rule    v1alpha1.MemberPolicyRule
+		request memberpolicy.Request
+		want    string
+	}{
+		{"everything applies", inShop, shop, ""},
+		{
+			"another kind",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Object.Kind = "StatefulSet" }),
+			no + "StatefulSet.apps in namespace shop from hub west" + ask,
+		},
+		{
+			"another group",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Object.Group = "" }),
+			no + "Deployment in namespace shop from hub west" + ask,
+		},
+		{
+			"another namespace",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Object.Namespace = "shopping" }),
+			no + "Deployment.apps in namespace shopping from hub west" + ask,
+		},
+		{
+			"a namespace with the prefix",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Object.Namespace = "team-a" }),
+			"",
+		},
+		{
+			"a namespace that is shorter than the prefix",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Object.Namespace = "team" }),
+			no + "Deployment.apps in namespace team from hub west" + ask,
+		},
+		{
+			"the namespace itself",
+			inShop,
+			memberpolicy.Request{Hub: "west", Object: object("", "Namespace", "", "shop")},
+			"",
+		},
+		{
+			"another namespace itself",
+			inShop,
+			memberpolicy.Request{Hub: "west", Object: object("", "Namespace", "", "kube-system")},
+			no + "Namespace kube-system from hub west" + ask,
+		},
+		{
+			"another kind of the name of a namespace", with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(everyKind) }),
+			memberpolicy.Request{Hub: "west", Object: object("rbac.authorization.k8s.io", "ClusterRole", "", "shop")},
+			no + "ClusterRole.rbac.authorization.k8s.io shop from hub west" + ask,
+		},
+		{
+			"cluster-scoped objects", with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds, r.ClusterScoped = kinds(everyKind), true }),
+			memberpolicy.Request{Hub: "west", Object: object("rbac.authorization.k8s.io", "ClusterRole", "", "shop")}, "",
+		},
+		{
+			"cluster-scoped objects do not include those of namespaces",
+			v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), ClusterScoped: true}, shop,
+			no + "Deployment.apps in namespace shop from hub west" + ask,
+		},
+		{
+			"every namespace",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Namespaces = []string{"*"} }),
+			but(func(r *memberpolicy.Request) { r.Object.Namespace = "any" }),
+			"",
+		},
+		{"every kind of a group", with(func(r *v1alpha1.MemberPolicyRule) {
+			r.Kinds = kinds(v1alpha1.MemberPolicyKind{Group: "apps", Kind: "*"})
+		}), shop, ""},
+		{
+			"every kind of another group",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(v1alpha1.MemberPolicyKind{Kind: "*"}) }), shop,
+			no + "Deployment.apps in namespace shop from hub west" + ask,
+		},
+		{"its hub", with(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu", "west"} }), shop, ""},
+		{
+			"another hub",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu"} }),
+			shop,
+			no + "Deployment.apps in namespace shop from hub west" + ask,
+		},
+		{"an executor where none is asked for", inShop, as("shop", "deployer"), ""},
+		{
+			"its executor", with(func(r *v1alpha1.MemberPolicyRule) {
+				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+			}), as("shop", "deployer"), "",
+		},
+		{
+			"an executor of the name in another namespace", with(func(r *v1alpha1.MemberPolicyRule) {
+				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+			}), as("kube-system", "deployer"),
+			no + "Deployment.apps in namespace shop from hub west as ServiceAccount kube-system/deployer" + ask,
+		},
+		{
+			"no executor where one is asked for", with(func(r *v1alpha1.MemberPolicyRule) {
+				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+			}), shop, no + "Deployment.apps in namespace shop from hub west" + ask,
+		},
+		{
+			"an add-on without a rule for it",
+			inShop,
+			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			no + "Deployment.apps in namespace shop from hub west for add-on logs" + ask,
+		},
+		{
+			"its add-on",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"logs"} }),
+			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			"",
+		},
+		{
+			"every add-on",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
+			but(func(r *memberpolicy.Request) { r.Addon = "logs" }),
+			"",
+		},
+		{
+			"no add-on where one is asked for",
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Addons = []string{"*"} }),
+			shop,
+			no + "Deployment.apps in namespace shop from hub west" + ask,
+		},
+		{
+			"a MemberPolicy", v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), Namespaces: []string{"*"}, ClusterScoped: true},
+			memberpolicy.Request{Hub: "west", Object: object(v1alpha1.GroupName, "MemberPolicy", "", "p")},
+			"A MemberPolicy belongs to the administrator of the member. An agent never applies it for a hub.",
+		},
+		{
+			"the definition of MemberPolicies",
+			v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), Namespaces: []string{"*"}, ClusterScoped: true},
+			define("memberpolicies.tenancy.muster.dev"),
+			"The definition of MemberPolicies belongs to the administrator of the member. An agent never applies it for a hub.",
+		},
+		{
+			"another definition", v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), ClusterScoped: true},
+			define("widgets.example.com"), "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", test.rule)}, false).Reject(test.request))
+		})
+	}
+}
+
+// TestRules_WithoutPolicy has members without a MemberPolicy, or without a rule in it.
+func TestRules_WithoutPolicy(t *testing.T) {
+	t.Parallel()
+	shop := memberpolicy.Request{Hub: "west", Object: object("apps", "Deployment", "shop", "web")}
+	own := memberpolicy.Request{Hub: "west", Object: object(v1alpha1.GroupName, "MemberPolicy", "", "p")}
+	var none *memberpolicy.Rules
+	for _, rules := range []*memberpolicy.Rules{none, memberpolicy.NewRules(nil, false)} {
+		require.False(t, rules.Restricted())
+		require.Empty(t, rules.Reject(shop))
+		require.NotEmpty(t, rules.Reject(own), "a hub must not write the policies of its member")
+	}
+	required := memberpolicy.NewRules(nil, true)
+	require.True(t, required.Restricted())
+	require.Equal(t, "The agent requires a MemberPolicy, and the member has none. Its administrator can create one.", required.Reject(shop))
+
+	const accepts = " accepts Deployment.apps in namespace shop from hub west. The administrator of the member can add one."
+	var seven []v1alpha1.MemberPolicy
+	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
+		seven = append(seven, policy(name))
+	}
+	empty := memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("b"), policy("a")}, false)
+	require.True(t, empty.Restricted())
+	require.Equal(t, "No rule of MemberPolicies a, b"+accepts, empty.Reject(shop))
+	require.Equal(t, "No rule of MemberPolicies a, b, c, d, e, 2 more"+accepts,
+		memberpolicy.NewRules(seven, false).Reject(shop))
+}
+
+// TestRules_Properties has random policies: their order means nothing, another rule never takes away what is accepted, and a rule
+// accepts nothing that another rule without one of its limits does not accept.
+func TestRules_Properties(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func(from ...string) (chosen []string) {
+		for _, each := range from {
+			if random.IntN(3) == 0 {
+				chosen = append(chosen, each)
+			}
+		}
+		return chosen
+	}
+	rule := func() v1alpha1.MemberPolicyRule {
+		r := v1alpha1.MemberPolicyRule{
+			Hubs: some("a", "b"), Namespaces: some("x", "x*", "y", "*"), Addons: some("one", "*"), ClusterScoped: random.IntN(3) == 0,
+		}
+		for _, kind := range []v1alpha1.MemberPolicyKind{deployments, namespaces, everyKind, {Group: "apps", Kind: "*"}} {
+			if random.IntN(2) == 0 {
+				r.Kinds = append(r.Kinds, kind)
+			}
+		}
+		if random.IntN(3) == 0 {
+			r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "x", Name: "deployer"}}
+		}
+		return r
+	}
+	request := func() memberpolicy.Request {
+		pick := func(from ...string) string { return from[random.IntN(len(from))] }
+		r := memberpolicy.Request{
+			Hub: pick("a", "b", "c"), Addon: pick("", "", "one", "two"),
+			Object: object("apps", "Deployment", pick("x", "xy", "y", "z"), "o"),
+		}
+		if random.IntN(3) == 0 {
+			r.Object = object("", "Namespace", "", pick("x", "z"))
+		}
+		if random.IntN(3) == 0 {
+			r.Executor = &workv1alpha1.Executor{Namespace: pick("x", "y"), Name: "deployer"}
+		}
+		return r
+	}
+	accepted, rejected := 0, 0
+	for range 20_000 {
+		policies := []v1alpha1.MemberPolicy{policy("p", rule(), rule()), policy("q", rule())}
+		asked := request()
+		answer := memberpolicy.NewRules(policies, false).Reject(asked)
+		if answer == "" {
+			accepted++
+		} else {
+			rejected++
+		}
+		reversed := slices.Clone(policies)
+		slices.Reverse(reversed)
+		require.Equal(t, answer, memberpolicy.NewRules(reversed, true).Reject(asked))
+		if more := append(slices.Clone(policies), policy("r", rule())); answer == "" {
+			require.Empty(t, memberpolicy.NewRules(more, false).Reject(asked), "%+v", more)
+		}
+		one := rule()
+		wider := one
+		wider.Hubs, wider.ServiceAccounts, wider.Kinds, wider.ClusterScoped = nil, nil, kinds(everyKind), true
+		if memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", one)}, false).Reject(asked) == "" {
+			require.Empty(t, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", wider)}, false).Reject(asked), "%+v", one)
+		}
+	}
+	require.Greater(t, accepted, 2000)
+	require.Greater(t, rejected, 2000)
+}

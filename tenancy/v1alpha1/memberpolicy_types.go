@@ -1,0 +1,124 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MemberPolicySpec contains the rules of a policy.
+type MemberPolicySpec struct {
+	// Rules accept objects. The agent applies an object if a rule of any MemberPolicy accepts it. A policy without rules
+	// accepts nothing.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Rules []MemberPolicyRule `json:"rules,omitempty"`
+}
+
+// MemberPolicyRule accepts the objects to which all of its fields apply.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.namespaces) && size(self.namespaces) > 0) || (has(self.clusterScoped) && self.clusterScoped)",message="namespaces or clusterScoped must be set, or the rule accepts nothing"
+type MemberPolicyRule struct {
+	// Hubs are the names that the agent gives to its hubs. An agent without names calls its only hub "hub". If the list is
+	// empty, the rule applies to every hub.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Hubs []string `json:"hubs,omitempty"`
+
+	// Kinds are the kinds of the objects.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	// +required
+	Kinds []MemberPolicyKind `json:"kinds"`
+
+	// Namespaces are the namespaces of the objects. An entry that ends with "*" applies to every namespace with this prefix,
+	// and "*" to every namespace. A Namespace counts as an object in itself: a rule for the namespace "shop" and the kind
+	// Namespace accepts the Namespace "shop".
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?|([a-z0-9][-a-z0-9]*)?\*)$`
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// ClusterScoped extends the rule to cluster-scoped objects of its kinds, and to every Namespace if Namespace is one of
+	// the kinds.
+	// +optional
+	ClusterScoped bool `json:"clusterScoped,omitempty"`
+
+	// ServiceAccounts are those in spec.executor of a Work. If the list is not empty, the rule does not apply to Works
+	// without an executor. If it is empty, the rule applies to every Work.
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	ServiceAccounts []MemberPolicyServiceAccount `json:"serviceAccounts,omitempty"`
+
+	// Addons are the names of add-ons, or "*". If the list is not empty, the rule applies only to the Works of these add-ons.
+	// If it is empty, the rule applies only to Works that belong to no add-on. The hub says to which add-on a Work belongs.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Addons []string `json:"addons,omitempty"`
+}
+
+// MemberPolicyKind identifies kinds of objects.
+type MemberPolicyKind struct {
+	// Group is an API group, or "*" for every group. The empty group is the core group.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind is a kind such as Deployment, or "*" for every kind of the group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+}
+
+// MemberPolicyServiceAccount identifies a ServiceAccount of the member.
+type MemberPolicyServiceAccount struct {
+	// Namespace is the namespace of the ServiceAccount.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Name is the name of the ServiceAccount.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// MemberPolicy is an object of a member cluster, whose administrator owns it. It limits which objects the agent applies and
+// reads for its hubs. A member without a MemberPolicy accepts every object that the permissions of the agent allow. A member
+// with at least one accepts only what a rule accepts.
+//
+// A change takes effect at once. An object that was applied before and is not accepted any more stays as it is: the agent
+// neither changes nor reads it, and still deletes it with its Work. The agent never applies a MemberPolicy for a hub.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=mpol,categories=muster
+// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.rules[*].namespaces`
+// +kubebuilder:printcolumn:name="Hubs",type=string,JSONPath=`.spec.rules[*].hubs`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type MemberPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec MemberPolicySpec `json:"spec"`
+}
+
+// MemberPolicyList is a list of MemberPolicies.
+//
+// +kubebuilder:object:root=true
+type MemberPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MemberPolicy `json:"items"`
+}

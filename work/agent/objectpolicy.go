@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// ObjectPolicy decides which objects of Works the member accepts. The HubPolicy of package tenancy/memberpolicy is one.
+type ObjectPolicy interface {
+	// Rules returns the rules in force for a Work: a function that returns why the member does not accept an object, as a
+	// sentence for the status of the Work, or an empty string if it does. The function must be pure: for the same version it
+	// returns the same answers. An error means that the rules are not known. The agent then applies nothing and tries again.
+	// It reports a Forbidden error of an API server in the status of the Work, and logs others.
+	//
+	// The agent calls Rules for each reconcile of a Work, from several workers concurrently.
+	Rules(ctx context.Context, work *v1alpha1.Work) (reject func(v1alpha1.ResourceIdentifier) string, version string, err error)
+	// Changed returns a channel that is closed at the next change of the rules. The agent then reconciles all Works.
+	Changed() <-chan struct{}
+}
+
+// rules are the answers of the ObjectPolicy for one Work.
+type rules struct {
+	reject  func(v1alpha1.ResourceIdentifier) string // nil: the member accepts everything
+	version string
+}
+
+func (a *Agent) rulesFor(ctx context.Context, work *v1alpha1.Work) (r rules, err error) {
+	if a.options.ObjectPolicy != nil {
+		r.reject, r.version, err = a.options.ObjectPolicy.Rules(ctx, work)
+	}
+	return r, err
+}
+
+// followPolicy reconciles all Works after each change of the ObjectPolicy.
+func (a *Agent) followPolicy(ctx context.Context) {
+	for {
+		changed := a.options.ObjectPolicy.Changed()
+		a.wakeAll()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// wakeAll has all Works reconciled that the agent has met.
+func (a *Agent) wakeAll() {
+	a.mu.Lock()
+	works := slices.Collect(maps.Keys(a.known))
+	a.mu.Unlock()
+	for _, work := range works {
+		a.wake(work, settle)
+	}
+}
+
+// accept removes the objects that the member does not accept from those that are applied.
+func (p *plan) accept(reject func(v1alpha1.ResourceIdentifier) string) {
+	if reject == nil {
+		return
+	}
+	for i := range p.manifests {
+		m := &p.manifests[i]
+		if m.object < 0 {
+			continue
+		}
+		message, reason := reject(m.id), v1alpha1.ReasonNotAccepted
+		if message == "" && !m.scoped && m.id.Namespace != "" {
+			// The member may serve the kind as a cluster-scoped one before the object is applied.
+			unscoped := m.id
+			if unscoped.Namespace = ""; reject(unscoped) != "" {
+				message = fmt.Sprintf("The member does not serve %s, so it is not known whether it accepts the object.", m.id.Kind)
+				reason, p.unscoped = v1alpha1.ReasonUnknownKind, true
+			}
+		}
+		if message != "" {
+			m.refused, m.reason = message, reason
+			p.drop(m)
+		}
+	}
+}
+
+// drop takes the object of a manifest out of those that are applied.
+func (p *plan) drop(m *planned) {
+	dropped := m.object
+	p.objects = append(append([]apply.Object(nil), p.objects[:dropped]...), p.objects[dropped+1:]...)
+	for i := range p.manifests {
+		if p.manifests[i].object > dropped {
+			p.manifests[i].object--
+		}
+	}
+	m.object = -1
+}

@@ -1,0 +1,155 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
+	"github.com/muster-sdk/muster/tenancy/memberpolicy"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
+	"github.com/muster-sdk/muster/work/agent"
+)
+
+// administrator owns the MemberPolicies of a member.
+type administrator struct {
+	client.Client
+	*world
+}
+
+func (w *world) administrator() administrator {
+	scheme := runtime.NewScheme()
+	require.NoError(w.t, tenancyv1alpha1.AddToScheme(scheme))
+	c, err := client.New(plane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
+	require.NoError(w.t, err)
+	return administrator{c, w}
+}
+
+// policy creates a MemberPolicy with rules for the hub of the test.
+func (a administrator) policy(name, rules string) *tenancyv1alpha1.MemberPolicy {
+	a.t.Helper()
+	policy := &tenancyv1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec = a.rules(rules)
+	require.NoError(a.t, a.Create(context.Background(), policy))
+	a.t.Cleanup(func() { require.NoError(a.t, client.IgnoreNotFound(a.Delete(context.Background(), policy))) })
+	return policy
+}
+
+func (a administrator) rules(rules string) (spec tenancyv1alpha1.MemberPolicySpec) {
+	a.t.Helper()
+	require.NoError(a.t, yaml.UnmarshalStrict([]byte("rules: ["+strings.ReplaceAll(rules, "NS", a.name)+"]"), &spec))
+	return spec
+}
+
+// TestMemberPolicy has an agent with the permissions of the file, and an administrator who limits what it applies.
+func TestMemberPolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admin := w.administrator()
+	require.NoError(t, tenancycrds.InstallOnMember(t.Context(), w.member))
+	p, user := plane.ForTest(t), "agent-"+w.name
+	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", allOf...), rule("", "secrets", allOf...)))
+	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
+	w.options.Hub, w.options.Member = p.User(user), p.User(user)
+	watcher, err := memberpolicy.NewWatcher(memberpolicy.Options{Member: w.options.Member})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- watcher.Start(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	w.options.ObjectPolicy = watcher.ForHub(w.options.HubName)
+	w.start()
+
+	both := "{" + manifests(configMap("open", "{k: v1}"), secret("held")) + "}"
+	work := w.work("shop", both)
+	w.ready(work)
+	held := w.read("Secret", "held")
+	require.NotNil(t, held)
+
+	// The administrator accepts ConfigMaps only. What is there stays, and what is accepted is still applied.
+	policy := admin.policy(w.name, "{hubs: [NS], kinds: [{kind: ConfigMap}], namespaces: [NS]}")
+	const rejected = "No rule of MemberPolicy NS accepts Secret in namespace NS from hub NS. The administrator of the member can add one."
+	rejects := "1/2 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotAccepted\n" +
+		"Secret NS/held: " + rejected + "\nConfigMap NS/open: Applied=True/Applied Available=True/Ready\n" +
+		"Secret NS/held: Applied=False/NotAccepted Available=False/NotApplied"
+	w.shows(work, rejects)
+	w.change(work, "{"+manifests(configMap("open", "{k: v2}"), secret("held"))+
+		", manifestOptions: [{select: {kind: Secret}, feedback: [{name: k, jsonPath: .data.k}]}]}")
+	w.shows(work, rejects)
+	w.eventually(func() error { return equal("v2", w.data("open", "k")) })
+	now := w.read("Secret", "held")
+	require.NotNil(t, now, "a policy deletes nothing")
+	require.Equal(t, held.GetResourceVersion(), now.GetResourceVersion())
+
+	// A user's edit of an object that is not accepted is not undone, because the agent does not touch it.
+	w.patch(now, "data: {k: ZWRpdGVk}")
+	w.change(work, "{"+manifests(configMap("open", "{k: v3}"), secret("held"))+"}")
+	w.eventually(func() error { return equal("v3", w.data("open", "k")) })
+	w.shows(work, rejects)
+	edited, _, err := unstructured.NestedString(w.read("Secret", "held").Object, "data", "k")
+	require.NoError(t, err)
+	require.Equal(t, "ZWRpdGVk", edited)
+
+	// While a manifest is not accepted, nothing that the Work has dropped is deleted.
+	w.change(work, "{"+manifests(configMap("other", "{k: v}"), secret("held"))+"}")
+	w.eventually(func() error { return equal("v", w.data("other", "k")) })
+	w.shows(work, strings.ReplaceAll(rejects, "ConfigMap NS/open", "ConfigMap NS/other"))
+	require.NotNil(t, w.read("ConfigMap", "open"))
+
+	// Neither a hub nor its agent changes the policy.
+	own := w.work("own", "{"+manifests(
+		"{apiVersion: tenancy.muster.dev/v1alpha1, kind: MemberPolicy, metadata: {name: NS}, spec: {rules: []}}")+"}")
+	w.shows(own, "0/1 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotAccepted\n"+
+		"tenancy.muster.dev/MemberPolicy NS: A MemberPolicy belongs to the administrator of the member. "+
+		"An agent never applies it for a hub.\n"+
+		"tenancy.muster.dev/MemberPolicy NS: Applied=False/NotAccepted Available=False/NotApplied")
+	scheme := admin.Scheme()
+	agentClient, err := client.New(w.options.Member, client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	require.NoError(t, agentClient.List(t.Context(), &tenancyv1alpha1.MemberPolicyList{}))
+	for what, err := range map[string]error{
+		"create": agentClient.Create(t.Context(), &tenancyv1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: "own"}}),
+		"update": agentClient.Update(t.Context(), policy.DeepCopy()),
+		"delete": agentClient.Delete(t.Context(), policy.DeepCopy()),
+	} {
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+	}
+
+	// A rule for Secrets: the object is applied again, and what the Work has dropped is deleted.
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+	policy.Spec = admin.rules("{kinds: [{kind: ConfigMap}, {kind: Secret}], namespaces: ['NS*']}")
+	require.NoError(t, admin.Update(t.Context(), policy))
+	w.ready(work)
+	w.eventually(func() error {
+		if w.read("ConfigMap", "open") != nil {
+			return fmt.Errorf("the ConfigMap that the Work does not have is still there")
+		}
+		return nil
+	})
+	require.Equal(t, held.GetUID(), w.read("Secret", "held").GetUID())
+
+	// A user of the hub deletes the Work while the member accepts nothing of it. That is a request.
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+	policy.Spec = admin.rules("")
+	require.NoError(t, admin.Update(t.Context(), policy))
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		return equal("0/2", work.Status.Ready)
+	})
+	w.delete(work)
+	w.gone(work)
+	require.Nil(t, w.read("Secret", "held"))
+	w.delete(own)
+	w.gone(own)
+}
