@@ -34,7 +34,8 @@ import (
 // newRegisteringHub has the namespace of credentials as well.
 func newRegisteringHub(t *testing.T) *hub {
 	h := newHostingHub(t)
-	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	err := h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	return h
 }
@@ -58,10 +59,12 @@ func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
 func (h *hub) backdate(name, member string) {
 	h.t.Helper()
 	secret := &corev1.Secret{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: h.namespaceOf(member) + "." + h.name(name)}, secret))
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace,
+		Name: h.namespaceOf(member) + "." + h.name(name)}, secret))
 	const record = v1alpha1.GroupName + "/credential"
 	before := secret.DeepCopy()
-	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record], `"issued":"1990-01-01T00:00:00Z"`)
+	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record],
+		`"issued":"1990-01-01T00:00:00Z"`)
 	require.NotEqual(h.t, before.Annotations, secret.Annotations)
 	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
 }
@@ -75,8 +78,8 @@ func (h *hub) lookAgain(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestAccessOutlivesTrouble: what a member was told before goes on running there while it is held, or anything is wrong: so its agent's credential is renewed, and nothing else
-// of it changes.
+// TestAccessOutlivesTrouble: what a member was told before goes on running there while it is held, or anything is
+// wrong: so its agent's credential is renewed, and nothing else of it changes.
 func TestAccessOutlivesTrouble(t *testing.T) { testkit.Virtual(t, testAccessOutlivesTrouble) }
 
 func testAccessOutlivesTrouble(t *testing.T) {
@@ -96,7 +99,8 @@ func testAccessOutlivesTrouble(t *testing.T) {
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 		p.Rollout = placementv1alpha1.RolloutStrategy{
-			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), MaxFailures: new(intstr.FromInt32(0)),
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
+			MaxFailures: new(intstr.FromInt32(0)),
 		}
 	})
 	all := []string{"a", "b", "c", "d"}
@@ -107,14 +111,20 @@ func testAccessOutlivesTrouble(t *testing.T) {
 		return h.secretOf(h.works("x", m))
 	}
 	for _, m := range all {
-		h.eventually(m+" has it", func() bool { return is(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil })
+		h.eventually(m+" has it", func() bool {
+			return is(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil
+		})
 	}
-	require.Equal(t, template.HostingNamespace(h.name("x"), h.name("c")), secret("c").Namespace, "where its agent is, and no other member's")
+	require.Equal(t, template.HostingNamespace(h.name("x"), h.name("c")), secret("c").Namespace,
+		"where its agent is, and no other member's")
 
 	members.judge(func(w *workv1alpha1.Work) bool { return !says(w, "red") })
 	h.color("colors", "red")
-	h.eventually("it halts", func() bool { return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
+	h.eventually("it halts", func() bool {
+		return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
+	})
+	require.NoError(t, h.client.Delete(t.Context(),
+		&v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
 	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonConfigNotFound)
 	r.quiet(t)
 	held := 0
@@ -124,7 +134,9 @@ func testAccessOutlivesTrouble(t *testing.T) {
 			held++
 		}
 		h.backdate("x", m)
-		h.eventually("that of "+m+" is renewed", func() bool { return string(secret(m).Data["token"]) != string(was.Data["token"]) })
+		h.eventually("that of "+m+" is renewed", func() bool {
+			return string(secret(m).Data["token"]) != string(was.Data["token"])
+		})
 		is := secret(m)
 		is.Data["token"] = was.Data["token"]
 		require.Equal(t, was, is, "and nothing else of what brings it")
@@ -149,7 +161,9 @@ func testAccessOutlivesTrouble(t *testing.T) {
 		m.Spec.Claim = strings.Repeat("ab", 32)
 		metav1.SetMetaDataLabel(&m.ObjectMeta, "taken", "over")
 	})
-	h.eventually("another cluster's agent has its own", func() bool { return string(secret("d").Data["token"]) != string(was.Data["token"]) })
+	h.eventually("another cluster's agent has its own", func() bool {
+		return string(secret("d").Data["token"]) != string(was.Data["token"])
+	})
 	h.eventually("and the former one has none any more", func() bool { return !may(agent) })
 	h.eventually("that is good", func() bool { return may(h.agentOf("x", "d")) })
 }
@@ -177,7 +191,8 @@ func testWhatKeepsFromAccess(t *testing.T) {
 		return *c
 	}
 	h.eventually("a namespace that is missing is told of", func() bool {
-		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+nowhere+`" not found`)
+		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+nowhere+
+			`" not found`)
 	})
 	require.Contains(t, h.memberAddon("x", "a").Status.Message, nowhere)
 	h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
@@ -187,8 +202,10 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	h.wrap = func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if refuses.Load() && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == "serviceaccounts/token" {
-				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"the policy says no","code":403}`
-				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"the policy ` +
+					`says no","code":403}`
+				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+					Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 			}
 			return next.RoundTrip(r)
 		})
@@ -200,7 +217,9 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	was := h.secretOf(h.works("x", "a"))
 	refuses.Store(true)
 	h.backdate("x", "a")
-	h.eventually("what is not renewed is told of", func() bool { return strings.Contains(condition().Message, "the policy says no") })
+	h.eventually("what is not renewed is told of", func() bool {
+		return strings.Contains(condition().Message, "the policy says no")
+	})
 	require.Equal(t, metav1.ConditionTrue, condition().Status, "it is good until its end")
 	require.NotNil(t, h.memberAddon("x", "a").Status.Registration)
 	require.Equal(t, was, h.secretOf(h.works("x", "a")))
@@ -211,7 +230,8 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	})
 }
 
-// TestAccessThatNobodyAsksFor: what an agent has on the hub goes when it does not ask for it any more, though its status says that it has none.
+// TestAccessThatNobodyAsksFor: what an agent has on the hub goes when it does not ask for it any more, though its
+// status says that it has none.
 func TestAccessThatNobodyAsksFor(t *testing.T) { testkit.Virtual(t, testAccessThatNobodyAsksFor) }
 
 func testAccessThatNobodyAsksFor(t *testing.T) {
@@ -229,7 +249,8 @@ func testAccessThatNobodyAsksFor(t *testing.T) {
 	m.Status.Registration = nil
 	require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: h.registration()})
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" + h.name("x")}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" +
+		h.name("x")}}
 	h.eventually("it is gone", func() bool { return h.gone(account) && h.secretOf(h.works("x", "a")) == nil })
 	asked := func() (n int) {
 		for _, resource := range []string{"roles", "rolebindings", "serviceaccounts", "secrets"} {

@@ -22,7 +22,8 @@ func (l *memberReconciliation) act(ctx context.Context) {
 	switch {
 	case errors.Is(err, calls.ErrBusy):
 		l.busy = true
-		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: true})
+		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
+			Message: err.Error(), Retried: true})
 		return
 	case errors.Is(err, errNoAgent):
 		l.problem(v1alpha1.ReasonNoAgent, err.Error())
@@ -62,7 +63,8 @@ func (l *memberReconciliation) act(ctx context.Context) {
 	if err != nil {
 		l.failed = err
 		if !onlyConflicts(err) {
-			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: !persistent(err)})
+			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
+				Message: err.Error(), Retried: !persistent(err)})
 		}
 		return
 	}
@@ -87,7 +89,8 @@ func persistent(err error) bool {
 func (l *memberReconciliation) input() *Input {
 	return &Input{
 		Addon: l.addon, MemberAddon: l.object, Member: l.member,
-		InstallNamespace: l.content.installNamespace, Hosting: l.hosting.DeepCopy(), Settings: l.content.settings, Configs: slices.Clone(l.content.objects),
+		InstallNamespace: l.content.installNamespace, Hosting: l.hosting.DeepCopy(), Settings: l.content.settings,
+		Configs: slices.Clone(l.content.objects),
 	}
 }
 
@@ -98,13 +101,15 @@ func (l *memberReconciliation) ask(ctx context.Context) {
 	}
 	checker, is := l.agents[l.key.Name].(HealthChecker)
 	if !is {
-		l.observed.Answer = health.Answer{Health: "Failed", Message: "The Addon's health is of type Custom, and its agent has no function for it: choose another type."}
+		l.observed.Answer = health.Answer{Health: "Failed",
+			Message: "The Addon's health is of type Custom, and its agent has no function for it: choose another type."}
 		return
 	}
 	in, works := l.input(), slices.Clone(l.observed.Works)
-	answer, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "Health"), func(ctx context.Context) (health.Answer, error) {
-		return checker.Health(ctx, *in, works)
-	})
+	answer, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "Health"),
+		func(ctx context.Context) (health.Answer, error) {
+			return checker.Health(ctx, *in, works)
+		})
 	l.busy = l.busy || errors.Is(err, calls.ErrBusy)
 	if err != nil {
 		answer = health.Answer{Message: fmt.Sprintf("Its health cannot be told: %s.", err)}

@@ -42,7 +42,8 @@ func (h *hub) addon(name string, change func(*v1alpha1.AddonSpec)) *v1alpha1.Add
 // placed gives an add-on to the members of a Placement of that name.
 func (h *hub) placed(placement string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
-		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{{Namespace: h.namespace, Name: placement}}}
+		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
+			Placements: []v1alpha1.PlacementInstall{{Namespace: h.namespace, Name: placement}}}
 	}
 }
 
@@ -65,7 +66,8 @@ func is(m *v1alpha1.MemberAddon, kind string) bool {
 func (h *hub) works(name, member string) []workv1alpha1.Work {
 	h.t.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member)), client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}))
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member)),
+		client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}))
 	return list.Items
 }
 
@@ -83,7 +85,8 @@ func testInstall(t *testing.T) {
 		h.eventually(m+" has it", func() bool { return is(h.memberAddon("echo", m), v1alpha1.ConditionAvailable) })
 		works := h.works("echo", m)
 		require.Len(t, works, 1)
-		require.JSONEq(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"muster-addons"}}`, string(works[0].Spec.Manifests[0].Raw),
+		require.JSONEq(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"muster-addons"}}`,
+			string(works[0].Spec.Manifests[0].Raw),
 			"who writes an agent need not think of the namespace that it goes to")
 	}
 	require.Nil(t, h.memberAddon("echo", "c"))
@@ -96,7 +99,9 @@ func testInstall(t *testing.T) {
 	t.Log(r.wire.Writes())
 
 	h.choose("some", "b", "c")
-	h.eventually("a has it no more", func() bool { return h.memberAddon("echo", "a") == nil && len(h.works("echo", "a")) == 0 })
+	h.eventually("a has it no more", func() bool {
+		return h.memberAddon("echo", "a") == nil && len(h.works("echo", "a")) == 0
+	})
 	h.eventually("c has it", func() bool { return is(h.memberAddon("echo", "c"), v1alpha1.ConditionAvailable) })
 	r.quiet(t)
 	r.stop()
@@ -109,7 +114,8 @@ func testInstall(t *testing.T) {
 	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: h.name("echo")}}
 	require.NoError(t, h.client.Delete(t.Context(), a))
 	h.eventually("it is gone", func() bool {
-		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a)) && h.memberAddon("echo", "b") == nil && h.memberAddon("echo", "c") == nil
+		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a)) &&
+			h.memberAddon("echo", "b") == nil && h.memberAddon("echo", "c") == nil
 	})
 	require.Empty(t, h.works("echo", "b"))
 }

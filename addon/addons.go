@@ -91,7 +91,8 @@ func (c addons) reconcile(ctx context.Context, name string) (after time.Duration
 func (c addons) guard(ctx context.Context, addon *v1alpha1.Addon) error {
 	before := addon.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.AddonFinalizer)
-	if err := c.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.client.Patch(ctx, addon,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("put the finalizer on Addon %s: %w", addon.Name, err)
 	}
 	return nil
@@ -133,13 +134,16 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := install.Observed{Strategy: l.addon.Spec.Install, Deleting: l.addon.DeletionTimestamp != nil, MaxRemoving: l.MaxRemoving}
-	l.members, l.has = make(map[string]*membershipv1alpha1.MemberCluster, len(clusters.Items)), make(map[string]*v1alpha1.MemberAddon, len(has))
+	o := install.Observed{Strategy: l.addon.Spec.Install, Deleting: l.addon.DeletionTimestamp != nil,
+		MaxRemoving: l.MaxRemoving}
+	l.members, l.has = make(map[string]*membershipv1alpha1.MemberCluster, len(clusters.Items)),
+		make(map[string]*v1alpha1.MemberAddon, len(has))
 	names := make(map[string]string, len(clusters.Items))
 	for i := range clusters.Items {
 		m := &clusters.Items[i]
 		l.members[m.Name], names[m.Status.Namespace] = m, m.Name
-		o.Members = append(o.Members, install.Member{Name: m.Name, Joined: joined(m), Leaving: leaving(m), Reachable: healthy(m)})
+		o.Members = append(o.Members, install.Member{Name: m.Name, Joined: joined(m), Leaving: leaving(m),
+			Reachable: healthy(m)})
 	}
 	for i := range has {
 		m := &has[i]
@@ -152,7 +156,8 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 		}
 		l.has[name] = m
 		o.MemberAddons = append(o.MemberAddons, install.MemberAddon{
-			Member: name, InstalledBy: m.Annotations[v1alpha1.InstalledByAnnotation], GoesBy: m.Status.Placement, Deleting: m.DeletionTimestamp != nil,
+			Member: name, InstalledBy: m.Annotations[v1alpha1.InstalledByAnnotation], GoesBy: m.Status.Placement,
+			Deleting:  m.DeletionTimestamp != nil,
 			Unclaimed: m.Annotations[v1alpha1.AddonUIDAnnotation] != string(l.addon.UID), Earlier: l.earlier(m),
 		})
 	}
@@ -198,8 +203,9 @@ func keptMessage(decisions []install.Decision) string {
 	if more := len(members) - maxKeptNames; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
-		"Choose the members with a Placement in spec.install, or delete the MemberAddons", names)
+	return fmt.Sprintf(
+		"MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
+			"Choose the members with a Placement in spec.install, or delete the MemberAddons", names)
 }
 
 // earlier reports whether a MemberAddon was created for an earlier Addon with this name. MemberAddons of earlier
@@ -261,7 +267,8 @@ func (l *addonReconciliation) assign(d *install.Decision) memberPermit {
 	for i := range l.addon.Spec.Install.Placements {
 		p := &l.addon.Spec.Install.Placements[i]
 		if install.Key(p.Namespace, p.Name) == placement {
-			return memberPermit{Permit: permit.Permit{Placement: placement, BlockedBy: blocked}, configs: p.Configs, hosting: p.HostingMember}
+			return memberPermit{Permit: permit.Permit{Placement: placement, BlockedBy: blocked}, configs: p.Configs,
+				hosting: p.HostingMember}
 		}
 	}
 	return memberPermit{Permit: permit.Permit{BlockedBy: blocked}}
@@ -275,9 +282,10 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 		}
 		made := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: l.addon.Name,
-			Labels:      map[string]string{v1alpha1.AddonLabel: l.addon.Name},
-			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: d.Placement, v1alpha1.AddonUIDAnnotation: string(l.addon.UID)},
-			Finalizers:  []string{v1alpha1.MemberAddonFinalizer},
+			Labels: map[string]string{v1alpha1.AddonLabel: l.addon.Name},
+			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: d.Placement,
+				v1alpha1.AddonUIDAnnotation: string(l.addon.UID)},
+			Finalizers: []string{v1alpha1.MemberAddonFinalizer},
 		}}
 		err := l.client.Create(ctx, made)
 		if err != nil && !apierrors.IsAlreadyExists(err) { // the next reconcile observes it
@@ -303,7 +311,8 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 // delete deletes a MemberAddon. A MemberAddon that a user changed meanwhile has another resourceVersion and is not
 // deleted.
 func (l *addonReconciliation) delete(ctx context.Context, has *v1alpha1.MemberAddon) error {
-	err := l.client.Delete(ctx, &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: has.Namespace, Name: has.Name}},
+	err := l.client.Delete(ctx,
+		&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: has.Namespace, Name: has.Name}},
 		client.Preconditions{UID: &has.UID, ResourceVersion: &has.ResourceVersion})
 	return wrap(client.IgnoreNotFound(err), "delete", has)
 }
@@ -321,7 +330,8 @@ func (l *addonReconciliation) release(ctx context.Context) error {
 	for i := range l.rollouts {
 		l.state.roll(l.addon.Name, &l.rollouts[i], l.now)
 	}
-	if l.addon.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(l.addon, v1alpha1.AddonFinalizer) || len(l.has) > 0 {
+	if l.addon.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(l.addon, v1alpha1.AddonFinalizer) ||
+		len(l.has) > 0 {
 		return nil
 	}
 	var left v1alpha1.MemberAddonList // also those that the cache does not contain yet

@@ -32,11 +32,14 @@ func (c *shared) version(ctx context.Context, user types.NamespacedName, addon s
 	if !is {
 		return "", nil
 	}
-	return calls.Do(ctx, c.calls, callOf(user, addon, "Version"), func(context.Context) (string, error) { return versioned.Version(), nil })
+	return calls.Do(ctx, c.calls, callOf(user, addon, "Version"), func(context.Context) (string, error) {
+		return versioned.Version(), nil
+	})
 }
 
 // validate calls the ConfigValidator of the add-on.
-func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon string, object *unstructured.Unstructured) error {
+func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon string,
+	object *unstructured.Unstructured) error {
 	validator, is := c.agents[addon].(ConfigValidator)
 	if !is {
 		return nil
@@ -44,7 +47,9 @@ func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon 
 	call := callOf(user, addon, "ValidateConfig")
 	call.Subject = object.GroupVersionKind().String() + " " + client.ObjectKeyFromObject(object).String()
 	object = object.DeepCopy()
-	_, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) { return nil, validator.ValidateConfig(object) })
+	_, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) {
+		return nil, validator.ValidateConfig(object)
+	})
 	return err
 }
 
@@ -60,8 +65,11 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 		}
 		const function = "addon.Options.Allow"
 		reference := config.Reference{ConfigReference: r, From: v1alpha1.FromMember}
-		call := calls.Key{Owner: client.ObjectKeyFromObject(m), Function: function, Subject: reference.String(), Group: function}
-		if _, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) { return nil, c.Allow(m, r) }); err != nil {
+		call := calls.Key{Owner: client.ObjectKeyFromObject(m), Function: function, Subject: reference.String(),
+			Group: function}
+		if _, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) {
+			return nil, c.Allow(m, r)
+		}); err != nil {
 			made.refused(v1alpha1.ReasonUnsupported, fmt.Sprintf("%s: %s", reference, err), err)
 			continue
 		}

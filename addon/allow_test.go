@@ -22,11 +22,13 @@ func testOwnNamespace(t *testing.T) {
 	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("read")}}})
 	h.addon("read", func(s *v1alpha1.AddonSpec) { s.Configs = []v1alpha1.ConfigKind{{Resource: "configmaps"}} })
 	for _, namespace := range []string{h.namespace, h.namespaceOf("b")} {
-		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limits"}, Data: map[string]string{"value": "II"}}))
+		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: "limits"}, Data: map[string]string{"value": "II"}}))
 	}
 	named := func(namespace string) func(*v1alpha1.MemberAddonSpec) {
 		return func(s *v1alpha1.MemberAddonSpec) {
-			s.Configs = []v1alpha1.ConfigReference{{Resource: "configmaps", ObjectName: v1alpha1.ObjectName{Namespace: namespace, Name: "limits"}}}
+			s.Configs = []v1alpha1.ConfigReference{
+				{Resource: "configmaps", ObjectName: v1alpha1.ObjectName{Namespace: namespace, Name: "limits"}}}
 		}
 	}
 	h.own("read", "a", named(h.namespace))

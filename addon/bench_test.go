@@ -38,8 +38,8 @@ func (h *hub) fleet(n int) (names []string) {
 	return names
 }
 
-// BenchmarkInstall takes a new Addon to all members, until the last Work is written. The floor is to create a MemberAddon and a Work like these for each
-// member with as many writers.
+// BenchmarkInstall takes a new Addon to all members, until the last Work is written. The floor is to create a
+// MemberAddon and a Work like these for each member with as many writers.
 func BenchmarkInstall(b *testing.B) {
 	h := newHubOnPlane(b)
 	names := h.fleet(*benchMembers)
@@ -78,35 +78,44 @@ func BenchmarkInstall(b *testing.B) {
 		r.quiet(b)
 	}
 	cost.Report(b, b.N*len(names), "member")
-	b.ReportMetric(float64(r.wire.Writes()["PATCH memberaddons/status"])/float64((b.N+1)*len(names)), "status-writes/member")
+	b.ReportMetric(float64(r.wire.Writes()["PATCH memberaddons/status"])/float64((b.N+1)*len(names)),
+		"status-writes/member")
 }
 
 // bare creates MemberAddons and Works as the controllers would, without owners.
 func (h *hub) bare(name string, members []string) {
 	h.t.Helper()
 	create := func(what func(member string) client.Object) {
-		require.NoError(h.t, testkit.InParallel(members, func(member string) error { return h.client.Create(h.t.Context(), what(member)) }))
+		require.NoError(h.t, testkit.InParallel(members, func(member string) error {
+			return h.client.Create(h.t.Context(), what(member))
+		}))
 	}
 	marks := map[string]string{"example.com/addon": h.name(name)}
 	create(func(m string) client.Object {
 		return &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespaceOf(m), Name: h.name(name), Labels: marks, Annotations: map[string]string{"example.com/by": h.namespace + "/all"},
-			Finalizers: []string{"example.com/bare"},
+			Namespace: h.namespaceOf(m), Name: h.name(name), Labels: marks,
+			Annotations: map[string]string{"example.com/by": h.namespace + "/all"},
+			Finalizers:  []string{"example.com/bare"},
 		}}
 	})
 	create(func(m string) client.Object {
 		return &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: h.namespaceOf(m), Name: "bare-" + h.name(name) + "-0", Labels: marks, Finalizers: []string{"example.com/bare"},
-				Annotations: map[string]string{"example.com/revision": name, "example.com/since": time.Now().Format(time.RFC3339Nano)},
+				Namespace: h.namespaceOf(m), Name: "bare-" + h.name(name) + "-0", Labels: marks,
+				Finalizers: []string{"example.com/bare"},
+				Annotations: map[string]string{"example.com/revision": name,
+					"example.com/since": time.Now().Format(time.RFC3339Nano)},
 			},
-			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(fmt.Sprintf(
-				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"muster-addons","name":%q},"data":{"member":%q,"color":""}}`, h.name(name), h.name(m)))}}}},
+			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+				fmt.Sprintf(
+					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"muster-addons","name":%q},"data":{"member":%q,`+
+						`"color":""}}`, h.name(name), h.name(m)))}}}},
 		}
 	})
 }
 
-// BenchmarkRestart starts the controllers where everything is in place, until they are done with all that they have read. Nothing is written.
+// BenchmarkRestart starts the controllers where everything is in place, until they are done with all that they have
+// read. Nothing is written.
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
 	names := h.fleet(*benchMembers)

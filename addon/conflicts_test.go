@@ -52,7 +52,8 @@ func (c *contested) through(next http.RoundTripper) http.RoundTripper {
 		answer.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		body, err := json.Marshal(answer)
 		return &http.Response{
-			StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r,
+			StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewReader(body)), Request: r,
 		}, err
 	})
 }
@@ -70,7 +71,8 @@ func TestConflicts(t *testing.T) { testkit.Virtual(t, testConflicts) }
 
 func testConflicts(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	err := h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
@@ -90,11 +92,13 @@ func testConflicts(t *testing.T) {
 			}
 		}, funcr.Options{})
 	}
-	r := h.start(addon.Options{Agents: []addon.Agent{tidyReporter{reporter{echo{h.name("echo")}}}}, Registration: h.registration()})
+	r := h.start(addon.Options{Agents: []addon.Agent{tidyReporter{reporter{echo{h.name("echo")}}}},
+		Registration: h.registration()})
 	h.own("echo", "b", nil)
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
 		h.placed("all")(s)
-		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs", Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs",
+			Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
 	})
 	h.updated("echo", "a")
 	h.updated("echo", "b")
@@ -116,9 +120,11 @@ func testConflicts(t *testing.T) {
 	quicker.mu.Lock()
 	defer quicker.mu.Unlock()
 	for _, what := range []string{
-		"PATCH addons", "PATCH addons/status", "POST memberaddons", "PATCH memberaddons", "PATCH memberaddons/status", "DELETE memberaddons",
+		"PATCH addons", "PATCH addons/status", "POST memberaddons", "PATCH memberaddons", "PATCH memberaddons/status",
+		"DELETE memberaddons",
 		"POST works", "PATCH works", "DELETE works",
-		"POST roles", "POST rolebindings", "POST serviceaccounts", "POST serviceaccounts/token", "DELETE roles", "DELETE rolebindings", "DELETE serviceaccounts",
+		"POST roles", "POST rolebindings", "POST serviceaccounts", "POST serviceaccounts/token", "DELETE roles",
+		"DELETE rolebindings", "DELETE serviceaccounts",
 	} {
 		require.Negative(t, quicker.left[what], "%s was contested, and was done in the end", what)
 	}

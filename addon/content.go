@@ -39,7 +39,8 @@ type content struct {
 
 // contents returns the content for each, in their order. The user is enqueued when a configuration among the results
 // changes, and not for those of former calls.
-func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon *v1alpha1.Addon, all ...contentOf) ([]content, error) {
+func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon *v1alpha1.Addon,
+	all ...contentOf) ([]content, error) {
 	references, made := make([][]config.Reference, len(all)), make([]content, len(all))
 	var wanted []v1alpha1.ConfigReference
 	version, unversioned := c.version(ctx, user, addon.Name)
@@ -88,12 +89,14 @@ func (f *found) hashOf(r v1alpha1.ConfigReference) string {
 }
 
 // resolve fills a content from its configurations.
-func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *content, references []config.Reference, f found) {
+func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *content, references []config.Reference,
+	f found) {
 	var missing []config.Problem
 	made.configs, missing = config.Resolve(references, f.of.last, f.hashOf)
 	for _, p := range missing {
 		if why := f.unknown[p.ConfigReference]; why != nil {
-			made.problems = append(made.problems, health.Problem{Reason: v1alpha1.ReasonConfigNotFound, Message: why.Message, Retried: why.Retried})
+			made.problems = append(made.problems, health.Problem{Reason: v1alpha1.ReasonConfigNotFound, Message: why.Message,
+				Retried: why.Retried})
 			continue
 		}
 		made.problem(p.Reason, p.String())
@@ -106,7 +109,8 @@ func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *conte
 		}
 		made.objects = append(made.objects, object.Unstructured)
 		if !made.late && !made.busy { // one function that does not return is enough to wait
-			if err := c.validate(ctx, f.user, addon.Name, object.Unstructured); err != nil && !made.refused(v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s: %s", references[i], err), err) {
+			if err := c.validate(ctx, f.user, addon.Name, object.Unstructured); err != nil &&
+				!made.refused(v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s: %s", references[i], err), err) {
 				continue
 			}
 		}
@@ -115,9 +119,11 @@ func (c *shared) resolve(ctx context.Context, addon *v1alpha1.Addon, made *conte
 		}
 	}
 	made.settings = config.Values(settings)
-	made.installNamespace = firstOf(f.of.installNamespace, made.settings.InstallNamespace, addon.Spec.InstallNamespace, defaultInstallNamespace)
+	made.installNamespace = firstOf(f.of.installNamespace, made.settings.InstallNamespace, addon.Spec.InstallNamespace,
+		defaultInstallNamespace)
 	made.revision = config.Revision(config.Content{
-		Addon: addon.Name, Version: f.version, InstallNamespace: made.installNamespace, HostingMember: f.of.hosting, Configs: made.configs,
+		Addon: addon.Name, Version: f.version, InstallNamespace: made.installNamespace, HostingMember: f.of.hosting,
+		Configs: made.configs,
 	})
 }
 
@@ -138,7 +144,8 @@ func (c *content) problem(reason, message string) {
 }
 
 // read adds a configuration.
-func (c *content) read(of *config.Reference, object *unstructured.Unstructured, settings *[]v1alpha1.AddonConfigSpec) error {
+func (c *content) read(of *config.Reference, object *unstructured.Unstructured,
+	settings *[]v1alpha1.AddonConfigSpec) error {
 	if of.Group != v1alpha1.GroupName {
 		return nil
 	}

@@ -27,8 +27,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestCrash ends the controllers at each of the writes of an add-on's life, before it is sent or before its answer is there, and has others
-// go on.
+// TestCrash ends the controllers at each of the writes of an add-on's life, before it is sent or before its answer is
+// there, and has others go on.
 func TestCrash(t *testing.T) {
 	writes := 0
 	t.Run("whole", func(t *testing.T) {
@@ -47,7 +47,8 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how), 2*writes)
+					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how),
+						2*writes)
 				})
 			})
 		}
@@ -74,7 +75,8 @@ type lifeTest struct {
 	look func() // called whenever something is waited for; may be nil
 }
 
-// live has an add-on live from its creation to its end, and looks at what there is at each turn. It may take so many writes; 0: any number.
+// live has an add-on live from its creation to its end, and looks at what there is at each turn. It may take so many
+// writes; 0: any number.
 func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	l := &lifeTest{hub: h.in(t), name: name}
 	l.manage = func(o *manager.Options) {
@@ -106,7 +108,8 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	l.placed("all")(&a.Spec)
 	a.Spec.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
 	a.Spec.Install.Placements[0].Configs = []v1alpha1.ConfigReference{l.reference(name)}
-	a.Spec.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
+	a.Spec.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive,
+		MaxConcurrency: new(intstr.FromInt32(1))}
 	require.NoError(t, l.client.Create(t.Context(), a))
 	l.until("all are blue", func() error { return l.all("blue", 1) })
 	l.color(name, "red")
@@ -125,7 +128,8 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	})
 	l.once()
 	if most > 0 {
-		if c.Request() == "" { // how often a status is written depends on how fast the members answer, so not all lives are as long
+		// how often a status is written depends on how fast the members answer, so not all lives are as long
+		if c.Request() == "" {
 			require.Greater(t, c.At(), least, "nobody has died")
 			return
 		}
@@ -137,19 +141,22 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	}
 }
 
-// all reports whether all members have the add-on with a color, by one Work that was written so often, and all say that it is well.
+// all reports whether all members have the add-on with a color, by one Work that was written so often, and all say that
+// it is well.
 func (l *lifeTest) all(color string, generation int64) error {
 	for _, m := range []string{"a", "b"} {
 		works, on := l.works(l.name, m), l.memberAddon(l.name, m)
 		switch {
 		case len(works) != 1 || works[0].Generation != generation || l.colorOf(l.name, m) != color:
 			return fmt.Errorf("%s has %d Works, and %s", m, len(works), l.colorOf(l.name, m))
-		case !is(on, v1alpha1.ConditionAvailable) || is(on, v1alpha1.ConditionProgressing) || on.Status.AppliedRevision != on.Status.DesiredRevision:
+		case !is(on, v1alpha1.ConditionAvailable) || is(on, v1alpha1.ConditionProgressing) ||
+			on.Status.AppliedRevision != on.Status.DesiredRevision:
 			return fmt.Errorf("%s says: %s", m, on.Status.Message)
 		}
 	}
 	status := &l.get(l.name).Status
-	if status.Counts.Available != 2 || status.Counts.Updated != 2 || len(status.Placements) != 1 || status.Placements[0].Rollout.Phase != placementv1alpha1.PhaseSucceeded {
+	if status.Counts.Available != 2 || status.Counts.Updated != 2 || len(status.Placements) != 1 ||
+		status.Placements[0].Rollout.Phase != placementv1alpha1.PhaseSucceeded {
 		return fmt.Errorf("the Addon says: %s", status.Message)
 	}
 	return nil
@@ -161,12 +168,15 @@ func (l *lifeTest) once() {
 	hooks, works, addon := l.steps(l.name)
 	for _, m := range []string{"a", "b"} {
 		l.until("all of it was seen", func() error {
-			if l.seen.first(func(s renewal) bool { return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s) }) == 0 {
+			if l.seen.first(func(s renewal) bool {
+				return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s)
+			}) == 0 {
 				return errors.New("its end was not")
 			}
 			return nil
 		})
-		l.seen.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"), addon("gone"))
+		l.seen.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"),
+			addon("gone"))
 	}
 	uids := map[string]map[types.UID]bool{}
 	l.seen.first(func(s renewal) bool {
@@ -191,12 +201,13 @@ func (l *lifeTest) once() {
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		if l.look != nil {
-			l.look()
-		}
-		last = wrong()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			if l.look != nil {
+				l.look()
+			}
+			last = wrong()
+			return last == nil, nil
+		})
 	require.NoError(l.t, err, "%s: %v", what, last)
 }

@@ -61,7 +61,8 @@ func (l *memberReconciliation) updateCredentialIn(ctx context.Context, r *record
 			continue
 		}
 		patch, err := json.Marshal([]operation{
-			{"replace", "/metadata/resourceVersion", work.ResourceVersion}, {"replace", fmt.Sprintf("/spec/manifests/%d", i), credential.Manifest()},
+			{"replace", "/metadata/resourceVersion", work.ResourceVersion}, {"replace", fmt.Sprintf("/spec/manifests/%d", i),
+				credential.Manifest()},
 		})
 		if err != nil {
 			return err

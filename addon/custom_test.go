@@ -41,7 +41,8 @@ func (teller) Health(_ context.Context, _ addon.Input, works []health.Work) (hea
 	return health.Answer{Health: rollout.Succeeded, Message: "It says so itself."}, nil
 }
 
-// TestHealthOfWhatRuns: an add-on is asked for its health also where it cannot be told what is new, since what it was told before still runs.
+// TestHealthOfWhatRuns: an add-on is asked for its health also where it cannot be told what is new, since what it was
+// told before still runs.
 func TestHealthOfWhatRuns(t *testing.T) { testkit.Virtual(t, testHealthOfWhatRuns) }
 
 func testHealthOfWhatRuns(t *testing.T) {
@@ -54,7 +55,8 @@ func testHealthOfWhatRuns(t *testing.T) {
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
 		h.placed("all")(s)
 		s.Health.Type = v1alpha1.HealthCustom
-		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs", Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs",
+			Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
 	})
 	// Both say what is to be said of what is wrong, and that what runs is well.
 	both := func(kind, reason string) func() bool {
@@ -73,8 +75,10 @@ func testHealthOfWhatRuns(t *testing.T) {
 	h.eventually("both are well", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
 
 	config := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}}
-	require.NoError(t, h.client.Patch(t.Context(), config, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"variables":null}}`))))
-	h.eventually("the configuration is refused, and both are well", both(v1alpha1.ConditionConfigured, v1alpha1.ReasonConfigInvalid))
+	require.NoError(t, h.client.Patch(t.Context(), config,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"variables":null}}`))))
+	h.eventually("the configuration is refused, and both are well",
+		both(v1alpha1.ConditionConfigured, v1alpha1.ReasonConfigInvalid))
 	h.color("colors", "blue")
 	h.eventually("both are well again", both(v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdated))
 	first.stop()

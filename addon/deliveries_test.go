@@ -35,7 +35,8 @@ func TestDeliveries(t *testing.T) {
 		a.Spec.Install.Type = v1alpha1.InstallPlacements
 		for _, p := range placements {
 			namespace, name, _ := strings.Cut(p, "/")
-			a.Spec.Install.Placements = append(a.Spec.Install.Placements, v1alpha1.PlacementInstall{Namespace: namespace, Name: name})
+			a.Spec.Install.Placements = append(a.Spec.Install.Placements,
+				v1alpha1.PlacementInstall{Namespace: namespace, Name: name})
 		}
 		create(a)
 	}
@@ -57,9 +58,10 @@ func TestDeliveries(t *testing.T) {
 	require.NoError(t, c.Delete(ctx, installed("member-a", "metrics", "shop/all")))
 	require.NoError(t, c.Delete(ctx, installed("member-c", "metrics", "shop/all")))
 
-	deliveries := addon.Deliveries{Client: c, Live: c, ClusterOf: func(_ context.Context, namespace string) (string, error) {
-		return strings.TrimPrefix(namespace, "member-"), nil
-	}}
+	deliveries := addon.Deliveries{Client: c, Live: c,
+		ClusterOf: func(_ context.Context, namespace string) (string, error) {
+			return strings.TrimPrefix(namespace, "member-"), nil
+		}}
 	for placement, want := range map[string][]string{"all": {"a", "d"}, "few": {"b"}, "unknown": {}} {
 		got, err := deliveries.ClustersOf(ctx, types.NamespacedName{Namespace: "shop", Name: placement})
 		require.NoError(t, err)

@@ -28,13 +28,15 @@
 // Addon is deleted:
 //
 //	kubectl get addons
-//	NAME        INSTALL      MEMBERS   UPDATED   AVAILABLE   DEGRADED   MESSAGE                                                 AGE
-//	collector   Placements   3         3         3           False      Add-on is up to date and available on all 3 members.   3s
+//	NAME        INSTALL      MEMBERS   UPDATED   AVAILABLE   DEGRADED   MESSAGE
+//	collector   Placements   3         3         3           False      Add-on is up to date and available on all 3 members.
 //
 //	kubectl get memberaddons -A
-//	NAMESPACE      NAME        AVAILABLE   DEGRADED   PROGRESSING   MESSAGE                                                                               AGE
-//	member-east    collector   False       True       False         It runs, and sends nothing.                                                           6s
-//	member-north   collector   True        False      True          It sends 1200 lines a minute. The update waits until fewer members are being updated.   6s
+//	NAMESPACE      NAME        AVAILABLE   DEGRADED   PROGRESSING   MESSAGE
+//	member-east    collector   False       True       False         It runs, and sends nothing.
+//	member-north   collector   True        False      True          It sends 1200 lines a minute. The update waits until ...
+//
+// The column AGE is omitted here.
 //
 // # Members and configurations
 //

@@ -13,9 +13,9 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// TestEarlierAddon_KeptIsReported checks that an Addon names the members whose MemberAddons were created for an earlier Addon
-// and are kept although no Placement has chosen the members, and that the message ends with the choice of the member, and
-// with the deletion of the MemberAddon by a user.
+// TestEarlierAddon_KeptIsReported checks that an Addon names the members whose MemberAddons were created for an earlier
+// Addon and are kept although no Placement has chosen the members, and that the message ends with the choice of the
+// member, and with the deletion of the MemberAddon by a user.
 func TestEarlierAddon_KeptIsReported(t *testing.T) { testkit.Virtual(t, testEarlierAddon) }
 
 func testEarlierAddon(t *testing.T) {
@@ -49,7 +49,8 @@ func testEarlierAddon(t *testing.T) {
 		})
 	}
 	reports("both are kept", h.name("a")+", "+h.name("b"))
-	require.False(t, meta.IsStatusConditionTrue(h.get("x").Status.Conditions, v1alpha1.ConditionDegraded), "nothing is wrong with the add-on")
+	require.False(t, meta.IsStatusConditionTrue(h.get("x").Status.Conditions, v1alpha1.ConditionDegraded),
+		"nothing is wrong with the add-on")
 	h.choose("all", "b", "c")
 	reports("one is kept", h.name("a"))
 	require.NoError(t, h.client.Delete(t.Context(), h.memberAddon("x", "a")))

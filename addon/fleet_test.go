@@ -91,7 +91,8 @@ func (f *fleet) all(text string) map[string]int {
 	f.t.Helper()
 	f.eventuallySlow("all have "+text, func() bool {
 		s := f.get("fleet").Status
-		return len(f.have(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) && int(s.Counts.Updated) == len(f.names) &&
+		return len(f.have(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) &&
+			int(s.Counts.Updated) == len(f.names) &&
 			s.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
 	})
 	return f.rests()
@@ -104,14 +105,17 @@ func (f *fleet) rests() map[string]int {
 	took := time.Since(f.began)
 	n := f.wire.Writes()
 	f.t.Logf("%d members, %.1fs: %v", len(f.names), took.Seconds(), n)
-	require.LessOrEqual(f.t, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()), "what a rollout remembers, and once a second how far it is")
+	require.LessOrEqual(f.t, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()),
+		"what a rollout remembers, and once a second how far it is")
 	return n
 }
 
 // halts waits until the rollout has halted and nothing is written any more, and returns the members that have a text.
 func (f *fleet) halts(text string) []string {
 	f.t.Helper()
-	f.eventuallySlow("it halts", func() bool { return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
+	f.eventuallySlow("it halts", func() bool {
+		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
+	})
 	f.rests()
 	told, bad := f.have(text), 0
 	for _, w := range f.now() {
@@ -171,7 +175,8 @@ func (f *fleet) installs() {
 	require.Equal(f.t, len(f.names), n["POST works"])
 	require.Zero(f.t, n["PATCH works"])
 	require.Zero(f.t, n["PATCH memberaddons"])
-	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10, "that it waits, that it is told, that it is well")
+	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10,
+		"that it waits, that it is told, that it is well")
 }
 
 func (f *fleet) isMended() {
@@ -195,7 +200,8 @@ func (f *fleet) isCorrected() {
 	f.color("colors", "white")
 	n := f.all("white")
 	require.Equal(f.t, len(f.names), n["PATCH works"])
-	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names), "what it waits for now, that it is told, that it is well")
+	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names),
+		"what it waits for now, that it is told, that it is well")
 }
 
 // waits has all slots taken by members that do not answer. No other member gets one, and the state is kept.
@@ -225,7 +231,8 @@ func (f *fleet) restarts() {
 		f.begin()
 	}
 	writes += f.all("black")["PATCH works"]
-	require.LessOrEqual(f.t, writes, len(f.names)+3*f.slots, "no more than the last ones before a restart, whose answers nobody saw")
+	require.LessOrEqual(f.t, writes, len(f.names)+3*f.slots,
+		"no more than the last ones before a restart, whose answers nobody saw")
 	for namespace, w := range f.now() {
 		require.Equal(f.t, before[namespace].Generation+1, w.Generation, "each is told once")
 	}

@@ -99,7 +99,8 @@ func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
 			workv1alpha1.ConditionApplied: not(degraded), workv1alpha1.ConditionAvailable: not(degraded),
 			workv1alpha1.ConditionProgressing: metav1.ConditionFalse, workv1alpha1.ConditionDegraded: degraded,
 		} {
-			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test", ObservedGeneration: work.Generation})
+			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test",
+				ObservedGeneration: work.Generation})
 		}
 		err := m.h.client.Status().Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		return client.IgnoreNotFound(err)

@@ -40,7 +40,8 @@ func cleanup(name, namespace string) *batchv1.Job {
 			Namespace: namespace, Name: name + "-cleanup", Annotations: map[string]string{v1alpha1.PreDeleteAnnotation: "true"},
 		},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "cleanup", Image: "example.com/cleanup"}},
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "cleanup", Image: "example.com/cleanup"}},
 		}}},
 	}
 }
@@ -73,7 +74,8 @@ func (h *hub) template(name string) v1alpha1.ConfigReference {
 	h.t.Helper()
 	t := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}}
 	for _, object := range []client.Object{
-		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}},
+		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}},
 		cleanup(h.name(name), ""),
 	} {
 		raw, err := json.Marshal(object)
@@ -82,14 +84,16 @@ func (h *hub) template(name string) v1alpha1.ConfigReference {
 	}
 	require.NoError(h.t, h.client.Create(h.t.Context(), t))
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), t) })
-	return v1alpha1.ConfigReference{Group: v1alpha1.GroupName, Resource: "addontemplates", ObjectName: v1alpha1.ObjectName{Name: t.Name}}
+	return v1alpha1.ConfigReference{Group: v1alpha1.GroupName, Resource: "addontemplates",
+		ObjectName: v1alpha1.ObjectName{Name: t.Name}}
 }
 
 // templated is an add-on of a template, for the members of a Placement.
 func (h *hub) templated(placement string, template v1alpha1.ConfigReference) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		h.placed(placement)(s)
-		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{template.ObjectName}}}
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates",
+			Defaults: []v1alpha1.ObjectName{template.ObjectName}}}
 	}
 }
 
@@ -108,8 +112,12 @@ func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
 // intact reports whether the add-on's own Works are as they were.
 func (h *hub) intact(name, member string) bool {
 	h.t.Helper()
-	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool { return strings.HasSuffix(w.Name, "-hooks") })
-	return len(works) > 0 && !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return w.DeletionTimestamp != nil })
+	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool {
+		return strings.HasSuffix(w.Name, "-hooks")
+	})
+	return len(works) > 0 && !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool {
+		return w.DeletionTimestamp != nil
+	})
 }
 
 // reason is that of a condition that is True.
@@ -185,7 +193,9 @@ func testHooks(t *testing.T) {
 	script(refused, "fails", true)
 	members.hush(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return hushed[w.Name] })
 	members.judge(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return !refused[w.Name] })
-	patient := &polite{echo: echo{h.name("patient")}, mu: &mu, answer: func(asked int) (bool, error) { return asked > 2, nil }}
+	patient := &polite{echo: echo{h.name("patient")}, mu: &mu, answer: func(asked int) (bool, error) {
+		return asked > 2, nil
+	}}
 	sorry := &polite{echo: echo{h.name("sorry")}, mu: &mu, answer: func(asked int) (bool, error) {
 		switch asked {
 		case 1:
@@ -214,7 +224,8 @@ func testHooks(t *testing.T) {
 			require.Nil(t, h.hooksOn(name, "a"))
 			require.NoError(t, h.client.Delete(t.Context(), a))
 			h.eventually("the hook runs", func() bool {
-				return h.hooksOn(name, "a") != nil && reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
+				return h.hooksOn(name, "a") != nil &&
+					reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
 			})
 			require.Len(t, h.hooksOn(name, "a").Spec.Manifests, 1)
 			require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
@@ -223,7 +234,8 @@ func testHooks(t *testing.T) {
 			h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works(name, "a")) == 0 })
 			hooks, works, addon := h.steps(name)
 			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-			seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"), addon("gone"))
+			seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"),
+				addon("gone"))
 			require.Zero(t, h.told(name, "a", v1alpha1.ReasonDeadlineExceeded))
 		})
 	}
@@ -253,7 +265,8 @@ func testHooks(t *testing.T) {
 		h.eventually("all is gone", func() bool { return h.gone(a) })
 		require.Equal(t, 3, patient.count(), "the hook is not called again after it is done")
 		_, works, addon := h.steps("patient")
-		seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete), works("deleted"))
+		seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete),
+			works("deleted"))
 	})
 	testkit.Step(t, "a function that fails is asked again", func() {
 		h := h.in(t)

@@ -27,7 +27,8 @@ func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 		return nil
 	}
 	if !slices.Contains(l.addon.Spec.HostingMembers, named) {
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s is not among the Addon's spec.hostingMembers: add it there, or name another one", named))
+		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
+			"hostingMember %s is not among the Addon's spec.hostingMembers: add it there, or name another one", named))
 		return nil
 	}
 	host, err := l.memberNamed(ctx, named)
@@ -36,13 +37,17 @@ func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 	}
 	switch {
 	case host == nil:
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s is no member: have it join, or name another one", named))
+		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s is no member: have it join, or name another one",
+			named))
 	case leaving(host):
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s leaves, and takes back the agent: name another one", named))
+		l.problem(v1alpha1.ReasonUnsupported,
+			fmt.Sprintf("hostingMember %s leaves, and takes back the agent: name another one", named))
 	case !joined(host):
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("hostingMember %s has not joined yet: wait for it, or name another one", named))
+		l.problem(v1alpha1.ReasonUnsupported,
+			fmt.Sprintf("hostingMember %s has not joined yet: wait for it, or name another one", named))
 	default:
-		l.host, l.hosting = host, &v1alpha1.HostingStatus{Member: named, Namespace: template.HostingNamespace(l.addon.Name, l.member.Name)}
+		l.host, l.hosting = host,
+			&v1alpha1.HostingStatus{Member: named, Namespace: template.HostingNamespace(l.addon.Name, l.member.Name)}
 		if l.observed.Reachable && !healthy(host) {
 			l.observed.Reachable, l.observed.Hosting = false, named
 		}
@@ -93,7 +98,8 @@ func (l *memberReconciliation) sites(made *manifests) []site {
 
 // distributeAll updates all Works of the add-on, and reports whether they were up to date. While the agent moves, the
 // Works of the former site are kept until the new site has applied its Works.
-func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifests, next assignment) (current bool, err error) {
+func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifests,
+	next assignment) (current bool, err error) {
 	sites := l.sites(made)
 	applied, current := true, true
 	var errs []error
@@ -102,7 +108,8 @@ func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifest
 			break
 		}
 		works := slices.DeleteFunc(slices.Clone(l.has), func(r *record) bool { return r.Namespace != s.namespace })
-		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace, assigned: next, written: l.written}, works)
+		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace,
+			assigned: next, written: l.written}, works)
 		if errs = append(errs, err); err == nil {
 			l.delivered = append(l.delivered, s.namespace)
 		}
@@ -144,7 +151,8 @@ func (l *memberReconciliation) workHealth() []health.Work {
 }
 
 // addonsHostedBy returns the MemberAddons whose agents a member can host.
-func (c *shared) addonsHostedBy(ctx context.Context, member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
+func (c *shared) addonsHostedBy(ctx context.Context,
+	member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
 	var list v1alpha1.AddonList
 	if err := c.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		c.log.Error(err, "Addons could not be listed.")
@@ -180,7 +188,8 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 			return err
 		}
 		if !is {
-			c.log.Info("A Work on a hosting member has no MemberAddon, and is kept", "work", r.Name, "namespace", r.Namespace, "memberaddon", key)
+			c.log.Info("A Work on a hosting member has no MemberAddon, and is kept", "work", r.Name, "namespace", r.Namespace,
+				"memberaddon", key)
 			continue
 		}
 		if err := c.deleteWork(ctx, r, ""); err != nil {
@@ -198,7 +207,8 @@ func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 			if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 				return err
 			} else if r.hosted() && host != nil {
-				l.hosting = &v1alpha1.HostingStatus{Member: host.Name, Namespace: template.HostingNamespace(l.key.Name, l.member.Name)}
+				l.hosting = &v1alpha1.HostingStatus{Member: host.Name, Namespace: template.HostingNamespace(l.key.Name,
+					l.member.Name)}
 			}
 		}
 	}
@@ -210,7 +220,8 @@ func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 
 // waitedFor returns the member whose agent must act, and its name if it hosts the add-on's agent. The member itself is
 // the first one, because it may need the add-on's agent, on the hosting member, to clean up.
-func (l *memberReconciliation) waitedFor(ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
+func (l *memberReconciliation) waitedFor(
+	ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
 	for _, works := range [][]*record{l.has, l.hooks} {
 		own, hosted := split(works)
 		switch {
@@ -224,7 +235,8 @@ func (l *memberReconciliation) waitedFor(ctx context.Context) (member *membershi
 }
 
 // leastReachable returns the least reachable hosting member of Works. There are several only if the agent was moving.
-func (l *memberReconciliation) leastReachable(ctx context.Context, hosted []*record) (worst *membershipv1alpha1.MemberCluster, name string, err error) {
+func (l *memberReconciliation) leastReachable(ctx context.Context,
+	hosted []*record) (worst *membershipv1alpha1.MemberCluster, name string, err error) {
 	for i, r := range hosted {
 		m, err := l.memberIn(ctx, r.Namespace)
 		if err != nil {
@@ -270,7 +282,8 @@ func (l *memberReconciliation) listLive(ctx context.Context) error {
 	l.has, l.hooks = nil, nil
 	for namespace := range namespaces {
 		var list workv1alpha1.WorkList
-		if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels(workLabels(l.key, namespace))); err != nil {
+		if err := l.live.List(ctx, &list, client.InNamespace(namespace),
+			client.MatchingLabels(workLabels(l.key, namespace))); err != nil {
 			return fmt.Errorf("list Works of add-on %s in namespace %s: %w", l.key, namespace, err)
 		}
 		for i := range list.Items {

@@ -12,7 +12,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestMove: an agent that is to run elsewhere stays where it is until it is there, also if the controllers start anew in between.
+// TestMove: an agent that is to run elsewhere stays where it is until it is there, also if the controllers start anew
+// in between.
 func TestMove(t *testing.T) { testkit.Virtual(t, testMove) }
 
 func testMove(t *testing.T) {
@@ -70,7 +71,8 @@ func testMoveBack(t *testing.T) {
 	h.move("x", "h")
 	h.eventually("it is well, and what is on the other one is being taken back", func() bool {
 		there := h.worksFor("x", "a", "i")
-		return len(there) == 1 && there[0].DeletionTimestamp != nil && is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && !is(h.memberAddon("x", "a"), v1alpha1.ConditionProgressing)
+		return len(there) == 1 && there[0].DeletionTimestamp != nil && is(h.memberAddon("x", "a"),
+			v1alpha1.ConditionAvailable) && !is(h.memberAddon("x", "a"), v1alpha1.ConditionProgressing)
 	})
 	members.revive("i")
 	h.eventually("nothing is left", func() bool { return h.runs("x", "a", "h") })

@@ -85,10 +85,13 @@ func testHostedRemoval(t *testing.T) {
 	d := h.seen()
 	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
 	h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil })
-	h.eventually("all is told", func() bool { return d.at("deleted hosting stop") >= 0 && d.at("deleted member sweep") >= 0 })
+	h.eventually("all is told", func() bool {
+		return d.at("deleted hosting stop") >= 0 && d.at("deleted member sweep") >= 0
+	})
 	before := -1
 	for _, entries := range [][]string{
-		{"added member sweep", "added hosting stop"}, {"going member rules"}, {"deleted member rules"}, {"going hosting agent"}, {"deleted hosting agent"},
+		{"added member sweep", "added hosting stop"}, {"going member rules"}, {"deleted member rules"},
+		{"going hosting agent"}, {"deleted hosting agent"},
 		{"going member sweep", "going hosting stop"},
 	} {
 		last := before
@@ -101,8 +104,8 @@ func testHostedRemoval(t *testing.T) {
 	}
 }
 
-// TestHostedRemovalFromTheDead: neither a member nor a hosting member that does nothing holds the removal longer than the deadline, and what
-// the other one has is taken back.
+// TestHostedRemovalFromTheDead: neither a member nor a hosting member that does nothing holds the removal longer than
+// the deadline, and what the other one has is taken back.
 func TestHostedRemovalFromTheDead(t *testing.T) {
 	for _, dead := range []string{"a", "h"} {
 		t.Run(dead, func(t *testing.T) {
@@ -118,7 +121,8 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
 				h.eventually("it says who is waited for", func() bool {
 					m := h.memberAddon("x", "a")
-					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts the add-on agent, cannot"}[dead]
+					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") +
+						", which hosts the add-on agent, cannot"}[dead]
 					return m == nil || strings.Contains(m.Status.Message, who)
 				})
 				require.NotNil(t, h.memberAddon("x", "a"))
@@ -153,9 +157,12 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 				})
 				h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
 				members.die(gone)
-				require.NoError(t, h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
+				require.NoError(t,
+					h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
 				if gone == "h" {
-					h.eventually("it says so", func() bool { return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member") })
+					h.eventually("it says so", func() bool {
+						return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member")
+					})
 				}
 				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
 				h.choose("all")
@@ -167,8 +174,8 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 	}
 }
 
-// TestHostedOrphans: a MemberAddon that is missing is no request to delete what its agent has on a hosting member. If the deletion of the
-// MemberAddon was observed before, the Works have the note of that, and are deleted.
+// TestHostedOrphans: a MemberAddon that is missing is no request to delete what its agent has on a hosting member. If
+// the deletion of the MemberAddon was observed before, the Works have the note of that, and are deleted.
 func TestHostedOrphans(t *testing.T) { testkit.Virtual(t, testHostedOrphans) }
 
 func testHostedOrphans(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// lodger is an add-on in Go with something for the member and something for where its agent runs, and hooks for both if it has a farewell.
+// lodger is an add-on in Go with something for the member and something for where its agent runs, and hooks for both if
+// it has a farewell.
 type lodger struct {
 	name     string
 	farewell bool
@@ -34,7 +35,8 @@ func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 		at = in.Hosting.Namespace
 	}
 	thing := func(name, namespace, location string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{v1alpha1.LocationAnnotation: location}}
+		return metav1.ObjectMeta{Name: name, Namespace: namespace,
+			Annotations: map[string]string{v1alpha1.LocationAnnotation: location}}
 	}
 	data := map[string]string{"member": in.Member.Name, "color": in.Settings.Variables["COLOR"]}
 	objects := []client.Object{
@@ -43,7 +45,8 @@ func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 	}
 	if l.farewell {
 		for _, job := range []*batchv1.Job{
-			{ObjectMeta: thing("sweep", in.InstallNamespace, v1alpha1.LocationMember)}, {ObjectMeta: thing("stop", at, v1alpha1.LocationHosting)},
+			{ObjectMeta: thing("sweep", in.InstallNamespace, v1alpha1.LocationMember)},
+			{ObjectMeta: thing("stop", at, v1alpha1.LocationHosting)},
 		} {
 			job.Annotations[v1alpha1.PreDeleteAnnotation] = "true"
 			objects = append(objects, job)
@@ -199,7 +202,9 @@ func testHosted(t *testing.T) {
 	})
 	require.True(t, h.runs("x", "a", "h"), "others keep theirs")
 	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-	h.eventually("nothing is left", func() bool { return h.memberAddon("x", "a") == nil && h.memberAddon("x", "h") == nil })
+	h.eventually("nothing is left", func() bool {
+		return h.memberAddon("x", "a") == nil && h.memberAddon("x", "h") == nil
+	})
 	require.Empty(t, h.works("x", "h"))
 }
 
@@ -213,7 +218,8 @@ func testHostedTemplate(t *testing.T) {
 	made := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("t")}}
 	for _, text := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"rules"}}`,
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"agent","annotations":{"addon.muster.dev/location":"Hosting"}},"data":{"for":"${CLUSTER_NAME}"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"agent",` +
+			`"annotations":{"addon.muster.dev/location":"Hosting"}},"data":{"for":"${CLUSTER_NAME}"}}`,
 	} {
 		m := v1alpha1.TemplateManifest{}
 		m.Raw = []byte(text)
@@ -222,7 +228,8 @@ func testHostedTemplate(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), made))
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
 		h.hosted("h")(s)
-		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: made.Name}}}}
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates",
+			Defaults: []v1alpha1.ObjectName{{Name: made.Name}}}}
 	})
 	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
 	where := h.memberAddon("x", "a").Status.Hosting
@@ -262,27 +269,34 @@ func testHostedUnsupported(t *testing.T) {
 	a.Spec.HostingMembers = append(a.Spec.HostingMembers, h.name("new"))
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	for _, c := range []struct{ reason, to, says string }{
-		{"whoever may write the MemberAddon of one member must not run what he likes on any other", h.name("b"), "is not among the Addon's spec.hostingMembers"},
+		{"whoever may write the MemberAddon of one member must not run what he likes on any other", h.name("b"),
+			"is not among the Addon's spec.hostingMembers"},
 		{"one that is still to come has no namespace yet", h.name("new"), "is no member"},
 	} {
 		change(c.to)
 		h.eventually(c.reason, says(v1alpha1.ConditionConfigured, c.says))
-		require.Equal(t, v1alpha1.ReasonUnsupported, meta.FindStatusCondition(h.memberAddon("x", "a").Status.Conditions, v1alpha1.ConditionConfigured).Reason)
+		require.Equal(t, v1alpha1.ReasonUnsupported, meta.FindStatusCondition(h.memberAddon("x", "a").Status.Conditions,
+			v1alpha1.ConditionConfigured).Reason)
 		r.quiet(t)
 		require.Equal(t, "agent", names(h.worksFor("x", "a", "h")), "it stays where it is")
 		require.Equal(t, "rules", names(h.worksOn("x", "a")))
 		require.Equal(t, h.name("h"), h.memberAddon("x", "a").Status.Hosting.Member)
 	}
 	change("")
-	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") && is(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured) })
+	h.eventually("all is well again", func() bool {
+		return h.runs("x", "a", "h") && is(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured)
+	})
 
 	h.health("h", metav1.ConditionUnknown)
-	h.eventually("nobody knows how it is", says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
+	h.eventually("nobody knows how it is",
+		says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
 	h.health("h", metav1.ConditionTrue)
 	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") })
 
 	members.judge(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
-	h.eventually("it goes by the Works of both", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded) })
+	h.eventually("it goes by the Works of both", func() bool {
+		return is(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded)
+	})
 	members.judge(nil)
 
 	h.leave("h")

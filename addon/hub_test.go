@@ -62,13 +62,16 @@ func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
 func (h *hub) has(name, member, color string) {
 	h.t.Helper()
 	h.eventually(member+" has "+name+" in "+color, func() bool {
-		return is(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 && h.colorOf(name, member) == color
+		return is(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 &&
+			h.colorOf(name, member) == color
 	})
 }
 
 func (h *hub) hasNot(name, member string) {
 	h.t.Helper()
-	h.eventually(member+" does not have "+name, func() bool { return h.memberAddon(name, member) == nil && len(h.works(name, member)) == 0 })
+	h.eventually(member+" does not have "+name, func() bool {
+		return h.memberAddon(name, member) == nil && len(h.works(name, member)) == 0
+	})
 }
 
 // goesBy waits until the status of a MemberAddon names a Placement; empty: none.
@@ -77,7 +80,9 @@ func (h *hub) goesBy(name, member, placement string) {
 	if placement != "" {
 		placement = h.namespace + "/" + placement
 	}
-	h.eventually(member+" goes by "+placement, func() bool { return h.memberAddon(name, member).Status.Placement == placement })
+	h.eventually(member+" goes by "+placement, func() bool {
+		return h.memberAddon(name, member).Status.Placement == placement
+	})
 }
 
 func (h *hub) installedBy(name, member string) string {
@@ -88,7 +93,8 @@ func (h *hub) installedBy(name, member string) string {
 }
 
 // says waits until a MemberAddon has a condition with a status and reason, and returns it.
-func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus,
+	reason string) metav1.Condition {
 	h.t.Helper()
 	var is metav1.Condition
 	h.eventually(kind+" is "+string(status)+", "+reason, func() bool {
@@ -106,9 +112,11 @@ func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.Condition
 // unplace takes a Placement away, as when a user deletes it and creates it again.
 func (h *hub) unplace(name string) {
 	h.t.Helper()
-	require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
-		client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
-	require.NoError(h.t, h.client.Delete(h.t.Context(), &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+	require.NoError(h.t,
+		h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+			client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
+	require.NoError(h.t, h.client.Delete(h.t.Context(),
+		&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 }
 
 // undecide changes a Placement, which has chosen no cluster yet as it is now.
@@ -117,11 +125,13 @@ func (h *hub) undecide(name string) {
 	p := &placementv1alpha1.Placement{}
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
 	before := p.DeepCopy()
-	p.Spec.Policy.Tolerations = []placementv1alpha1.Toleration{{Key: "example.com/maintenance", Operator: corev1.TolerationOpExists}}
+	p.Spec.Policy.Tolerations = []placementv1alpha1.Toleration{
+		{Key: "example.com/maintenance", Operator: corev1.TolerationOpExists}}
 	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
 	require.NotEqual(h.t, before.Generation, p.Generation)
-	require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
-		client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
+	require.NoError(h.t,
+		h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+			client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
 }
 
 // member changes a MemberCluster.
@@ -138,7 +148,8 @@ func (h *hub) member(name string, change func(*membershipv1alpha1.MemberCluster)
 func (h *hub) joined(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
 	h.member(name, func(m *membershipv1alpha1.MemberCluster) {
-		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: membershipv1alpha1.ConditionJoined, Status: status, Reason: "Test"})
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: membershipv1alpha1.ConditionJoined,
+			Status: status, Reason: "Test"})
 	})
 }
 

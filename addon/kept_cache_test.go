@@ -33,8 +33,8 @@ func (b slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestKept_CacheWithoutTheRemovedFinalizer: a MemberAddon whose removal was forced, and which the finalizer of another component
-// keeps, goes on reporting that it was forced if the cache does not show the last writes yet.
+// TestKept_CacheWithoutTheRemovedFinalizer: a MemberAddon whose removal was forced, and which the finalizer of another
+// component keeps, goes on reporting that it was forced if the cache does not show the last writes yet.
 func TestKept_CacheWithoutTheRemovedFinalizer(t *testing.T) {
 	testkit.Virtual(t, testKeptCacheWithoutTheRemovedFinalizer)
 }
@@ -68,7 +68,9 @@ func testKeptCacheWithoutTheRemovedFinalizer(t *testing.T) {
 	m.Finalizers = append(m.Finalizers, "example.com/backup")
 	m.Spec.RemovalDeadlineSeconds = new(int32(0))
 	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
-	h.eventually("the MemberAddon is observed", func() bool { return h.memberAddon("x", "dead").Status.ObservedGeneration == m.Generation })
+	h.eventually("the MemberAddon is observed", func() bool {
+		return h.memberAddon("x", "dead").Status.ObservedGeneration == m.Generation
+	})
 	armed.Store(true)
 	h.choose("all")
 	h.eventually("our finalizer is removed", func() bool { return len(h.memberAddon("x", "dead").Finalizers) == 1 })
@@ -80,7 +82,9 @@ func testKeptCacheWithoutTheRemovedFinalizer(t *testing.T) {
 	armed.Store(false)
 	slow.Store(false)
 	<-time.After(time.Second) // of virtual time, in which the cache catches up
-	h.eventually("what keeps it is reported", func() bool { return strings.Contains(h.memberAddon("x", "dead").Status.Message, "example.com/backup") })
+	h.eventually("what keeps it is reported", func() bool {
+		return strings.Contains(h.memberAddon("x", "dead").Status.Message, "example.com/backup")
+	})
 	degraded := meta.FindStatusCondition(h.memberAddon("x", "dead").Status.Conditions, v1alpha1.ConditionDegraded)
 	require.Equal(t, v1alpha1.ReasonDeadlineExceeded, degraded.Reason)
 	require.Contains(t, degraded.Message, "removalDeadlineSeconds")

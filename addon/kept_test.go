@@ -97,7 +97,8 @@ func testStatusDenied(t *testing.T) {
 	h.start(h.painters("x"))
 	h.addon("x", func(s *v1alpha1.AddonSpec) {
 		h.by("all")(s)
-		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
+		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive,
+			MaxConcurrency: new(intstr.FromInt32(1))}
 	})
 	for _, m := range []string{"a", "b", "c"} {
 		h.has("x", m, "all")

@@ -22,7 +22,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// latecomer is an add-on of which one function does not return before it is to, where it is asked about one member, or no member in particular.
+// latecomer is an add-on of which one function does not return before it is to, where it is asked about one member, or
+// no member in particular.
 type latecomer struct {
 	echo
 	late, member string
@@ -81,7 +82,8 @@ func (l *latecomer) PreDelete(_ context.Context, in addon.Input) (bool, error) {
 // poke has a MemberAddon looked at.
 func (h *hub) poke(name, member string) {
 	h.t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/poked":%q}}}`, strconv.FormatInt(time.Now().UnixNano(), 10))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/poked":%q}}}`,
+		strconv.FormatInt(time.Now().UnixNano(), 10))
 	m := h.memberAddon(name, member)
 	require.NotNil(h.t, m)
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.RawPatch("application/merge-patch+json", []byte(patch))))
@@ -118,25 +120,30 @@ func testLateFunctions(t *testing.T) {
 	options := addon.Options{CallTimeout: time.Second, Workers: 4}
 	for _, r := range rows {
 		name := strings.ToLower(r.function)
-		agents[r.function] = &latecomer{echo: echo{h.name(name)}, late: r.function, member: h.name("a"), returns: make(chan struct{})}
+		agents[r.function] = &latecomer{echo: echo{h.name(name)}, late: r.function, member: h.name("a"),
+			returns: make(chan struct{})}
 		options.Agents = append(options.Agents, agents[r.function])
 	}
 	never := make(chan struct{})
-	options.Agents = append(options.Agents, echo{h.name("prompt")}, troubled{h.name("crowd"), func(context.Context, addon.Input) ([]client.Object, error) {
-		<-never
-		return nil, nil
-	}})
+	options.Agents = append(options.Agents, echo{h.name("prompt")},
+		troubled{h.name("crowd"), func(context.Context, addon.Input) ([]client.Object, error) {
+			<-never
+			return nil, nil
+		}})
 	options.Allow = func(m *v1alpha1.MemberAddon, _ v1alpha1.ConfigReference) error {
 		agents["Allow"].in("Allow", strings.TrimPrefix(m.Namespace, "member-"))
 		return nil
 	}
 	t.Cleanup(func() { close(never) })
 	r := h.start(options)
-	h.own("allow", "a", func(s *v1alpha1.MemberAddonSpec) { s.Configs = []v1alpha1.ConfigReference{h.reference("colors")} })
+	h.own("allow", "a", func(s *v1alpha1.MemberAddonSpec) {
+		s.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+	})
 	for _, row := range rows {
 		h.addon(strings.ToLower(row.function), func(s *v1alpha1.AddonSpec) {
 			h.placed("all")(s)
-			s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs", Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
+			s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs",
+				Defaults: []v1alpha1.ObjectName{h.reference("colors").ObjectName}}}
 			if row.function == "Health" {
 				s.Health.Type = v1alpha1.HealthCustom
 			}
@@ -213,7 +220,8 @@ func testLateFunctions(t *testing.T) {
 					h.poke(name, "a")
 					poked = time.Now()
 				}
-				return is(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
+				return is(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" &&
+					m.Status.AppliedRevision == m.Status.DesiredRevision
 			})
 			agent.mu.Lock()
 			defer agent.mu.Unlock()

@@ -21,13 +21,15 @@ func TestLease(t *testing.T) { testkit.Virtual(t, testLease) }
 
 func testLease(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	err := h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
 	h.choose("all", "a")
 	h.obey()
 	names := []string{h.name("x"), h.name("x-y")}
-	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}}, Registration: h.registration()})
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}},
+		Registration: h.registration()})
 	for _, name := range []string{"x", "x-y"} {
 		h.addon(name, func(s *v1alpha1.AddonSpec) {
 			h.placed("all")(s)
@@ -37,7 +39,8 @@ func testLease(t *testing.T) {
 	for _, name := range []string{"x", "x-y"} {
 		h.eventually(name+" is there and has said nothing", func() bool {
 			it := h.memberAddon(name, "a")
-			return is(it, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(it.Status.Conditions, v1alpha1.ConditionAvailable)
+			return is(it, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(it.Status.Conditions,
+				v1alpha1.ConditionAvailable)
 		})
 	}
 	agent := h.agentOf("x", "a")

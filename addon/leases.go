@@ -30,8 +30,11 @@ type renewal struct {
 }
 
 // informer watches the Leases with the label of an add-on. known reports that all existing Leases were observed.
-func (l *leases) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
-	informer = toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList { return &coordinationv1.LeaseList{} }),
+func (l *leases) informer(
+	c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
+	informer = toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList {
+		return &coordinationv1.LeaseList{}
+	}),
 		&coordinationv1.Lease{}, 0, toolscache.Indexers{})
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { l.observe(object.(*coordinationv1.Lease)) },

@@ -32,7 +32,8 @@ type part struct {
 }
 
 // errNoAgent is the error of an add-on whose manifests have no source.
-var errNoAgent = errors.New("the hub has no agent in Go with this name, and the configs contain no AddonTemplate: add one, or register the agent with addon.Options.Agents")
+var errNoAgent = errors.New("the hub has no agent in Go with this name, and the configs contain no AddonTemplate: " +
+	"add one, or register the agent with addon.Options.Agents")
 
 // manifests returns the objects of an add-on for a member, from its template or its agent.
 func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manifests, error) {
@@ -43,7 +44,8 @@ func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manife
 		return nil, errNoAgent
 	}
 	out, err := template.Render(&of.template.Spec, template.Input{
-		Cluster: in.Member.Name, Addon: in.Addon.Name, InstallNamespace: in.InstallNamespace, HostingNamespace: hostingNamespace(in), Settings: in.Settings,
+		Cluster: in.Member.Name, Addon: in.Addon.Name, InstallNamespace: in.InstallNamespace,
+		HostingNamespace: hostingNamespace(in), Settings: in.Settings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("AddonTemplate %s: %w", of.template.Name, err)
@@ -59,7 +61,8 @@ func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manife
 }
 
 func rendered(spec *v1alpha1.AddonTemplateSpec, from *template.Part) (made part, err error) {
-	made.spec = workv1alpha1.WorkSpec{Apply: spec.Apply, ManifestOptions: from.Options, Waves: spec.Waves, Executor: spec.Executor}
+	made.spec = workv1alpha1.WorkSpec{Apply: spec.Apply, ManifestOptions: from.Options, Waves: spec.Waves,
+		Executor: spec.Executor}
 	if made.objects, err = bundled(from.Objects); err != nil {
 		return part{}, err
 	}
@@ -72,13 +75,17 @@ func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, e
 	call := func(function string) calls.Key {
 		return callOf(client.ObjectKeyFromObject(in.MemberAddon), in.Addon.Name, function)
 	}
-	objects, err := calls.Do(ctx, c.calls, call("Manifests"), func(ctx context.Context) ([]client.Object, error) { return agent.Manifests(ctx, *in) })
+	objects, err := calls.Do(ctx, c.calls, call("Manifests"), func(ctx context.Context) ([]client.Object, error) {
+		return agent.Manifests(ctx, *in)
+	})
 	if err != nil {
 		return nil, err
 	}
 	made := &manifests{}
 	if options, is := agent.(WorkOptioner); is {
-		made.spec, err = calls.Do(ctx, c.calls, call("WorkOptions"), func(context.Context) (workv1alpha1.WorkSpec, error) { return options.WorkOptions(*in), nil })
+		made.spec, err = calls.Do(ctx, c.calls, call("WorkOptions"), func(context.Context) (workv1alpha1.WorkSpec, error) {
+			return options.WorkOptions(*in), nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +93,8 @@ func (c *shared) ask(ctx context.Context, agent Agent, in *Input) (*manifests, e
 		made.hosting.spec = made.spec
 	}
 	if registrant, is := agent.(Registrant); is {
-		made.registration, err = calls.Do(ctx, c.calls, call("Registration"), func(context.Context) (*v1alpha1.TemplateRegistration, error) {
+		made.registration,
+			err = calls.Do(ctx, c.calls, call("Registration"), func(context.Context) (*v1alpha1.TemplateRegistration, error) {
 			return registrant.Registration(*in), nil
 		})
 		if err != nil {
@@ -134,7 +142,8 @@ func (m *manifests) placeOf(u *unstructured.Unstructured, in *Input) (*[]bundle.
 			to = &m.hosting
 		}
 	default:
-		return nil, fmt.Errorf("annotation %s must be %s or %s, and is %q", v1alpha1.LocationAnnotation, v1alpha1.LocationMember, v1alpha1.LocationHosting, where)
+		return nil, fmt.Errorf("annotation %s must be %s or %s, and is %q", v1alpha1.LocationAnnotation,
+			v1alpha1.LocationMember, v1alpha1.LocationHosting, where)
 	}
 	if annotations[v1alpha1.PreDeleteAnnotation] == "true" {
 		return &to.hooks, nil

@@ -66,8 +66,10 @@ func testMemberChangesReach(t *testing.T) {
 	writes, asked := r.wire.Writes(), calls.Load()
 	for beat := range int64(20) {
 		h.member("a", func(m *membershipv1alpha1.MemberCluster) {
-			m.Status.Resources.Allocatable = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(beat+1, resource.DecimalSI)}
-			m.Status.Agents = []membershipv1alpha1.AgentStatus{{Type: membershipv1alpha1.MembershipAgent, LastHeartbeat: new(metav1.NowMicro())}}
+			m.Status.Resources.Allocatable = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(beat+1,
+				resource.DecimalSI)}
+			m.Status.Agents = []membershipv1alpha1.AgentStatus{{Type: membershipv1alpha1.MembershipAgent,
+				LastHeartbeat: new(metav1.NowMicro())}}
 		})
 	}
 	r.quiet(t)

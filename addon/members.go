@@ -224,12 +224,14 @@ func (c *shared) memberIn(ctx context.Context, namespace string) (*membershipv1a
 // decide computes the desired content, and has it written if the rollout permits it.
 func (l *memberReconciliation) decide(ctx context.Context) error {
 	l.observed = health.Observed{
-		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now, Reachable: l.member != nil && healthy(l.member),
+		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now, Reachable: l.member != nil &&
+			healthy(l.member),
 	}
 	l.observed.Works = l.workHealth()
 	switch {
 	case l.member == nil:
-		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf("Namespace %s is of no member: delete the MemberAddon, and make one in the namespace of a member", l.key.Namespace))
+		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
+			"Namespace %s is of no member: delete the MemberAddon, and make one in the namespace of a member", l.key.Namespace))
 	case l.addon == nil:
 		l.problem(v1alpha1.ReasonNoAgent, fmt.Sprintf("There is no Addon %s: make it, or delete the MemberAddon", l.key.Name))
 	default:
@@ -263,7 +265,8 @@ func (l *memberReconciliation) configure(ctx context.Context) error {
 	l.observed.Check = l.addon.Spec.Health
 	hosting := firstOf(l.object.Spec.HostingMember, l.permit.hosting)
 	of := contentOf{
-		placement: l.permit.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace, hosting: hosting, last: l.object.Status.Configs,
+		placement: l.permit.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace, hosting: hosting,
+		last: l.object.Status.Configs,
 	}
 	all := []contentOf{of}
 	if len(l.object.Spec.Configs) > 0 || of.installNamespace != "" || hosting != l.permit.hosting {
@@ -286,12 +289,14 @@ func (l *memberReconciliation) configure(ctx context.Context) error {
 // permitted reports whether the member gets the desired revision, and records why not.
 func (l *memberReconciliation) permitted() bool {
 	v := permit.Next(permit.Observed{
-		Permit: l.permit.Permit, Desired: l.content.revision, Of: l.of, Assigned: l.assigned.revision, Before: &l.object.Status, Joined: joined(l.member), Leaving: leaving(l.member),
+		Permit: l.permit.Permit, Desired: l.content.revision, Of: l.of, Assigned: l.assigned.revision,
+		Before: &l.object.Status, Joined: joined(l.member), Leaving: leaving(l.member),
 	})
 	l.observed.Hold = v.Hold
 	if v.Keep {
 		l.observed.Desired, l.status.DesiredRevision = l.assigned.revision, l.assigned.revision
-		l.status.Configs, l.status.InstallNamespace, l.status.Placement = l.object.Status.Configs, l.object.Status.InstallNamespace, l.object.Status.Placement
+		l.status.Configs, l.status.InstallNamespace, l.status.Placement = l.object.Status.Configs,
+			l.object.Status.InstallNamespace, l.object.Status.Placement
 	}
 	return v.Update
 }
@@ -363,5 +368,6 @@ func (l *memberReconciliation) name() string {
 // observedByHub reports whether the hub has reconciled a member. It has not reconciled a new member yet, or one that
 // was restored without its status; such a member has no namespace.
 func observedByHub(m *membershipv1alpha1.MemberCluster) bool {
-	return m.Status.Namespace != "" || meta.FindStatusCondition(m.Status.Conditions, membershipv1alpha1.ConditionAccepted) != nil
+	return m.Status.Namespace != "" ||
+		meta.FindStatusCondition(m.Status.Conditions, membershipv1alpha1.ConditionAccepted) != nil
 }

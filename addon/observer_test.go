@@ -40,7 +40,8 @@ func (h *hub) watchAddon(name string, look func(renewal)) *observer {
 	for _, list := range []client.ObjectList{&workv1alpha1.WorkList{}, &v1alpha1.MemberAddonList{}} {
 		ours := client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}
 		require.NoError(h.t, h.client.List(ctx, list, ours))
-		events, err := h.client.Watch(ctx, list, ours, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		events, err := h.client.Watch(ctx, list, ours,
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		require.NoError(h.t, err)
 		running.Go(func() {
 			defer events.Stop()
@@ -73,7 +74,9 @@ func (o *observer) saw(kind watch.EventType, object client.Object) {
 func (o *observer) first(holds func(renewal) bool) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b renewal) int { return int(int64(a.version) - int64(b.version)) })
+	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b renewal) int {
+		return int(int64(a.version) - int64(b.version))
+	})
 	for _, s := range sorted {
 		if holds(s) {
 			return s.version
@@ -119,7 +122,9 @@ func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 	}
 	isWork := func(o client.Object) bool { _, is := o.(*workv1alpha1.Work); return is }
 	isHooks := func(o client.Object) bool { return isWork(o) && o.GetName() == "addon-"+h.name(name)+"-hooks" }
-	return of("hooks", isHooks), of("Work", func(o client.Object) bool { return isWork(o) && !isHooks(o) }), of("MemberAddon", func(o client.Object) bool { return !isWork(o) })
+	return of("hooks", isHooks), of("Work", func(o client.Object) bool {
+		return isWork(o) && !isHooks(o)
+	}), of("MemberAddon", func(o client.Object) bool { return !isWork(o) })
 }
 
 // records is a MemberAddon that says something by a condition.

@@ -86,5 +86,7 @@ func ownNamespace(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) erro
 	if config.Group == v1alpha1.GroupName || config.Namespace == m.Namespace {
 		return nil
 	}
-	return fmt.Errorf("a MemberAddon may name what is in its own namespace, %s: move the configuration there, or name it in the Addon", m.Namespace)
+	return fmt.Errorf(
+		"a MemberAddon may name what is in its own namespace, %s: move the configuration there, or name it in the Addon",
+		m.Namespace)
 }

@@ -25,7 +25,8 @@ func TestOvertaken(t *testing.T) {
 		{"a race to create", "somebody else has created", fmt.Errorf("create: %w", exists), true},
 		{"our own word", "the look itself has found out", fmt.Errorf("Create: %w", errAgain), true},
 		{"forbidden", "that is for a person to mend", fmt.Errorf("create: %w", forbidden), false},
-		{"several of them", "of many writes each may be overtaken", fmt.Errorf("members: %w", errors.Join(conflict, errors.Join(errAgain, exists))), true},
+		{"several of them", "of many writes each may be overtaken",
+			fmt.Errorf("members: %w", errors.Join(conflict, errors.Join(errAgain, exists))), true},
 		{"one among others", "what else is wrong must not be hidden by it", errors.Join(conflict, forbidden), false},
 		{"one among others, further down", "as above", errors.Join(errors.Join(exists, forbidden), conflict), false},
 	} {

@@ -35,8 +35,8 @@ func (f *fleet) group(canaries int) {
 	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 
-// TestRollout_PartsOfAGroup: members of the second part of a mandatory group are not updated while a member of the first
-// part fails.
+// TestRollout_PartsOfAGroup: members of the second part of a mandatory group are not updated while a member of the
+// first part fails.
 func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
 
 func testRolloutPartsOfAGroup(t *testing.T) {
@@ -76,14 +76,17 @@ func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }
 
 func testMandatoryGroup(t *testing.T) {
 	f := newFleet(t, 20, placementv1alpha1.RolloutStrategy{
-		Type: placementv1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []placementv1alpha1.DecisionGroupReference{{Name: "canary"}},
+		Type: placementv1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []placementv1alpha1.DecisionGroupReference{
+			{Name: "canary"}},
 	})
 	f.group(6)
 	f.all("blue")
 	f.rests()
 	f.refuse("red") // the member 3, of the canaries, and some of the others
 	f.color("colors", "red")
-	f.eventuallySlow("it halts", func() bool { return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
+	f.eventuallySlow("it halts", func() bool {
+		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
+	})
 	f.rests()
 	told := f.have("red")
 	require.Contains(t, told, f.namespaceOf(f.names[3]))
@@ -126,7 +129,9 @@ func testSoak(t *testing.T) {
 	}
 	for told := 2; told <= len(names); told += 2 {
 		h.eventually("the next are told", func() bool {
-			return count(names, func(name string) bool { return is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable) }) == told
+			return count(names, func(name string) bool {
+				return is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
+			}) == told
 		})
 		r.quiet(t)
 		pass(590)

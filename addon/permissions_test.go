@@ -96,9 +96,11 @@ func TestPermissions(t *testing.T) {
 	before := code.DeepCopy()
 	code.Spec.Install.Placements = append(code.Spec.Install.Placements[:0:0], *code.Spec.Install.Placements[0].DeepCopy())
 	code.Spec.Install.Placements[0].Name = "all"
-	require.NoError(t, h.client.Patch(t.Context(), code, client.MergeFrom(before))) // the controller may write the status meanwhile
+	// the controller may write the status meanwhile
+	require.NoError(t, h.client.Patch(t.Context(), code, client.MergeFrom(before)))
 	h.eventually("it annotates", func() bool {
-		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") && is(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
+		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") &&
+			is(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
 	})
 	members.die("b")
 	h.health("b", metav1.ConditionUnknown)
@@ -124,7 +126,8 @@ func TestPermissions(t *testing.T) {
 	require.Equal(t, fmt.Sprint(slices.Sorted(maps.Keys(granted))), fmt.Sprint(slices.Sorted(maps.Keys(used.done))))
 
 	c := mustertest.Client(t, config, scheme)
-	in, nothing := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
+	in, nothing := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"},
+		client.RawPatch("application/merge-patch+json", []byte("{}"))
 	for what, err := range map[string]error{
 		"create Addons":             c.Create(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
 		"delete Addons":             c.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),

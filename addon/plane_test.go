@@ -49,9 +49,11 @@ type hub struct {
 	manage    func(*manager.Options)                    // what the managers have besides
 }
 
-var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme,
+	workv1alpha1.AddToScheme)
 
-var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub}
+var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install, placementcrds.Install,
+	workcrds.InstallOnHub}
 
 // newHub returns a hub in memory, which the test has for itself.
 func newHub(t testing.TB) *hub {
@@ -125,9 +127,11 @@ func (h *hub) choose(placement string, names ...string) {
 	}
 	for i := 0; i*100 < len(names) || i == 0; i++ {
 		d := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespace, Name: fmt.Sprintf("%s-%d", placement, i), Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
+			Namespace: h.namespace, Name: fmt.Sprintf("%s-%d", placement, i),
+			Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "Placement", Name: placement, UID: p.UID, Controller: new(true),
+				APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "Placement", Name: placement, UID: p.UID,
+				Controller: new(true),
 			}},
 		}}
 		for _, name := range names[i*100 : min(len(names), i*100+100)] {
@@ -166,7 +170,9 @@ func (h *hub) start(o addon.Options) *running {
 	if h.manage != nil {
 		h.manage(&options)
 	}
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return addon.SetupWithManager(mgr, o) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+		return addon.SetupWithManager(mgr, o)
+	})
 	return r
 }
 

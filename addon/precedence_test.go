@@ -32,7 +32,8 @@ func (r reader) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 	}
 	return []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: in.InstallNamespace, Name: r.name},
-		Data:       map[string]string{"said": strings.Join(said, ", "), "color": in.Settings.Variables["COLOR"], "size": in.Settings.Variables["SIZE"]},
+		Data: map[string]string{"said": strings.Join(said, ", "), "color": in.Settings.Variables["COLOR"],
+			"size": in.Settings.Variables["SIZE"]},
 	}}, nil
 }
 
@@ -76,7 +77,8 @@ func (h *hub) put(o client.Object) {
 }
 
 func (h *hub) configMap(name, text string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Data: map[string]string{"text": text}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Data: map[string]string{"text": text}}
 }
 
 func (h *hub) addonConfig(name string, change func(*v1alpha1.AddonConfigSpec)) *v1alpha1.AddonConfig {
@@ -148,25 +150,31 @@ func testPrecedence(t *testing.T) {
 		},
 		{
 			name: "placement", reason: "the Placement's take the place of the defaults, and of all that they say",
-			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"}, want: []string{"addonconfigs red Placement"},
+			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"},
+			want: []string{"addonconfigs red Placement"},
 			data: map[string]string{"said": "AddonConfig red ", "color": "red", "size": ""},
 		},
 		{
 			name: "member", reason: "the member's take the place of both",
-			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"}, member: []string{"addonconfigs green"},
-			want: []string{"addonconfigs green Member"}, data: map[string]string{"said": "AddonConfig green ", "color": "green", "size": ""},
+			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"},
+			member: []string{"addonconfigs green"},
+			want:   []string{"addonconfigs green Member"}, data: map[string]string{"said": "AddonConfig green ",
+				"color": "green", "size": ""},
 		},
 		{
 			name: "kinds", reason: "each kind goes by itself, in the order in which the add-on declares them",
-			defaults: []string{"addonconfigs blue", "configmaps one"}, placement: []string{"addonconfigs red"}, member: []string{"configmaps two"},
-			want: []string{"addonconfigs red Placement", "configmaps two Member"},
-			data: map[string]string{"said": "AddonConfig red , ConfigMap two II", "color": "red", "size": ""},
+			defaults: []string{"addonconfigs blue", "configmaps one"}, placement: []string{"addonconfigs red"},
+			member: []string{"configmaps two"},
+			want:   []string{"addonconfigs red Placement", "configmaps two Member"},
+			data:   map[string]string{"said": "AddonConfig red , ConfigMap two II", "color": "red", "size": ""},
 		},
 		{
 			name: "several", reason: "of several of a kind all count, and the later goes before the earlier",
 			placement: []string{"addonconfigs blue", "addonconfigs red", "configmaps two", "configmaps one"},
-			want:      []string{"addonconfigs blue Placement", "addonconfigs red Placement", "configmaps two Placement", "configmaps one Placement"},
-			data:      map[string]string{"said": "AddonConfig blue , AddonConfig red , ConfigMap two II, ConfigMap one I", "color": "red", "size": "small"},
+			want: []string{"addonconfigs blue Placement", "addonconfigs red Placement", "configmaps two Placement",
+				"configmaps one Placement"},
+			data: map[string]string{"said": "AddonConfig blue , AddonConfig red , ConfigMap two II, ConfigMap one I",
+				"color": "red", "size": "small"},
 		},
 		{
 			name: "twice", reason: "what is named twice counts where it is named last",

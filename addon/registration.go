@@ -46,7 +46,8 @@ func (c *shared) setupRegistration(mgr manager.Manager) error {
 		return fmt.Errorf("make the cache of registrations: %w", err)
 	}
 	c.registrar, err = registration.New(registration.Options{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: c.registered, Server: o.Server, CA: o.CA, Config: mgr.GetConfig(), Namespace: o.Namespace, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: c.registered, Server: o.Server, CA: o.CA,
+		Config: mgr.GetConfig(), Namespace: o.Namespace, Clock: c.Clock,
 	})
 	if err != nil {
 		return fmt.Errorf("addon.Options.Registration: %w", err)
@@ -78,7 +79,8 @@ func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.Temp
 		return true
 	case l.registrar == nil:
 		l.observed.Registration.State = health.Registering
-		l.problem(v1alpha1.ReasonRegistering, "Its agent asks for access to the hub, which this hub gives to none: set addon.Options.Registration")
+		l.problem(v1alpha1.ReasonRegistering,
+			"Its agent asks for access to the hub, which this hub gives to none: set addon.Options.Registration")
 		return false
 	}
 	request := l.registration()
@@ -137,7 +139,8 @@ func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.
 		}
 		return health.Registration{State: health.Registered}
 	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegistrationReady); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegistrationReady); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		return health.Registration{State: health.Registering, Message: c.Message}
 	}
 	return health.Registration{}
@@ -148,7 +151,8 @@ func (l *memberReconciliation) registration() registration.Request {
 	return registration.Request{
 		MemberAddon: l.object, InstallNamespace: l.status.InstallNamespace,
 		Member: membership.Member{
-			Name: l.member.Name, UID: l.member.UID, ClusterID: l.member.Spec.ClusterID, Namespace: l.key.Namespace, Claim: l.member.Spec.Claim,
+			Name: l.member.Name, UID: l.member.UID, ClusterID: l.member.Spec.ClusterID, Namespace: l.key.Namespace,
+			Claim: l.member.Spec.Claim,
 		},
 	}
 }
@@ -179,7 +183,8 @@ func (l *memberReconciliation) recordAccessError(err error) {
 	case l.observed.Registration.State == health.Registered: // and stays registered until it expires
 		l.observed.Registration.Message = err.Error()
 	default:
-		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering, Message: err.Error(), Retried: true})
+		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering,
+			Message: err.Error(), Retried: true})
 	}
 }
 

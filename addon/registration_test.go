@@ -35,7 +35,8 @@ func (certified) Registration(addon.Input) *v1alpha1.TemplateRegistration {
 }
 
 func mayReadConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateRegistration {
-	return &v1alpha1.TemplateRegistration{Credential: by, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
+	return &v1alpha1.TemplateRegistration{Credential: by, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
 }
 
 // registration is of a hub in memory, whose certificate is in no client configuration.
@@ -43,7 +44,8 @@ func (h *hub) registration() *addon.Registration {
 	return &addon.Registration{Server: h.memory.URL(), CA: h.memory.CertificateAuthority()}
 }
 
-// agentOf is a client of the hub as an add-on's agent has it, by what its Works bring to the member; nil: they bring none.
+// agentOf is a client of the hub as an add-on's agent has it, by what its Works bring to the member; nil: they bring
+// none.
 func (h *hub) agentOf(name, member string) client.Client {
 	h.t.Helper()
 	for _, w := range h.works(name, member) {
@@ -55,7 +57,8 @@ func (h *hub) agentOf(name, member string) client.Client {
 			require.NoError(h.t, json.Unmarshal(m.Raw, secret))
 			config := &rest.Config{Host: h.config.Host, BearerToken: string(secret.Data["token"])}
 			config.TLSClientConfig = rest.TLSClientConfig{
-				CAData: h.config.CAData, CAFile: h.config.CAFile, CertData: secret.Data[corev1.TLSCertKey], KeyData: secret.Data[corev1.TLSPrivateKeyKey],
+				CAData: h.config.CAData, CAFile: h.config.CAFile, CertData: secret.Data[corev1.TLSCertKey],
+				KeyData: secret.Data[corev1.TLSPrivateKeyKey],
 			}
 			if h.memory != nil {
 				config.Dial, config.CAData = h.memory.DialContext, h.memory.CertificateAuthority()
@@ -69,7 +72,8 @@ func (h *hub) agentOf(name, member string) client.Client {
 	return nil
 }
 
-// TestRegistration: an agent has on the hub what it asks for, in the namespace of its member, and nothing when it is gone.
+// TestRegistration: an agent has on the hub what it asks for, in the namespace of its member, and nothing when it is
+// gone.
 func TestRegistration(t *testing.T) {
 	for credential, reports := range map[v1alpha1.RegistrationCredential]func(echo) addon.Agent{
 		v1alpha1.RegistrationToken:       func(e echo) addon.Agent { return reporter{e} },
@@ -81,18 +85,21 @@ func TestRegistration(t *testing.T) {
 
 func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	h := newHubOnPlane(t)
-	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	err := h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "a-b")
 	h.choose("all", "a", "a-b")
 	h.obey()
-	r := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})}, Registration: &addon.Registration{}})
+	r := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})},
+		Registration: &addon.Registration{}})
 	for _, name := range []string{"x", "x-y"} {
 		h.addon(name, h.placed("all"))
 		for _, m := range []string{"a", "a-b"} {
 			h.eventually(m+" has "+name, func() bool {
 				it := h.memberAddon(name, m)
-				return is(it, v1alpha1.ConditionAvailable) && is(it, v1alpha1.ConditionRegistrationReady) && it.Status.Registration != nil
+				return is(it, v1alpha1.ConditionAvailable) && is(it, v1alpha1.ConditionRegistrationReady) &&
+					it.Status.Registration != nil
 			})
 		}
 	}
@@ -103,25 +110,32 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	}
 	h.eventually("it may what it asks for", func() bool { return list(h.namespaceOf("a")) == nil })
 	require.True(t, apierrors.IsForbidden(list(h.namespaceOf("a-b"))), "what is of another member")
-	require.True(t, apierrors.IsForbidden(agent.List(t.Context(), &v1alpha1.MemberAddonList{}, client.InNamespace(h.namespaceOf("a")))), "what it does not ask for")
-	require.NoError(t, h.agentOf("x-y", "a-b").List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("a-b"))))
-	require.True(t, apierrors.IsForbidden(renewLease(t.Context(), agent, h.namespaceOf("a"), h.name("x-y"))), "what is of another add-on")
+	require.True(t, apierrors.IsForbidden(agent.List(t.Context(), &v1alpha1.MemberAddonList{},
+		client.InNamespace(h.namespaceOf("a")))), "what it does not ask for")
+	require.NoError(t, h.agentOf("x-y", "a-b").List(t.Context(), &corev1.ConfigMapList{},
+		client.InNamespace(h.namespaceOf("a-b"))))
+	require.True(t, apierrors.IsForbidden(renewLease(t.Context(), agent, h.namespaceOf("a"), h.name("x-y"))),
+		"what is of another add-on")
 	r.quiet(t)
 	r.stop()
 
-	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})}, Registration: &addon.Registration{}})
+	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})},
+		Registration: &addon.Registration{}})
 	h.eventually("it runs", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart issues nothing anew")
 
 	h.choose("all", "a-b")
-	h.eventually("a has them no more", func() bool { return h.memberAddon("x", "a") == nil && h.memberAddon("x-y", "a") == nil })
+	h.eventually("a has them no more", func() bool {
+		return h.memberAddon("x", "a") == nil && h.memberAddon("x-y", "a") == nil
+	})
 	h.eventually("nor has its agent", func() bool {
 		err := list(h.namespaceOf("a"))
 		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
 	})
 	var left corev1.ServiceAccountList
-	require.NoError(t, h.client.List(t.Context(), &left, client.InNamespace(h.namespaceOf("a")), client.HasLabels{v1alpha1.AddonLabel}))
+	require.NoError(t, h.client.List(t.Context(), &left, client.InNamespace(h.namespaceOf("a")),
+		client.HasLabels{v1alpha1.AddonLabel}))
 	require.Empty(t, left.Items)
 }
 

@@ -78,7 +78,8 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		}
 		step = removal.Next(o)
 	}
-	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // otherwise the object is deleted immediately
+	// otherwise the object is deleted immediately
+	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) {
 		if err := l.reportRemoval(ctx, &step); err != nil {
 			return 0, err
 		}
@@ -99,7 +100,8 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 }
 
 // reportFailed reports an action that failed and is retried. Conflicts are not failures.
-func (l *memberReconciliation) reportFailed(ctx context.Context, o *removal.Observed, action removal.Action, err error) error {
+func (l *memberReconciliation) reportFailed(ctx context.Context, o *removal.Observed, action removal.Action,
+	err error) error {
 	failed := fmt.Errorf("%s: %w", action, err)
 	if onlyConflicts(failed) || ctx.Err() != nil {
 		return failed
@@ -113,7 +115,8 @@ func (l *memberReconciliation) reportFailed(ctx context.Context, o *removal.Obse
 // leaving returns the observed state of the removal.
 func (l *memberReconciliation) leaving(ctx context.Context, p *preDelete) (removal.Observed, error) {
 	o := removal.Observed{
-		Now: l.now, Started: l.object.DeletionTimestamp.Time, Finalizer: controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer),
+		Now: l.now, Started: l.object.DeletionTimestamp.Time, Finalizer: controllerutil.ContainsFinalizer(l.object,
+			v1alpha1.MemberAddonFinalizer),
 		Forced: isForced(l.object.Status.Conditions), Works: presence(l.has), Credentials: l.credentials,
 		Failed: l.attempt,
 	}
@@ -167,7 +170,8 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 		all = append(all, hook)
 	}
 	if p.err != nil && len(l.hooks) == 0 {
-		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("Nobody can say which hooks there are: %s", p.err)})
+		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("Nobody can say which hooks there are: %s",
+			p.err)})
 	}
 	for _, s := range p.sites {
 		if l.lacksHooks(s) {
@@ -186,14 +190,17 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 
 // lacksHooks reports whether a site has hooks without a Work.
 func (l *memberReconciliation) lacksHooks(s site) bool {
-	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.hooks, func(r *record) bool { return r.Namespace == s.namespace })
+	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.hooks, func(r *record) bool {
+		return r.Namespace == s.namespace
+	})
 }
 
 // recorded reports whether the Addon has recorded this forced removal, because nothing else does so later. It does not
 // wait for an Addon that is not reconciled.
 func (l *memberReconciliation) recorded() bool {
 	degraded := meta.FindStatusCondition(l.object.Status.Conditions, v1alpha1.ConditionDegraded)
-	if l.addon == nil || !isForced(l.object.Status.Conditions) || l.now.Sub(degraded.LastTransitionTime.Time) > pollInterval {
+	if l.addon == nil || !isForced(l.object.Status.Conditions) ||
+		l.now.Sub(degraded.LastTransitionTime.Time) > pollInterval {
 		return true
 	}
 	return slices.ContainsFunc(l.addon.Status.ForcedRemovals, func(f v1alpha1.ForcedRemoval) bool {
@@ -294,7 +301,8 @@ func (l *memberReconciliation) reportRemoval(ctx context.Context, step *removal.
 	l.status = *status.DeepCopy()
 	l.status.ObservedGeneration = l.object.Generation
 	l.observed = health.Observed{
-		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.member != nil && healthy(l.member),
+		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.member != nil &&
+			healthy(l.member),
 		Desired: status.DesiredRevision, Revision: l.assigned.revision, Since: l.assigned.since, Current: true,
 		Removal: &health.Removal{Reason: step.Reason, Message: step.Message, Failed: step.Failed()},
 	}

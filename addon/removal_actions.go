@@ -64,7 +64,8 @@ func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error
 		}
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: s.namespace, Name: hooksName(l.key, s.namespace), Labels: workLabels(l.key, s.namespace), Finalizers: []string{workv1alpha1.Finalizer},
+				Namespace: s.namespace, Name: hooksName(l.key, s.namespace), Labels: workLabels(l.key, s.namespace),
+				Finalizers:  []string{workv1alpha1.Finalizer},
 				Annotations: map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(l.key)},
 			},
 			Spec: s.part.spec,

@@ -40,7 +40,8 @@ func testDeadline(t *testing.T) {
 	h.choose("dead", "dead")
 	members := h.obey()
 	members.hush(isHooks)
-	h.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("stuck")}}, cleaner{echo{h.name("lost")}}, cleaner{echo{h.name("now")}}}})
+	h.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("stuck")}}, cleaner{echo{h.name("lost")}},
+		cleaner{echo{h.name("now")}}}})
 	stuck := h.installed("stuck", within(10, h.placed("a")), "a")
 	lost := h.installed("lost", within(10, h.placed("dead")), "dead")
 	now := h.installed("now", within(600, h.placed("dead")), "dead")
@@ -56,7 +57,8 @@ func testDeadline(t *testing.T) {
 		hooks, works, addon := h.steps("stuck")
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
 		forced := records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
-		seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"), addon("gone"))
+		seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"),
+			addon("gone"))
 		h.eventually("an Event tells", func() bool { return h.told("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
 	})
 	testkit.Step(t, "a member that is dead", func() {
@@ -66,7 +68,8 @@ func testDeadline(t *testing.T) {
 		h.eventually("all is gone", func() bool { return h.gone(lost) && len(h.works("lost", "dead")) == 0 })
 		_, works, addon := h.steps("lost")
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), works("gone"), addon("gone"))
+		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
+			works("deleted"), works("gone"), addon("gone"))
 		h.eventually("an Event tells", func() bool { return h.told("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
 	})
 	testkit.Step(t, "a deadline of 0", func() {
@@ -83,7 +86,8 @@ func testDeadline(t *testing.T) {
 		h.eventually("all is gone", func() bool { return h.gone(now) && len(h.works("now", "dead")) == 0 })
 		_, works, addon := h.steps("now")
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), addon("gone"))
+		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
+			works("deleted"), addon("gone"))
 		require.NotZero(t, seen.first(func(s renewal) bool {
 			m, is := s.object.(*v1alpha1.MemberAddon)
 			return is && strings.Contains(m.Status.Message, "removalDeadlineSeconds is 0")
@@ -91,8 +95,8 @@ func testDeadline(t *testing.T) {
 	})
 }
 
-// TestGone: a MemberCluster that is missing is no request to remove its add-ons. A request to remove one from a member that is gone has no
-// deadline, and the agent says goodbye before.
+// TestGone: a MemberCluster that is missing is no request to remove its add-ons. A request to remove one from a member
+// that is gone has no deadline, and the agent says goodbye before.
 func TestGone(t *testing.T) { testkit.Virtual(t, testGone) }
 
 func testGone(t *testing.T) {
@@ -109,13 +113,17 @@ func testGone(t *testing.T) {
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("a")}}
 	require.NoError(t, h.client.Delete(t.Context(), member))
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" says what to do", func() bool { return strings.Contains(h.memberAddon(name, "a").Status.Message, "is of no member") })
+		h.eventually(name+" says what to do", func() bool {
+			return strings.Contains(h.memberAddon(name, "a").Status.Message, "is of no member")
+		})
 		require.Nil(t, h.memberAddon(name, "a").DeletionTimestamp)
 		require.Len(t, h.works(name, "a"), 1)
 		require.NoError(t, h.client.Delete(t.Context(), h.memberAddon(name, "a")))
 	}
 	for _, name := range []string{"leaves", "stays"} {
-		h.eventually(name+" is gone from a", func() bool { return h.memberAddon(name, "a") == nil && len(h.works(name, "a")) == 0 })
+		h.eventually(name+" is gone from a", func() bool {
+			return h.memberAddon(name, "a") == nil && len(h.works(name, "a")) == 0
+		})
 	}
 	mu.Lock()
 	require.Equal(t, []string{"gone"}, leaves.members)
@@ -126,26 +134,30 @@ func testGone(t *testing.T) {
 	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(stays) })
 }
 
-// TestForeignNamespace: what a person has made in a namespace of no member stays, but does not keep an Addon that is to go.
+// TestForeignNamespace: what a person has made in a namespace of no member stays, but does not keep an Addon that is to
+// go.
 func TestForeignNamespace(t *testing.T) { testkit.Virtual(t, testForeignNamespace) }
 
 func testForeignNamespace(t *testing.T) {
 	h := newHub(t)
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	a := h.addon("echo", nil)
-	h.eventually("it is not to go before what is made of it", func() bool { // of an Addon that was deleted before, it is not known what it had
+	// of an Addon that was deleted before, it is not known what it had
+	h.eventually("it is not to go before what is made of it", func() bool {
 		return h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a) == nil && len(a.Finalizers) > 0
 	})
 	theirs := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: a.Name}}
 	require.NoError(t, h.client.Create(t.Context(), theirs))
 	h.eventually("it says so", func() bool {
-		return h.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs) == nil && strings.Contains(theirs.Status.Message, "of no member")
+		return h.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs) == nil &&
+			strings.Contains(theirs.Status.Message, "of no member")
 	})
 	require.NoError(t, h.client.Delete(t.Context(), a))
 	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(theirs) })
 }
 
-// TestComesBack: what a person deletes comes back anew while a Placement chooses the member, and not before all of it was taken back.
+// TestComesBack: what a person deletes comes back anew while a Placement chooses the member, and not before all of it
+// was taken back.
 func TestComesBack(t *testing.T) { testkit.Virtual(t, testComesBack) }
 
 func testComesBack(t *testing.T) {
@@ -167,7 +179,9 @@ func testComesBack(t *testing.T) {
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
 	second := h.memberAddon("echo", "a")
 	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the Addon says that it is missing", func() bool { return strings.Contains(h.get("echo").Status.Message, "does not exist") })
+	h.eventually("the Addon says that it is missing", func() bool {
+		return strings.Contains(h.get("echo").Status.Message, "does not exist")
+	})
 	r.quiet(t)
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID, "it keeps what it has")
 	h.choose("all", "a")
@@ -248,13 +262,15 @@ func testTemplateGone(t *testing.T) {
 	bare := &v1alpha1.AddonTemplate{}
 	bare.Name = without.Name
 	mustertest.Change(t, h.client, bare, func(b *v1alpha1.AddonTemplate) { b.Spec.Manifests = b.Spec.Manifests[:1] })
-	hooked, plain := h.installed("with", h.templated("all", with), "a"), h.installed("without", h.templated("all", without), "a")
+	hooked, plain := h.installed("with", h.templated("all", with), "a"),
+		h.installed("without", h.templated("all", without), "a")
 	r.quiet(t)
 	for _, object := range []client.Object{&v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: with.Name}}, bare} {
 		require.NoError(t, h.client.Delete(t.Context(), object))
 	}
 	h.eventually("it keeps what it has", func() bool {
-		return strings.Contains(h.memberAddon("with", "a").Status.Message, "not there") || !is(h.memberAddon("with", "a"), v1alpha1.ConditionConfigured)
+		return strings.Contains(h.memberAddon("with", "a").Status.Message, "not there") ||
+			!is(h.memberAddon("with", "a"), v1alpha1.ConditionConfigured)
 	})
 	require.True(t, h.intact("with", "a"))
 	for _, object := range []client.Object{hooked, plain} {
@@ -263,7 +279,8 @@ func testTemplateGone(t *testing.T) {
 	h.eventually("what has no hooks goes", func() bool { return h.gone(plain) && len(h.works("without", "a")) == 0 })
 	h.eventually("what has some says what it lacks", func() bool {
 		m := h.memberAddon("with", "a")
-		return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message, with.Name)
+		return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed &&
+			strings.Contains(m.Status.Message, with.Name)
 	})
 	require.True(t, h.intact("with", "a"))
 	h.template("with")

@@ -38,19 +38,22 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
 	if len(r.Annotations) == 0 {
 		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
 	}
-	ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by})
+	ops = append(ops,
+		operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by})
 	patch, err := json.Marshal(ops)
 	if err != nil {
 		return err
 	}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	return wrap(client.IgnoreNotFound(c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))), "request the deletion of Work", work)
+	return wrap(client.IgnoreNotFound(c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))),
+		"request the deletion of Work", work)
 }
 
 // requested reports whether a user requested the deletion of an object that generates Works, according to its
 // definition. A request takes effect after it has been observed for a moment, since the given time; until then wait is
 // positive.
-func (c *shared) requested(ctx context.Context, resource string, deleted time.Time, since *time.Time) (is bool, wait time.Duration, _ error) {
+func (c *shared) requested(ctx context.Context, resource string, deleted time.Time,
+	since *time.Time) (is bool, wait time.Duration, _ error) {
 	state, err := definition.Of(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
 	if err != nil {
 		return false, 0, err
@@ -87,7 +90,8 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 			return false, 0, nil
 		}
 	}
-	for _, works := range [][]*record{l.has, l.hooks} { // Works on hosting members remain when the finalizer of the MemberAddon is removed
+	// Works on hosting members remain when the finalizer of the MemberAddon is removed
+	for _, works := range [][]*record{l.has, l.hooks} {
 		for _, r := range works {
 			if !r.hosted() {
 				continue

@@ -41,7 +41,8 @@ func testFailureWithoutAWord(t *testing.T) {
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 		p.Rollout = placementv1alpha1.RolloutStrategy{
-			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(2)), MaxFailures: new(intstr.FromInt32(1)),
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(2)),
+			MaxFailures: new(intstr.FromInt32(1)),
 		}
 	})
 	in := func(color string) int {

@@ -27,20 +27,24 @@ func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.Round
 			if !denies(r) {
 				return next.RoundTrip(r)
 			}
-			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"admission webhook policy denied the request","code":403}`
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"admission webhook ` +
+				`policy denied the request","code":403}`
 			return &http.Response{
-				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(body)), Request: r,
 			}, nil
 		})
 	}
 }
 
-// TestRevokingRefused: a removal that may not end the access of its agent says why, fails at its deadline, and ends as soon as it may.
+// TestRevokingRefused: a removal that may not end the access of its agent says why, fails at its deadline, and ends as
+// soon as it may.
 func TestRevokingRefused(t *testing.T) { testkit.Virtual(t, testRevokingRefused) }
 
 func testRevokingRefused(t *testing.T) {
 	h := newHub(t)
-	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	err := h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a")
 	h.obey()
@@ -71,7 +75,9 @@ func testRevokingRefused(t *testing.T) {
 	require.NoError(t, h.client.Patch(t.Context(), now, client.MergeFrom(before)))
 	said := h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
 	require.Contains(t, said.Message, "The MemberAddon stays until the access is revoked.")
-	h.eventually("so does the Addon", func() bool { return strings.Contains(h.get("x").Status.Message, "denied the request") })
+	h.eventually("so does the Addon", func() bool {
+		return strings.Contains(h.get("x").Status.Message, "denied the request")
+	})
 	require.Empty(t, h.get("x").Status.ForcedRemovals, "nothing was")
 
 	refuses.Store(false)

@@ -33,7 +33,8 @@ func (h *hub) color(config, color string) {
 
 func (h *hub) reference(config string) v1alpha1.ConfigReference {
 	return v1alpha1.ConfigReference{
-		Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: config},
+		Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: h.namespace,
+			Name: config},
 	}
 }
 
@@ -66,7 +67,8 @@ func count(names []string, holds func(string) bool) (n int) {
 	return n
 }
 
-// TestRollout: a new configuration goes on slot by slot, halts where more members fail than may, and goes on when they are mended.
+// TestRollout: a new configuration goes on slot by slot, halts where more members fail than may, and goes on when they
+// are mended.
 func TestRollout(t *testing.T) { testkit.Virtual(t, testRollout) }
 
 func testRollout(t *testing.T) {
@@ -86,7 +88,8 @@ func testRollout(t *testing.T) {
 		p := &s.Install.Placements[0]
 		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 		p.Rollout = placementv1alpha1.RolloutStrategy{
-			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(3)), MaxFailures: new(intstr.FromInt32(1)),
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(3)),
+			MaxFailures: new(intstr.FromInt32(1)),
 		}
 	})
 	has := func(color string) int {

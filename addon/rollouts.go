@@ -114,7 +114,8 @@ func (l *addonReconciliation) requeueAfter(after time.Duration) {
 }
 
 // next returns the next step of a rollout. Nil: not now; the status contains the reason if a user has to act.
-func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
+func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content,
+	status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
 		status.Message = "The Placement is missing or not decided. Its clusters keep the add-on."
 		return nil
@@ -126,7 +127,8 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 			return nil // the desired content is not known
 		}
 	}
-	o := rollout.Observed{Now: l.now, Strategy: p.Rollout, Revision: content.revision, Groups: share.Groups, Approvals: p.Approvals, Status: status.Rollout}
+	o := rollout.Observed{Now: l.now, Strategy: p.Rollout, Revision: content.revision, Groups: share.Groups,
+		Approvals: p.Approvals, Status: status.Rollout}
 	states, permits, namespaces := l.state.members(l.addon.Name), l.state.permits(l.addon.Name), map[string]string{}
 	for _, cluster := range share.Clusters {
 		member, has := l.members[cluster.Name], l.has[cluster.Name]
@@ -153,7 +155,8 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 		return nil
 	}
 	if plan.Problem != "" {
-		l.problem(v1alpha1.ReasonInvalid, fmt.Sprintf("spec.install: the rollout to Placement %s: %s", share.Placement, plan.Problem))
+		l.problem(v1alpha1.ReasonInvalid, fmt.Sprintf("spec.install: the rollout to Placement %s: %s", share.Placement,
+			plan.Problem))
 	}
 	r := &rolling{placement: share.Placement, plan: plan, hold: make(map[string]rollout.HoldReason, len(namespaces))}
 	for _, namespace := range namespaces {
@@ -203,14 +206,16 @@ func (l *addonReconciliation) report(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(status, l.addon.Status) {
 		return nil
 	}
-	if wait := statusPeriod - l.now.Sub(l.lastStatus(l.addon)); wait > 0 && equality.Semantic.DeepEqual(gist(&status), gist(&l.addon.Status)) {
+	if wait := statusPeriod - l.now.Sub(l.lastStatus(l.addon)); wait > 0 &&
+		equality.Semantic.DeepEqual(gist(&status), gist(&l.addon.Status)) {
 		l.requeueAfter(wait)
 		return nil
 	}
 	before := l.addon
 	next := before.DeepCopy()
 	next.Status = status
-	if err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := l.client.Status().Patch(ctx, next,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return wrap(client.IgnoreNotFound(err), "write the status of Addon", before)
 	}
 	l.addon = next

@@ -88,7 +88,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return err
 	}
 	for kind, version := range map[string]schema.GroupVersion{
-		"Addon": v1alpha1.GroupVersion, "Work": workv1alpha1.GroupVersion, "Placement": placementv1alpha1.GroupVersion, "MemberCluster": membershipv1alpha1.GroupVersion,
+		"Addon": v1alpha1.GroupVersion, "Work": workv1alpha1.GroupVersion, "Placement": placementv1alpha1.GroupVersion,
+		"MemberCluster": membershipv1alpha1.GroupVersion,
 	} {
 		if !mgr.GetScheme().Recognizes(version.WithKind(kind)) {
 			return fmt.Errorf("the manager's scheme does not know %s: call AddToScheme of its v1alpha1 before", version.Group)
@@ -103,13 +104,15 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember})
 	c.state.memberChanged, c.state.addonChanged = c.enqueueMember, c.enqueueAddon
 	c.leases = &leases{clock: o.Clock, changed: c.enqueueMember, seen: map[types.NamespacedName]renewal{}}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
+		mgr.GetHTTPClient()); err != nil {
 		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
 	}
 	if err := c.index(mgr); err != nil {
 		return err
 	}
-	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	watching, err := client.NewWithWatch(mgr.GetConfig(),
+		client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("make the client that watches Works: %w", err)
 	}
@@ -161,18 +164,22 @@ func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallT
 
 func (c *shared) setupAddons(mgr manager.Manager) error {
 	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
-		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod, 30*time.Second),
+		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true),
+		ReconciliationTimeout: c.lookTimeout(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod,
+			30*time.Second),
 	})
 	if err != nil {
 		return err
 	}
-	ofMember := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, m *v1alpha1.MemberAddon) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: m.Name}}}
-	})
+	ofMember := handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, m *v1alpha1.MemberAddon) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: m.Name}}}
+		})
 	for _, s := range []source.Source{
 		c.looksAtAddons.Source(),
-		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{}, userChanges[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{},
+			userChanges[*v1alpha1.Addon]()),
 		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, userChanges[*v1alpha1.MemberAddon]()),
 		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, c.memberEvents(), memberChange(affectsSelection)),
 		source.Kind(c.cache, &placementv1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
@@ -197,8 +204,10 @@ func (c *shared) setupAddons(mgr manager.Manager) error {
 
 func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced) error {
 	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
-		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
+		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true),
+		ReconciliationTimeout: c.lookTimeout(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2,
+			30*time.Second),
 	})
 	if err != nil {
 		return err
@@ -218,9 +227,12 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 	}
 	for _, s := range append(registrations(c.registered),
 		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}},
-		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{}, userChanges[*v1alpha1.MemberAddon]()),
-		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf), userChanges[*v1alpha1.Addon]()),
-		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn), memberChange(affectsManifests)),
+		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{},
+			userChanges[*v1alpha1.MemberAddon]()),
+		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf),
+			userChanges[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn),
+			memberChange(affectsManifests)),
 	) {
 		if err := looks.Watch(s); err != nil {
 			return err
@@ -256,12 +268,14 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 		if readycondition.Is(is.Type) || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
-		if was == nil && is.Status == metav1.ConditionTrue && is.Type != v1alpha1.ConditionAvailable && is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {
+		if was == nil && is.Status == metav1.ConditionTrue && is.Type != v1alpha1.ConditionAvailable &&
+			is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {
 			continue // the first status is the normal one
 		}
 		kind, turned := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
 		switch good := is.Type != v1alpha1.ConditionDegraded; {
-		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown, is.Status == metav1.ConditionFalse && !turned:
+		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown,
+			is.Status == metav1.ConditionFalse && !turned:
 			continue // users do not wait for this condition
 		case good == (is.Status == metav1.ConditionFalse):
 			kind = corev1.EventTypeWarning

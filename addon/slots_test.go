@@ -17,7 +17,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// lookout sees all Works of an add-on as the API server has them, one change after the other, and has something to say of each.
+// lookout sees all Works of an add-on as the API server has them, one change after the other, and has something to say
+// of each.
 type lookout struct {
 	slots int
 
@@ -80,7 +81,8 @@ func onTheWay(w *workv1alpha1.Work) bool {
 }
 
 func failed(w *workv1alpha1.Work) bool {
-	return w.Status.ObservedGeneration == w.Generation && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionDegraded)
+	return w.Status.ObservedGeneration == w.Generation &&
+		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionDegraded)
 }
 
 // check makes sure that nothing was wrong so far, and that the slots were used.
@@ -105,7 +107,9 @@ func (o *lookout) have(text string) (all []string) {
 
 // says reports whether a Work has a text among its manifests.
 func says(w *workv1alpha1.Work, text string) bool {
-	return slices.ContainsFunc(w.Spec.Manifests, func(m workv1alpha1.Manifest) bool { return strings.Contains(string(m.Raw), text) })
+	return slices.ContainsFunc(w.Spec.Manifests, func(m workv1alpha1.Manifest) bool {
+		return strings.Contains(string(m.Raw), text)
+	})
 }
 
 func (o *lookout) now() map[string]*workv1alpha1.Work {

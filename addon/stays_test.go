@@ -24,7 +24,8 @@ func (h *hub) leave(name string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestStays: what is on its way out stays as it is until it goes, and is not made what members without a Placement have.
+// TestStays: what is on its way out stays as it is until it goes, and is not made what members without a Placement
+// have.
 func TestStays(t *testing.T) { testkit.Virtual(t, testStays) }
 
 func testStays(t *testing.T) {
@@ -38,7 +39,8 @@ func testStays(t *testing.T) {
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
 		h.placed("all")(s)
 		s.Configs = []v1alpha1.ConfigKind{{
-			Group: v1alpha1.GroupName, Resource: "addonconfigs", Defaults: []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "defaults"}},
+			Group: v1alpha1.GroupName, Resource: "addonconfigs",
+			Defaults: []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "defaults"}},
 		}}
 		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
 		s.Removal.DeadlineSeconds = 3600
@@ -48,7 +50,8 @@ func testStays(t *testing.T) {
 			return h.colorOf("echo", name) == "blue" && is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
 		}) == len(names)
 	}
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("d"), Name: h.name("echo")}}))
+	require.NoError(t, h.client.Create(t.Context(),
+		&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("d"), Name: h.name("echo")}}))
 	h.eventually("who has it by hand is grey", func() bool {
 		return h.colorOf("echo", "d") == "grey" && is(h.memberAddon("echo", "d"), v1alpha1.ConditionAvailable)
 	})
@@ -61,7 +64,9 @@ func testStays(t *testing.T) {
 	require.True(t, blue("a"), "a member that leaves")
 	h.color("colors", "red")
 	h.color("defaults", "black")
-	h.eventually("the others are red", func() bool { return h.colorOf("echo", "b") == "red" && h.colorOf("echo", "c") == "red" })
+	h.eventually("the others are red", func() bool {
+		return h.colorOf("echo", "b") == "red" && h.colorOf("echo", "c") == "red"
+	})
 	r.quiet(t)
 	require.Equal(t, "blue", h.colorOf("echo", "a"), "a member that leaves gets nothing new")
 	require.Equal(t, "grey", h.colorOf("echo", "d"), "nor does one that has it by hand")

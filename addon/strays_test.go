@@ -11,8 +11,8 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestStrays: a MemberAddon in a namespace of no member stays, unless the Addon is deleted: that a MemberCluster is missing, for example on
-// a hub that was restored, is no request to remove what its member has.
+// TestStrays: a MemberAddon in a namespace of no member stays, unless the Addon is deleted: that a MemberCluster is
+// missing, for example on a hub that was restored, is no request to remove what its member has.
 func TestStrays(t *testing.T) {
 	for _, row := range []struct {
 		reason           string
@@ -22,7 +22,8 @@ func TestStrays(t *testing.T) {
 	}{
 		{"of a member", false, true, []*membershipv1alpha1.MemberCluster{member("east", "member-east")}, false},
 		{"the member is missing", false, false, nil, false},
-		{"others are there", false, false, []*membershipv1alpha1.MemberCluster{member("west", "member-west"), member("new", "")}, false},
+		{"others are there", false, false, []*membershipv1alpha1.MemberCluster{member("west", "member-west"),
+			member("new", "")}, false},
 		{"the member has no namespace yet", false, false, []*membershipv1alpha1.MemberCluster{member("east", "")}, false},
 		{"created by hand", true, false, nil, false},
 		{"the Addon is deleted", false, true, nil, true},

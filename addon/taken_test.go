@@ -13,13 +13,15 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestTaken: an add-on that finds another's Work under the name of its own says so, wherever that is, and takes nothing away.
+// TestTaken: an add-on that finds another's Work under the name of its own says so, wherever that is, and takes nothing
+// away.
 func TestTaken(t *testing.T) { testkit.Virtual(t, testTaken) }
 
 func testTaken(t *testing.T) {
 	h := newHostingHub(t)
 	h.obey()
-	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("own")}, lodger{name: h.name("hosted")}, lodger{name: h.name("forged")}}})
+	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("own")}, lodger{name: h.name("hosted")},
+		lodger{name: h.name("forged")}}})
 	hostedName := func(name string) string {
 		return "addon-" + template.HostingNamespace(h.name(name), h.namespaceOf("a")) + "-0"
 	}
@@ -39,9 +41,11 @@ func testTaken(t *testing.T) {
 			if at == "" {
 				at = "a"
 			}
-			theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(at), Name: row.taken, Labels: row.labels}}
+			theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(at), Name: row.taken,
+				Labels: row.labels}}
 			theirs.Spec.Manifests = []workv1alpha1.Manifest{{}}
-			theirs.Spec.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"theirs","namespace":"default"}}`)
+			theirs.Spec.Manifests[0].Raw = []byte(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"theirs","namespace":"default"}}`)
 			require.NoError(t, h.client.Create(t.Context(), theirs))
 			h.addon(row.name, func(s *v1alpha1.AddonSpec) { s.HostingMembers = []string{h.name("h")} })
 			m := h.own(row.name, "a", func(s *v1alpha1.MemberAddonSpec) {
@@ -54,7 +58,9 @@ func testTaken(t *testing.T) {
 			require.Contains(t, said.Message, "does not belong to the add-on", row.reason)
 			require.NoError(t, h.client.Delete(t.Context(), theirs))
 			h.poke(row.name, "a") // without an event
-			h.eventually("it is well once that is gone", func() bool { return is(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable) })
+			h.eventually("it is well once that is gone", func() bool {
+				return is(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable)
+			})
 		})
 	}
 }

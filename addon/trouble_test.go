@@ -18,7 +18,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others have what is new.
+// TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others
+// have what is new.
 func TestConfigTrouble(t *testing.T) { testkit.Virtual(t, testConfigTrouble) }
 
 func testConfigTrouble(t *testing.T) {
@@ -142,12 +143,15 @@ func testInstallNamespace(t *testing.T) {
 		require.Equal(t, want, m.Status.InstallNamespace, member)
 		require.Equal(t, want, h.manifest("reader", member, "ConfigMap").GetNamespace(), member)
 	}
-	mustertest.Change(t, h.client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) { m.Spec.InstallNamespace = "" })
+	mustertest.Change(t, h.client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) {
+		m.Spec.InstallNamespace = ""
+	})
 	h.eventually("c moves", func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
 	h.updated("reader", "c")
 }
 
-// TestTemplate: an add-on without code has what its template says on each member, and where that cannot be said one member alone has less.
+// TestTemplate: an add-on without code has what its template says on each member, and where that cannot be said one
+// member alone has less.
 func TestTemplate(t *testing.T) { testkit.Virtual(t, testTemplate) }
 
 func testTemplate(t *testing.T) {
@@ -159,11 +163,13 @@ func testTemplate(t *testing.T) {
 	manifests := func(texts ...string) {
 		template.Spec.Manifests = nil
 		for _, text := range texts {
-			template.Spec.Manifests = append(template.Spec.Manifests, v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+			template.Spec.Manifests = append(template.Spec.Manifests,
+				v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
 		}
 		h.put(template)
 	}
-	const first = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${ADDON_NAME}"},"data":{"member":"${CLUSTER_NAME}","color":"${COLOR}"}}`
+	const first = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${ADDON_NAME}"},` +
+		`"data":{"member":"${CLUSTER_NAME}","color":"${COLOR}"}}`
 	manifests(first)
 	t.Cleanup(func() { _ = h.client.Delete(context.Background(), template) })
 	h.put(h.addonConfig("blue", variables("COLOR", "blue")))
@@ -184,7 +190,8 @@ func testTemplate(t *testing.T) {
 		require.Equal(t, "muster-addons", h.manifest("plain", member, "Namespace").GetName())
 		require.Len(t, m.Status.Configs, 2)
 	}
-	said := h.says(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
+	said := h.says(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
+		v1alpha1.ReasonManifestsFailed)
 	require.Contains(t, said.Message, "COLOR")
 	require.Empty(t, h.works("plain", "b"))
 
@@ -224,10 +231,16 @@ func testTroubledAddons(t *testing.T) {
 	hangs := make(chan struct{})
 	h.start(addon.Options{Agents: []addon.Agent{
 		echo{h.name("echo")},
-		troubled{h.name("panics"), func(context.Context, addon.Input) ([]client.Object, error) { panic("at the worst moment") }},
-		troubled{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) { return nil, fmt.Errorf("no way") }},
+		troubled{h.name("panics"), func(context.Context, addon.Input) ([]client.Object, error) {
+			panic("at the worst moment")
+		}},
+		troubled{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) {
+			return nil, fmt.Errorf("no way")
+		}},
 		troubled{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) { <-hangs; return nil, nil }},
-		troubled{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) { return []client.Object{nil}, nil }},
+		troubled{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) {
+			return []client.Object{nil}, nil
+		}},
 	}})
 	t.Cleanup(func() { close(hangs) })
 	for _, name := range []string{"hangs", "panics", "fails", "nil"} {
@@ -238,8 +251,10 @@ func testTroubledAddons(t *testing.T) {
 	for _, member := range names {
 		h.updated("echo", member)
 	}
-	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way", "nil": "manifest 0: must not be nil"} {
-		said := h.says(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
+	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way",
+		"nil": "manifest 0: must not be nil"} {
+		said := h.says(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
+			v1alpha1.ReasonManifestsFailed)
 		require.Contains(t, said.Message, why)
 	}
 }

@@ -55,15 +55,19 @@ func userChanges[T client.Object]() predicate.TypedPredicate[T] {
 }
 
 // decided passes changes of the decisions of a Placement.
-var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
+var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: func(
+	e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
 }}
 
 // memberChange passes the changes of MemberClusters for which a function returns true.
-func memberChange(matters func(a, b *membershipv1alpha1.MemberCluster) bool) predicate.TypedPredicate[*membershipv1alpha1.MemberCluster] {
-	return predicate.TypedFuncs[*membershipv1alpha1.MemberCluster]{UpdateFunc: func(e event.TypedUpdateEvent[*membershipv1alpha1.MemberCluster]) bool {
+func memberChange(
+	matters func(a, b *membershipv1alpha1.MemberCluster) bool,
+) predicate.TypedPredicate[*membershipv1alpha1.MemberCluster] {
+	return predicate.TypedFuncs[*membershipv1alpha1.MemberCluster]{UpdateFunc: func(
+		e event.TypedUpdateEvent[*membershipv1alpha1.MemberCluster]) bool {
 		return matters(e.ObjectOld, e.ObjectNew)
 	}}
 }
@@ -71,14 +75,16 @@ func memberChange(matters func(a, b *membershipv1alpha1.MemberCluster) bool) pre
 // affectsSelection reports whether a change of a member can change which add-ons it has.
 func affectsSelection(a, b *membershipv1alpha1.MemberCluster) bool {
 	forced := func(m *membershipv1alpha1.MemberCluster) bool { return m.Status.Leave != nil && m.Status.Leave.Forced }
-	return a.UID != b.UID || observedByHub(a) != observedByHub(b) || joined(a) != joined(b) || healthy(a) != healthy(b) || leaving(a) != leaving(b) || forced(a) != forced(b) ||
+	return a.UID != b.UID || observedByHub(a) != observedByHub(b) || joined(a) != joined(b) || healthy(a) != healthy(b) ||
+		leaving(a) != leaving(b) || forced(a) != forced(b) ||
 		a.Status.Namespace != b.Status.Namespace || !maps.Equal(a.Labels, b.Labels)
 }
 
 // affectsManifests reports whether a change of a member can change the manifests of its add-ons; see [Input].Member.
 // Changes with each heartbeat cannot.
 func affectsManifests(a, b *membershipv1alpha1.MemberCluster) bool {
-	return affectsSelection(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version || !maps.Equal(a.Annotations, b.Annotations) ||
+	return affectsSelection(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version ||
+		!maps.Equal(a.Annotations, b.Annotations) ||
 		!slices.Equal(a.Status.Properties, b.Status.Properties) || !equality.Semantic.DeepEqual(a.Status.APIs, b.Status.APIs)
 }
 
@@ -124,7 +130,8 @@ func (c *shared) memberEvents() handler.TypedEventHandler[*membershipv1alpha1.Me
 // selects it. A member that is added, removed, first reconciled or gets its namespace affects all Addons, because
 // MemberAddons in namespaces of no member are reported when all members are known.
 func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alpha1.MemberCluster) (names []string) {
-	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace || observedByHub(before) != observedByHub(after) {
+	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace ||
+		observedByHub(before) != observedByHub(after) {
 		return c.addonNames(ctx)
 	}
 	if namespace := after.Status.Namespace; namespace != "" {
@@ -137,12 +144,14 @@ func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alp
 		}
 	}
 	var list placementv1alpha1.PlacementDecisionList
-	if err := c.cache.List(ctx, &list, client.MatchingFields{clusterIndex: after.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.cache.List(ctx, &list, client.MatchingFields{clusterIndex: after.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		c.log.Error(err, "PlacementDecisions could not be listed.", "member", after.Name)
 	}
 	for i := range list.Items {
 		if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner != nil {
-			names = append(names, c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(list.Items[i].Namespace, owner.Name)})...)
+			names = append(names,
+				c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(list.Items[i].Namespace, owner.Name)})...)
 		}
 	}
 	slices.Sort(names)
@@ -192,7 +201,8 @@ func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.Member
 		return nil
 	}
 	var list v1alpha1.MemberAddonList
-	if err := c.cache.List(ctx, &list, client.InNamespace(member.Status.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.cache.List(ctx, &list, client.InNamespace(member.Status.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		c.log.Error(err, "MemberAddons could not be listed.", "member", member.Name)
 		return nil
 	}

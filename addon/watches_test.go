@@ -55,7 +55,8 @@ func addonOf(name string, placements ...string) *v1alpha1.Addon {
 
 func decisionOf(namespace, placement string, clusters ...string) *placementv1alpha1.PlacementDecision {
 	d := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: placement + "-0"}}
-	d.OwnerReferences = []metav1.OwnerReference{{Kind: "Placement", Name: placement, UID: types.UID(placement), Controller: new(true)}}
+	d.OwnerReferences = []metav1.OwnerReference{{Kind: "Placement", Name: placement, UID: types.UID(placement),
+		Controller: new(true)}}
 	for _, c := range clusters {
 		d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: c})
 	}
@@ -73,10 +74,12 @@ func TestAddonsAbout(t *testing.T) {
 	orphan := decisionOf("fleet", "far", "east")
 	orphan.Name, orphan.OwnerReferences = "orphan", nil
 	c := &shared{cache: indexed{Client: fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&v1alpha1.Addon{}, placementIndex, placementsOf).WithIndex(&placementv1alpha1.PlacementDecision{}, clusterIndex, clustersOf).
+		WithIndex(&v1alpha1.Addon{}, placementIndex, placementsOf).WithIndex(&placementv1alpha1.PlacementDecision{},
+		clusterIndex, clustersOf).
 		WithObjects(
 			addonOf("far", "far"), addonOf("logs", "near"), addonOf("manual"), addonOf("metrics", "near", "all"),
-			decisionOf("fleet", "near", "east"), decisionOf("fleet", "all", "east", "west"), decisionOf("other", "far", "east"), orphan,
+			decisionOf("fleet", "near", "east"), decisionOf("fleet", "all", "east", "west"), decisionOf("other", "far", "east"),
+			orphan,
 			has("member-east", "logs"), has("member-east", "manual"), has("member-north", "metrics"),
 		).Build()}}
 	all := []string{"far", "logs", "manual", "metrics"}
@@ -91,9 +94,12 @@ func TestAddonsAbout(t *testing.T) {
 		{"goes", "what is in its namespace is a stray from now on", member("east", "member-east"), nil, all},
 		{"gets its namespace", "as above", member("east", ""), member("east", "member-east"), all},
 		{"is another one", "one of the name has gone, and one has come", member("east", "member-east"), other, all},
-		{"has some and is chosen", "each once, by whatever way", member("east", "member-east"), member("east", "member-east"), []string{"logs", "manual", "metrics"}},
-		{"is chosen", "it is about to have it", member("west", "member-west"), member("west", "member-west"), []string{"metrics"}},
-		{"has one still", "it is chosen no more, and has it until it is gone", member("north", "member-north"), member("north", "member-north"), []string{"metrics"}},
+		{"has some and is chosen", "each once, by whatever way", member("east", "member-east"), member("east", "member-east"),
+			[]string{"logs", "manual", "metrics"}},
+		{"is chosen", "it is about to have it", member("west", "member-west"), member("west", "member-west"),
+			[]string{"metrics"}},
+		{"has one still", "it is chosen no more, and has it until it is gone", member("north", "member-north"),
+			member("north", "member-north"), []string{"metrics"}},
 		{"has none", "it matters to no add-on", member("south", "member-south"), member("south", "member-south"), nil},
 		{"has no namespace", "it is chosen before it has one", member("west", ""), member("west", ""), []string{"metrics"}},
 	} {
@@ -108,7 +114,8 @@ func TestMemberChanges(t *testing.T) {
 	type cluster = *membershipv1alpha1.MemberCluster
 	condition := func(kind string) func(cluster) {
 		return func(m cluster) {
-			meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+			meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+				Reason: "Test"})
 		}
 	}
 	for _, row := range []struct {
@@ -187,7 +194,8 @@ func BenchmarkLook(b *testing.B) {
 		name := fmt.Sprintf("m%04d", i)
 		m := *member(name, "member-"+name)
 		for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
-			meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+			meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+				Reason: "Test"})
 		}
 		k.members = append(k.members, m)
 		if i%100 == 0 {
@@ -195,7 +203,8 @@ func BenchmarkLook(b *testing.B) {
 		}
 		d := &k.decisions[i/100]
 		d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: name})
-		k.has = append(k.has, v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: "logs", Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
+		k.has = append(k.has, v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: m.Status.Namespace, Name: "logs",
+			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
 	}
 	k.placement.Status.SelectedClusters = 1000
 	c := &shared{cache: k, state: newSharedState(), agents: map[string]Agent{}, wrote: map[string]time.Time{}}
@@ -206,7 +215,8 @@ func BenchmarkLook(b *testing.B) {
 		c.state.setMember(client.ObjectKeyFromObject(&k.has[i]), memberState{})
 	}
 	var err error
-	c.configs, err = lookup.New(lookup.Options{Cache: k, Live: k, Mapper: meta.NewDefaultRESTMapper(nil), Changed: func(types.NamespacedName) {}})
+	c.configs, err = lookup.New(lookup.Options{Cache: k, Live: k, Mapper: meta.NewDefaultRESTMapper(nil),
+		Changed: func(types.NamespacedName) {}})
 	require.NoError(b, err)
 	for b.Loop() {
 		l := &addonReconciliation{addons: addons{c}, addon: k.addon, now: c.Clock.Now()}

@@ -66,7 +66,9 @@ func hooksName(owner types.NamespacedName, namespace string) string {
 
 // worksInformer watches the Works of add-ons, and keeps only records of them.
 func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
-	informer := toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList { return &workv1alpha1.WorkList{} }), &workv1alpha1.Work{}, 0,
+	informer := toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList {
+		return &workv1alpha1.WorkList{}
+	}), &workv1alpha1.Work{}, 0,
 		toolscache.Indexers{ownerIndex: func(object any) ([]string, error) {
 			if owner := object.(*record).owner(); owner.Name != "" {
 				return []string{owner.String()}, nil
@@ -117,8 +119,10 @@ func (r *record) isHooks() bool { return r.Name == hooksName(r.owner(), r.Namesp
 func recordOf(work *workv1alpha1.Work) *record {
 	r := &record{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
-			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations, Finalizers: work.Finalizers,
+			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+			Generation:        work.Generation,
+			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
+			Finalizers: work.Finalizers,
 		},
 		held: bundle.Held{
 			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
@@ -222,7 +226,8 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	}
 	notes := map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(d.key)}
 	if s.First {
-		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.assigned.revision, d.assigned.since.UTC().Format(time.RFC3339Nano)
+		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.assigned.revision,
+			d.assigned.since.UTC().Format(time.RFC3339Nano)
 		if d.hasHooks() || has != nil && has.parts {
 			notes[v1alpha1.PreDeleteAnnotation] = strconv.FormatBool(d.hasHooks())
 		}
@@ -250,7 +255,8 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 		}
 	}
 	if s.Act != bundle.Note {
-		d.written[client.ObjectKeyFromObject(work)] = written{work.UID, work.Generation, bundle.Fingerprint{Objects: s.Work.Hash, Options: options}}
+		d.written[client.ObjectKeyFromObject(work)] = written{work.UID, work.Generation,
+			bundle.Fingerprint{Objects: s.Work.Hash, Options: options}}
 	}
 	return nil
 }
@@ -289,8 +295,10 @@ func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1a
 			ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(key), value})
 		}
 	}
-	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // of a deletion that did not happen
-		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
+	// of a deletion that did not happen
+	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale {
+		ops = append(ops,
+			operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if act == bundle.Update {
 		ops = append(ops, operation{"replace", "/spec", spec})

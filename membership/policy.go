@@ -129,8 +129,8 @@ type Issuer interface {
 
 	// Issue returns the credential. The member is a live read, not from a cache, since an issuer may revoke what it issued
 	// for another claim. Issue must be idempotent and must not block: while the credential is being issued it returns
-	// [ErrPending] and is called again. It returns an [*InvalidError] for a request that cannot succeed. After its success, no
-	// temporary object may remain outside of the member's namespace.
+	// [ErrPending] and is called again. It returns an [*InvalidError] for a request that cannot succeed. After its
+	// success, no temporary object may remain outside of the member's namespace.
 	Issue(ctx context.Context, member Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error)
 }
 

@@ -76,7 +76,10 @@ var workloads = map[string]v1alpha1.PlacementPolicy{
 func benchScheduler(tb testing.TB, extra ...scheduler.Plugin) *scheduler.Scheduler {
 	registry, profile := plugins.Registry(), plugins.DefaultProfile()
 	for _, plugin := range extra {
-		require.NoError(tb, registry.Register(plugin.Name(), func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return plugin, nil }))
+		require.NoError(tb,
+			registry.Register(plugin.Name(), func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
+				return plugin, nil
+			}))
 		profile.Plugins = append(profile.Plugins, scheduler.PluginConfig{Name: plugin.Name()})
 	}
 	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{profile}})
@@ -131,7 +134,8 @@ func BenchmarkChange(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				changed := *fleet[i%n]
-				changed.Labels = map[string]string{"env": []string{"prod", "dev"}[i&1], "region": "eu", "zone": "zone-00", "tier": "1"}
+				changed.Labels = map[string]string{"env": []string{"prod", "dev"}[i&1], "region": "eu", "zone": "zone-00",
+					"tier": "1"}
 				cache.Update(&changed)
 				if _, err := s.Schedule(context.Background(), cache.Snapshot(), request); err != nil {
 					b.Fatal(err)
@@ -142,9 +146,9 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// A thousand placements are decided anew after one of the clusters has changed: one that was and is in question and was chosen by
-// none of them; one that was chosen by all, to no effect; or one that was chosen by all and is lost to them, which ends with the
-// return of all that were lost before. Each has a policy of its own.
+// A thousand placements are decided anew after one of the clusters has changed: one that was and is in question and was
+// chosen by none of them; one that was chosen by all, to no effect; or one that was chosen by all and is lost to them,
+// which ends with the return of all that were lost before. Each has a policy of its own.
 func BenchmarkRedecide(b *testing.B) {
 	const placements = 1000
 	s := benchScheduler(b)
@@ -212,8 +216,8 @@ func BenchmarkRedecide(b *testing.B) {
 	}
 }
 
-// A plugin of one's own costs its own calls, and next to nothing else: × calls is what a decision takes longer with it, against a loop
-// that does nothing but call it for the same clusters.
+// A plugin of one's own costs its own calls, and next to nothing else: × calls is what a decision takes longer with it,
+// against a loop that does nothing but call it for the same clusters.
 func BenchmarkCustomFilter(b *testing.B) {
 	const n = 10000
 	fleet := benchFleet(n)
@@ -232,9 +236,11 @@ func BenchmarkCustomFilter(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	feasible := slices.DeleteFunc(slices.Clone(fleet), func(c *scheduler.Cluster) bool { return c.Labels["env"] != "prod" })
-	// All three take turns, so that what else the machine does is in all of them. It is one processor, since to hand a decision over is
-	// the dearer the longer another one has slept.
+	feasible := slices.DeleteFunc(slices.Clone(fleet), func(c *scheduler.Cluster) bool {
+		return c.Labels["env"] != "prod"
+	})
+	// All three take turns, so that what else the machine does is in all of them. It is one processor, since to hand a
+	// decision over is the dearer the longer another one has slept.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var base, calls, took time.Duration
 	for b.Loop() {
@@ -261,8 +267,8 @@ func callAll(plugin scheduler.FilterPlugin, request *scheduler.Request, clusters
 	}
 }
 
-// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and keeps who meets them with a score,
-// with selectors compiled before. It neither sorts nor spreads.
+// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and keeps who meets them
+// with a score, with selectors compiled before. It neither sorts nor spreads.
 func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.PlacementPolicy) float64 {
 	selector := func(term v1alpha1.ClusterSelectorTerm) labels.Selector {
 		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
@@ -287,7 +293,9 @@ func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.Placemen
 			if !c.Joined || c.Leaving || !c.Healthy || !required.Matches(labels.Set(c.Labels)) {
 				continue
 			}
-			if slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }) {
+			if slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool {
+				return t.Effect != corev1.TaintEffectPreferNoSchedule
+			}) {
 				continue
 			}
 			candidate := candidate{cluster: c}

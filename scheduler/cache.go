@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Cache collects what changes in a fleet and hands out snapshots of it. The zero Cache is an empty fleet. All methods may be
-// called by many at once; those of one cluster must be in the order of its changes.
+// Cache collects what changes in a fleet and hands out snapshots of it. The zero Cache is an empty fleet. All methods
+// may be called by many at once; those of one cluster must be in the order of its changes.
 //
 // A change costs next to nothing until the next call of Snapshot, which applies all changes up to then together.
 type Cache struct {

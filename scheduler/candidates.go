@@ -85,8 +85,8 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 // best returns the n best of a set, the best first, in the memory of a slice. The mask says which clusters of each
 // word of the set it considers; nil: all.
 func (c *Candidates) best(heap []int32, of Set, n int, mask func(i int) uint64) []int32 {
-	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one comparison
-	// to see that, or two where many are as good as each other.
+	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one
+	// comparison to see that, or two where many are as good as each other.
 	if n <= 0 {
 		return heap
 	}

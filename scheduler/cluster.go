@@ -17,16 +17,16 @@ type Cluster struct {
 	// Taints keep away what does not tolerate them. Tolerations with seconds count from TimeAdded.
 	Taints []corev1.Taint
 
-	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was chosen
-	// before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was asked to leave. A
-	// cluster whose acceptance was withdrawn has not joined; what is placed on it stays.
+	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was
+	// chosen before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was asked
+	// to leave. A cluster whose acceptance was withdrawn has not joined; what is placed on it stays.
 	Joined, Leaving bool
-	// Unreported is true while the agent of the cluster has not reported what it knows, so that Properties, APIs and resources may
-	// lack what the cluster has. A cluster that was chosen before stays while it is unreported, whatever it lacks, unless it is
-	// Leaving or a [StrictPlugin] rejects it.
+	// Unreported is true while the agent of the cluster has not reported what it knows, so that Properties, APIs and
+	// resources may lack what the cluster has. A cluster that was chosen before stays while it is unreported, whatever it
+	// lacks, unless it is Leaving or a [StrictPlugin] rejects it.
 	Unreported bool
-	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither Joined nor
-	// Healthy, and it is Unreported. No filter rejects it, because its labels are unknown too.
+	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither
+	// Joined nor Healthy, and it is Unreported. No filter rejects it, because its labels are unknown too.
 	Absent bool
 	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
 	Healthy bool
@@ -46,8 +46,8 @@ type Cluster struct {
 // Event is a change of a fleet: a cluster that came (Old is nil), changed, or went (New is nil).
 type Event struct{ Old, New *Cluster }
 
-// Became reports whether the event has made a cluster one that a function holds for: it does now, and did not before. The
-// function is never asked about nil. That is what most hints come down to.
+// Became reports whether the event has made a cluster one that a function holds for: it does now, and did not before.
+// The function is never asked about nil. That is what most hints come down to.
 func (e Event) Became(holds func(*Cluster) bool) bool {
 	return e.New != nil && holds(e.New) && (e.Old == nil || !holds(e.Old))
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// A column is what is the same for every cycle until its cluster changes: a value of each cluster, by slot. It is worked
-// out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find out about a
-// cluster alone costs a cycle nothing: it belongs into a column.
+// A column is what is the same for every cycle until its cluster changes: a value of each cluster, by slot. It is
+// worked out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find
+// out about a cluster alone costs a cycle nothing: it belongs into a column.
 
 // Column returns a value of each cluster by slot, the zero value for slots without a cluster. The key says what the
 // values are: calls with the same key and type must pass the same function, which must depend on nothing but the
@@ -170,8 +170,8 @@ func (c *columns) changes(a, b uint64) (changed []int32, known bool) {
 	return slices.Compact(changed), known
 }
 
-// resolve returns the value of a column for a snapshot. Update makes it from the value for another snapshot and the slots that
-// changed since, or from nothing if that is the zero value.
+// resolve returns the value of a column for a snapshot. Update makes it from the value for another snapshot and the
+// slots that changed since, or from nothing if that is the zero value.
 func resolve[K comparable, V any](s *Snapshot, key K, update func(old V, changed []int32) V) V {
 	var old V
 	if s.columns == nil {

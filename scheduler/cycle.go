@@ -86,7 +86,8 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 		}
 		err = c.filter(ctx)
 	}
-	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len(), tally: tally{local: c.local}}
+	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len(),
+		tally: tally{local: c.local}}
 	if err == nil && result.Feasible < result.Wanted {
 		result.Hints, err = c.postFilter(ctx)
 	}

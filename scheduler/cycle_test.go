@@ -68,13 +68,16 @@ func TestSkip(t *testing.T) {
 	_, err := schedulerOf(t, p, q).Schedule(t.Context(), fleet("a"), pick(t, 1))
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"P PreFilter", "Q PreFilter", "Q Filter a", "P PreScore", "Q PreScore", "Q Score a", "Q NormalizeScore", "P Reserve a", "Q Reserve a",
+		"P PreFilter", "Q PreFilter", "Q Filter a", "P PreScore", "Q PreScore", "Q Score a", "Q NormalizeScore",
+		"P Reserve a", "Q Reserve a",
 	}, got, "it is no reason for others to skip")
 }
 
 // scores is a plugin that gives these scores.
 func scores(name string, of map[string]float64) *everything {
-	return &everything{name: name, score: func(c *scheduler.Cluster) (float64, *scheduler.Status) { return of[c.Name], nil }}
+	return &everything{name: name, score: func(c *scheduler.Cluster) (float64, *scheduler.Status) {
+		return of[c.Name], nil
+	}}
 }
 
 func TestScores(t *testing.T) {
@@ -83,7 +86,8 @@ func TestScores(t *testing.T) {
 		scores("Half", map[string]float64{"a": 50, "b": 50, "c": 10}),
 		scores("Last", map[string]float64{"a": 0, "b": 10, "c": 100}),
 	} {
-		require.NoError(t, registry.Register(p.name, func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return p, nil }))
+		require.NoError(t,
+			registry.Register(p.name, func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return p, nil }))
 	}
 	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{
 		{Plugins: []scheduler.PluginConfig{{Name: "Half", Weight: 2}, {Name: "Last"}}},
@@ -142,9 +146,11 @@ func TestHowManyAreChosen(t *testing.T) {
 	}{
 		{"all that can, by name", v1alpha1.PlacementPolicy{}, []string{"a", "b", "c"}, 0},
 		{"so many", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))}, []string{"a", "b"}, 0},
-		{"fewer than are wanted", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(5))}, []string{"a", "b", "c"}, 2},
+		{"fewer than are wanted", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(5))},
+			[]string{"a", "b", "c"}, 2},
 		{"none at all", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(0))}, nil, 0},
-		{"those that are named, if they can", v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c", "a", "bad", "gone"}}, []string{"a", "c"}, 2},
+		{"those that are named, if they can", v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
+			ClusterNames: []string{"c", "a", "bad", "gone"}}, []string{"a", "c"}, 2},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			result, err := s.Schedule(t.Context(), fleet("c", "bad", "b", "a"), request(t, test.spec))
@@ -166,8 +172,10 @@ func TestPluginsThatFail(t *testing.T) {
 	}{
 		{
 			reason: "an error from PreFilter",
-			plugin: &everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return scheduler.Fail(broken) }},
-			want:   "plugin Bad, PreFilter: broken",
+			plugin: &everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status {
+				return scheduler.Fail(broken)
+			}},
+			want: "plugin Bad, PreFilter: broken",
 		},
 		{
 			reason: "an error from Filter",
@@ -186,8 +194,10 @@ func TestPluginsThatFail(t *testing.T) {
 		},
 		{
 			reason: "an error from Score",
-			plugin: &everything{score: func(*scheduler.Cluster) (float64, *scheduler.Status) { return 0, scheduler.Fail(broken) }},
-			want:   "plugin Bad, Score of cluster a: broken",
+			plugin: &everything{score: func(*scheduler.Cluster) (float64, *scheduler.Status) {
+				return 0, scheduler.Fail(broken)
+			}},
+			want: "plugin Bad, Score of cluster a: broken",
 		},
 		{
 			reason: "a score that is not a number",
@@ -270,7 +280,10 @@ func TestPluginThatBlocks(t *testing.T) {
 
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := schedulerOf(t, &everything{name: "P", filter: func(*scheduler.Cluster) *scheduler.Status { cancel(); return nil }}, &everything{name: "Q"})
+	s := schedulerOf(t, &everything{name: "P", filter: func(*scheduler.Cluster) *scheduler.Status {
+		cancel()
+		return nil
+	}}, &everything{name: "Q"})
 	_, err := s.Schedule(ctx, fleet("a"), pick(t, 1))
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -283,7 +296,8 @@ func TestRefusals(t *testing.T) {
 		plugin   everything
 		feasible int
 	}{
-		{"by PreFilter", everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return no() }}, 0},
+		{"by PreFilter",
+			everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return no() }}, 0},
 		{"by Select", everything{selects: func(*scheduler.Candidates) *scheduler.Status { return no() }}, 2},
 		{"by Reserve", everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return no() }}, 2},
 	} {
@@ -331,7 +345,10 @@ func TestPostFilterHints(t *testing.T) {
 func TestUntil(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	until := func(name string, at time.Time) *everything {
-		return &everything{name: name, preFilter: func(s *scheduler.CycleState, _ *scheduler.Request) *scheduler.Status { s.Until(at); return nil }}
+		return &everything{name: name, preFilter: func(s *scheduler.CycleState, _ *scheduler.Request) *scheduler.Status {
+			s.Until(at)
+			return nil
+		}}
 	}
 	s := schedulerOf(t, until("P", noon.Add(time.Hour)), until("Q", noon), until("R", noon.Add(time.Minute)))
 	result, err := s.Schedule(t.Context(), fleet("a"), pickAll(t))
@@ -378,7 +395,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// The result depends on the fleet and the request alone: not on the order in which clusters came, nor on who came and went.
+// The result depends on the fleet and the request alone: not on the order in which clusters came, nor on who came and
+// went.
 func TestDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 80).Draw(t, "clusters")
@@ -393,7 +411,8 @@ func TestDeterminism(t *testing.T) {
 
 		// What is right, in the simplest way.
 		want := slices.Clone(names)
-		spec := v1alpha1.PlacementPolicy{Rebalance: rapid.SampledFrom([]v1alpha1.RebalancePolicy{"", v1alpha1.RebalanceNever, v1alpha1.RebalanceAlways}).Draw(t, "rebalance")}
+		spec := v1alpha1.PlacementPolicy{Rebalance: rapid.SampledFrom([]v1alpha1.RebalancePolicy{"", v1alpha1.RebalanceNever,
+			v1alpha1.RebalanceAlways}).Draw(t, "rebalance")}
 		if wanted >= 0 {
 			spec.Type, spec.NumberOfClusters = v1alpha1.PickN, new(int32(wanted))
 			slices.SortStableFunc(want, func(a, b string) int {

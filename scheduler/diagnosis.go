@@ -128,7 +128,10 @@ func agree(reason string, count int) string {
 		verb = "do"
 	default:
 		verb = strings.TrimSuffix(verb, "s")
-		if stem, is := strings.CutSuffix(verb, "e"); is && slices.ContainsFunc([]string{"ch", "sh", "ss", "x"}, func(end string) bool { return strings.HasSuffix(stem, end) }) {
+		if stem, is := strings.CutSuffix(verb, "e"); is &&
+			slices.ContainsFunc([]string{"ch", "sh", "ss", "x"}, func(end string) bool {
+				return strings.HasSuffix(stem, end)
+			}) {
 			verb = stem // matches, misses
 		}
 	}

@@ -42,11 +42,15 @@ func TestSentence(t *testing.T) {
 		want    string
 	}{
 		{"all that can", pickAll(t), "2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance"},
-		{"more than there are", pick(t, 3), "2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance"},
-		{"fewer than there are", pick(t, 1), "1 of 40 clusters chosen; 1 more would do, 30 do not match region in (eu), 8 have taint maintenance"},
+		{"more than there are", pick(t, 3),
+			"2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance"},
+		{"fewer than there are", pick(t, 1),
+			"1 of 40 clusters chosen; 1 more would do, 30 do not match region in (eu), 8 have taint maintenance"},
 		{
-			"by name", request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c00", "c39", "gone"}}),
-			"1 of 40 clusters chosen where 3 are wanted; 38 are not named by the policy, 1 does not match region in (eu), 1 is not in the fleet",
+			"by name",
+			request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c00", "c39", "gone"}}),
+			"1 of 40 clusters chosen where 3 are wanted; 38 are not named by the policy, 1 does not match region in (eu), " +
+				"1 is not in the fleet",
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -88,7 +92,8 @@ func TestDiagnosis(t *testing.T) {
 	}
 	require.Equal(t, []scheduler.ClusterDiagnosis{
 		{Name: "b", Verdict: scheduler.Chosen, Score: 20, Scores: near(20)},
-		{Name: "c", Verdict: scheduler.Feasible, Plugin: "Group", Reason: "is in a group that was not chosen", Score: 30, Scores: near(30)},
+		{Name: "c", Verdict: scheduler.Feasible, Plugin: "Group", Reason: "is in a group that was not chosen", Score: 30,
+			Scores: near(30)},
 		{Name: "a", Verdict: scheduler.Feasible, Score: 10, Scores: near(10)},
 		{Name: "d", Verdict: scheduler.Rejected, Plugin: "Filter", Reason: "is too far away"},
 	}, diagnosis.Clusters)
@@ -133,7 +138,8 @@ type green struct{}
 
 func (green) Name() string { return "Green" }
 
-func (green) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+func (green) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) (float64, *scheduler.Status) {
 	if c.Properties["energy"] == "renewable" {
 		return scheduler.MaxScore, nil
 	}
@@ -142,7 +148,9 @@ func (green) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Requ
 
 func Example() {
 	registry := scheduler.Registry{}
-	_ = registry.Register("Green", func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return green{}, nil })
+	_ = registry.Register("Green", func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
+		return green{}, nil
+	})
 	s, err := scheduler.New(scheduler.Options{
 		Registry: registry,
 		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: "Green", Weight: 5}}}},

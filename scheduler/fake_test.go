@@ -34,7 +34,8 @@ func (e *everything) call(point string) {
 
 func (e *everything) Name() string { return e.name }
 
-func (e *everything) PreFilter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
+func (e *everything) PreFilter(_ context.Context, state *scheduler.CycleState,
+	request *scheduler.Request) *scheduler.Status {
 	e.call("PreFilter")
 	if e.preFilter == nil {
 		return nil
@@ -42,7 +43,8 @@ func (e *everything) PreFilter(_ context.Context, state *scheduler.CycleState, r
 	return e.preFilter(state, request)
 }
 
-func (e *everything) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (e *everything) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	e.call("Filter " + cluster.Name)
 	if e.filter == nil {
 		return nil
@@ -50,7 +52,8 @@ func (e *everything) Filter(_ context.Context, _ *scheduler.CycleState, _ *sched
 	return e.filter(cluster)
 }
 
-func (e *everything) PostFilter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (e *everything) PostFilter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	e.call("PostFilter")
 	if e.postFilter == nil {
 		return nil
@@ -58,7 +61,8 @@ func (e *everything) PostFilter(_ context.Context, _ *scheduler.CycleState, _ *s
 	return e.postFilter(feasible)
 }
 
-func (e *everything) PreScore(context.Context, *scheduler.CycleState, *scheduler.Request, scheduler.Set) *scheduler.Status {
+func (e *everything) PreScore(context.Context, *scheduler.CycleState, *scheduler.Request,
+	scheduler.Set) *scheduler.Status {
 	e.call("PreScore")
 	if e.preScore == nil {
 		return nil
@@ -66,7 +70,8 @@ func (e *everything) PreScore(context.Context, *scheduler.CycleState, *scheduler
 	return e.preScore()
 }
 
-func (e *everything) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (e *everything) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	e.call("Score " + cluster.Name)
 	if e.score == nil {
 		return 0, nil
@@ -74,7 +79,8 @@ func (e *everything) Score(_ context.Context, _ *scheduler.CycleState, _ *schedu
 	return e.score(cluster)
 }
 
-func (e *everything) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (e *everything) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	feasible scheduler.Set, scores []float64) *scheduler.Status {
 	e.call("NormalizeScore")
 	if e.normalize == nil {
 		return nil
@@ -84,12 +90,14 @@ func (e *everything) NormalizeScore(_ context.Context, _ *scheduler.CycleState, 
 
 func (e *everything) Selects(*scheduler.Request) bool { return e.selects != nil }
 
-func (e *everything) Select(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+func (e *everything) Select(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	candidates *scheduler.Candidates) *scheduler.Status {
 	e.call("Select")
 	return e.selects(candidates)
 }
 
-func (e *everything) Reserve(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (e *everything) Reserve(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	e.call("Reserve " + cluster.Name)
 	if e.reserve == nil {
 		return nil
@@ -97,7 +105,8 @@ func (e *everything) Reserve(_ context.Context, _ *scheduler.CycleState, _ *sche
 	return e.reserve(cluster)
 }
 
-func (e *everything) Unreserve(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) {
+func (e *everything) Unreserve(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) {
 	e.call("Unreserve " + cluster.Name)
 	if e.unreserve != nil {
 		e.unreserve(cluster)
@@ -118,7 +127,9 @@ func schedulerWith(t testing.TB, profile scheduler.Profile, plugins ...scheduler
 	t.Helper()
 	registry := scheduler.Registry{}
 	for _, plugin := range plugins {
-		require.NoError(t, registry.Register(plugin.Name(), func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return plugin, nil }))
+		require.NoError(t, registry.Register(plugin.Name(), func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
+			return plugin, nil
+		}))
 		profile.Plugins = append(profile.Plugins, scheduler.PluginConfig{Name: plugin.Name()})
 	}
 	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{profile}})

@@ -15,11 +15,13 @@ import (
 // TestUnreported_BoundClusterStays checks that a cluster that was chosen before stays while its agent has not reported,
 // whatever it lacks, and that it goes when it leaves, when a user taints it, or when it has reported.
 func TestUnreported_BoundClusterStays(t *testing.T) {
-	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
+		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 	require.NoError(t, err)
 	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
 		Required: []v1alpha1.ClusterSelectorTerm{
-			{Properties: []v1alpha1.PropertyRequirement{{Name: "tier", Operator: v1alpha1.PropertyEq, Values: []string{"gold"}}}},
+			{Properties: []v1alpha1.PropertyRequirement{{Name: "tier", Operator: v1alpha1.PropertyEq,
+				Values: []string{"gold"}}}},
 		},
 	}})
 	require.NoError(t, err)
@@ -29,15 +31,21 @@ func TestUnreported_BoundClusterStays(t *testing.T) {
 		bound  bool
 		stays  bool
 	}{
-		{"it has to join again and lacks the property", func(c *scheduler.Cluster) { c.Joined, c.Healthy = false, false }, true, true},
-		{"it has no object", func(c *scheduler.Cluster) { *c = scheduler.Cluster{Name: c.Name, Unreported: true, Absent: true} }, true, true},
+		{"it has to join again and lacks the property", func(c *scheduler.Cluster) {
+			c.Joined, c.Healthy = false, false
+		}, true, true},
+		{"it has no object", func(c *scheduler.Cluster) {
+			*c = scheduler.Cluster{Name: c.Name, Unreported: true, Absent: true}
+		}, true, true},
 		{"it was not chosen before", func(*scheduler.Cluster) {}, false, false},
 		{"it leaves", func(c *scheduler.Cluster) { c.Leaving = true }, true, false},
 		{"a user taints it", func(c *scheduler.Cluster) {
 			c.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
 		}, true, false},
 		{"it has reported, without the property", func(c *scheduler.Cluster) { c.Unreported = false }, true, false},
-		{"it has reported the property", func(c *scheduler.Cluster) { c.Unreported, c.Properties = false, map[string]string{"tier": "gold"} }, false, true},
+		{"it has reported the property", func(c *scheduler.Cluster) {
+			c.Unreported, c.Properties = false, map[string]string{"tier": "gold"}
+		}, false, true},
 	} {
 		cluster := schedulertest.Cluster("a")
 		cluster.Unreported = true

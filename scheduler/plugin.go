@@ -2,8 +2,8 @@ package scheduler
 
 import "context"
 
-// Plugin is what all plugins are. A plugin takes part in a cycle at each of the extension points whose interface it has, in
-// the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select, Reserve.
+// Plugin is what all plugins are. A plugin takes part in a cycle at each of the extension points whose interface it
+// has, in the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select, Reserve.
 //
 // Plugins are asked by many cycles at once, so what they keep must not change; what belongs to one cycle goes into its
 // [CycleState]. They should do no I/O. A plugin that panics ends its cycle with an error, and so does one that
@@ -60,7 +60,8 @@ type ScorePlugin interface {
 // BatchScorePlugin is a ScorePlugin that can score all clusters at a time. Score is then not asked; both must agree.
 type BatchScorePlugin interface {
 	ScorePlugin
-	// ScoreAll writes the scores of the feasible clusters by their slots. These are 0 before; those of other slots mean nothing.
+	// ScoreAll writes the scores of the feasible clusters by their slots. These are 0 before; those of other slots mean
+	// nothing.
 	ScoreAll(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
 
@@ -71,8 +72,8 @@ type NormalizeScorePlugin interface {
 	NormalizeScore(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
 
-// SelectPlugin has a say in which of the ranked clusters are chosen together. After all of these the best are chosen of those
-// that are left.
+// SelectPlugin has a say in which of the ranked clusters are chosen together. After all of these the best are chosen of
+// those that are left.
 type SelectPlugin interface {
 	Plugin
 	// Selects reports whether the plugin has anything to say about the request.
@@ -90,25 +91,27 @@ type ReservePlugin interface {
 	Unreserve(ctx context.Context, state *CycleState, request *Request, cluster *Cluster)
 }
 
-// HintPlugin tells which events are worth another try of a request that it has refused clusters to. Without a hint all are.
+// HintPlugin tells which events are worth another try of a request that it has refused clusters to. Without a hint all
+// are.
 type HintPlugin interface {
 	Plugin
 	// Hint reports whether the plugin might answer otherwise after the event.
 	Hint(request *Request, event Event) bool
 }
 
-// LocalPlugin can judge each cluster by itself, so that a decision need not be made anew because of clusters that have no part in
-// it ([Request].Previous).
+// LocalPlugin can judge each cluster by itself, so that a decision need not be made anew because of clusters that have
+// no part in it ([Request].Previous).
 type LocalPlugin interface {
 	Plugin
-	// Local reports whether what the plugin says of a cluster depends on nothing but that cluster, the policy and what the request is
-	// bound to: not on other clusters, as normalized scores do, nor on the time, except through [CycleState.Until]. PreFilter and
-	// PreScore may still skip, by the policy.
+	// Local reports whether what the plugin says of a cluster depends on nothing but that cluster, the policy and what the
+	// request is bound to: not on other clusters, as normalized scores do, nor on the time, except through
+	// [CycleState.Until]. PreFilter and PreScore may still skip, by the policy.
 	Local(state *CycleState, request *Request) bool
 }
 
-// StrictPlugin is a FilterPlugin that decides by what users say of a cluster, and not by what the agent of the cluster reports.
-// It may reject a cluster that was chosen before and is [Cluster].Unreported, unless the cluster is [Cluster].Absent.
+// StrictPlugin is a FilterPlugin that decides by what users say of a cluster, and not by what the agent of the cluster
+// reports. It may reject a cluster that was chosen before and is [Cluster].Unreported, unless the cluster is
+// [Cluster].Absent.
 type StrictPlugin interface {
 	FilterPlugin
 	// Strict reports whether that is so for the request. It is called for each decision, also concurrently.

@@ -45,7 +45,8 @@ type profile struct {
 	name    string
 	timeout time.Duration
 	plugins []plugin
-	// filters are those with Filter, in the order that they are asked in: sets first, since they leave less to do for the others.
+	// filters are those with Filter, in the order that they are asked in: sets first, since they leave less to do for the
+	// others.
 	filters   []*plugin
 	scorers   []*plugin
 	selecters []*plugin
@@ -211,7 +212,8 @@ func (p *profile) weights(policy *Policy) ([]float64, error) {
 		for i, prioritizer := range spec.Prioritizers {
 			at := slices.IndexFunc(p.scorers, func(s *plugin) bool { return s.Name() == prioritizer.Plugin })
 			if at < 0 {
-				return nil, fmt.Errorf("policy.prioritizers[%d].plugin: profile %s has no plugin %s that scores", i, p.name, prioritizer.Plugin)
+				return nil, fmt.Errorf("policy.prioritizers[%d].plugin: profile %s has no plugin %s that scores", i, p.name,
+					prioritizer.Plugin)
 			}
 			weights[at] = float64(prioritizer.Weight)
 		}

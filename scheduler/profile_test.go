@@ -40,21 +40,38 @@ func TestProfilesAreValidated(t *testing.T) {
 		want     string // empty: it is right
 	}{
 		{"no profile", nil, "profiles: there must be one at least"},
-		{"two of one name", []scheduler.Profile{{}, {Name: "default"}}, `profiles[1]: name: there is a profile "default" already`},
+		{"two of one name", []scheduler.Profile{{}, {Name: "default"}},
+			`profiles[1]: name: there is a profile "default" already`},
 		{"a negative timeout", []scheduler.Profile{{Timeout: -time.Second}}, "profiles[0]: timeout: -1s is negative"},
-		{"an unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}), "profiles[0]: plugins[1] (Q): no plugin of that name is registered"},
-		{"a plugin twice", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}), "profiles[0]: plugins[1] (P): is in this profile already"},
-		{"a weight that is too great", with(scheduler.PluginConfig{Name: "P", Weight: 101}), "profiles[0]: plugins[0] (P): weight: 101 is not from 1 to 100"},
-		{"a negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}), "profiles[0]: plugins[0] (P): weight: -1 is not from 1 to 100"},
-		{"an argument that is wrong", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":0}`)}), "profiles[0]: plugins[0] (P): args: limit: must be positive"},
-		{"an argument that does not exist", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limits":1}`)}), `profiles[0]: plugins[0] (P): args: unknown field "limits"`},
-		{"an argument of another type", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":"many"}`)}), `profiles[0]: plugins[0] (P): args: cannot unmarshal string into Go struct field args.limit of type int`},
-		{"arguments that are none", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":`)}), "profiles[0]: plugins[0] (P): args: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
-		{"a plugin under another's name", with(scheduler.PluginConfig{Name: "Liar"}), `profiles[0]: plugins[0] (Liar): its factory has made a plugin that calls itself "P"`},
-		{"a factory that makes nothing", with(scheduler.PluginConfig{Name: "Nothing"}), "profiles[0]: plugins[0] (Nothing): its factory has made nothing"},
-		{"a factory that panics", with(scheduler.PluginConfig{Name: "Panics"}), "profiles[0]: plugins[0] (Panics): its factory panicked: no"},
-		{"all that is wrong at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}}, "profiles[0]: timeout: -1ns is negative\nprofiles[1]: timeout: -1ns is negative"},
-		{"nothing is wrong", []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: "P", Weight: 100, Args: scheduler.Args(`{"limit":3}`)}}}, {Name: "none"}}, ""},
+		{"an unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}),
+			"profiles[0]: plugins[1] (Q): no plugin of that name is registered"},
+		{"a plugin twice", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}),
+			"profiles[0]: plugins[1] (P): is in this profile already"},
+		{"a weight that is too great", with(scheduler.PluginConfig{Name: "P", Weight: 101}),
+			"profiles[0]: plugins[0] (P): weight: 101 is not from 1 to 100"},
+		{"a negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}),
+			"profiles[0]: plugins[0] (P): weight: -1 is not from 1 to 100"},
+		{"an argument that is wrong", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":0}`)}),
+			"profiles[0]: plugins[0] (P): args: limit: must be positive"},
+		{"an argument that does not exist", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limits":1}`)}),
+			`profiles[0]: plugins[0] (P): args: unknown field "limits"`},
+		{"an argument of another type", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":"many"}`)}),
+			`profiles[0]: plugins[0] (P): args: cannot unmarshal string into Go struct field args.limit of type int`},
+		{"arguments that are none", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":`)}),
+			"profiles[0]: plugins[0] (P): args: error converting YAML to JSON: yaml: line 1: did not find expected node " +
+				"content"},
+		{"a plugin under another's name", with(scheduler.PluginConfig{Name: "Liar"}),
+			`profiles[0]: plugins[0] (Liar): its factory has made a plugin that calls itself "P"`},
+		{"a factory that makes nothing", with(scheduler.PluginConfig{Name: "Nothing"}),
+			"profiles[0]: plugins[0] (Nothing): its factory has made nothing"},
+		{"a factory that panics", with(scheduler.PluginConfig{Name: "Panics"}),
+			"profiles[0]: plugins[0] (Panics): its factory panicked: no"},
+		{"all that is wrong at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}},
+			"profiles[0]: timeout: -1ns is negative\nprofiles[1]: timeout: -1ns is negative"},
+		{"nothing is wrong",
+			[]scheduler.Profile{
+				{Plugins: []scheduler.PluginConfig{{Name: "P", Weight: 100, Args: scheduler.Args(`{"limit":3}`)}}},
+				{Name: "none"}}, ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: test.profiles})
@@ -88,7 +105,8 @@ func TestRequestsAreValidated(t *testing.T) {
 	require.EqualError(t, err, "request.policy: must not be nil")
 	_, err = s.Schedule(t.Context(), fleet("a"), request(t, v1alpha1.PlacementPolicy{Profile: "fast"}))
 	require.EqualError(t, err, `policy.profile: there is no profile "fast"`)
-	r := request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)), Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Q", Weight: 1}}})
+	r := request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)),
+		Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Q", Weight: 1}}})
 	_, err = s.Schedule(t.Context(), fleet("a"), r)
 	require.EqualError(t, err, "policy.prioritizers[0].plugin: profile default has no plugin Q that scores")
 }

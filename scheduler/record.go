@@ -68,7 +68,8 @@ func (r *record) selected(plugin string) {
 	}
 }
 
-// explain makes the diagnosis once the result is known. Plugins that filter all at once are asked about each cluster now.
+// explain makes the diagnosis once the result is known. Plugins that filter all at once are asked about each cluster
+// now.
 func (c *cycle) explain(ctx context.Context, result *Result) error {
 	r, d := c.record, &c.record.diagnosis
 	d.Request, d.Wanted, d.Total, d.Hints = c.request.Name, result.Wanted, result.Total, result.Hints

@@ -13,8 +13,8 @@ import (
 // Args are the arguments of a plugin in a profile, in JSON; empty: none were given, which has to do or is an error.
 type Args = json.RawMessage
 
-// DecodeArgs puts arguments into a struct with json tags, which keeps what it has where they say nothing. The error names a field
-// that does not exist or has the wrong type.
+// DecodeArgs puts arguments into a struct with json tags, which keeps what it has where they say nothing. The error
+// names a field that does not exist or has the wrong type.
 func DecodeArgs(args Args, into any) error {
 	if len(args) == 0 {
 		return nil

@@ -31,8 +31,8 @@ func NewPolicy(spec *v1alpha1.PlacementPolicy) (*Policy, error) {
 // Spec is what the policy was made of. It must not be changed.
 func (p *Policy) Spec() *v1alpha1.PlacementPolicy { return &p.spec }
 
-// Compiled returns what a plugin has made of a policy, which it makes when it is first asked to. The plugin is whatever tells
-// it from all others: itself, if its arguments matter. An error is kept as well: the policy does not get better.
+// Compiled returns what a plugin has made of a policy, which it makes when it is first asked to. The plugin is whatever
+// tells it from all others: itself, if its arguments matter. An error is kept as well: the policy does not get better.
 //
 // It is a function since methods have no type parameters.
 func Compiled[T any](p *Policy, plugin any, compile func(*v1alpha1.PlacementPolicy) (T, error)) (T, error) {
@@ -66,8 +66,8 @@ type Request struct {
 	// Failover allows a bound cluster to be left because of the NoExecute taints that follow its health. False: such
 	// taints only keep new placements away.
 	Failover bool
-	// Previous is the result of the same question about an earlier snapshot of the same [Cache], if there is one. It makes no
-	// difference to the answer, but that one is found sooner if few clusters have changed since.
+	// Previous is the result of the same question about an earlier snapshot of the same [Cache], if there is one. It makes
+	// no difference to the answer, but that one is found sooner if few clusters have changed since.
 	Previous *Result
 	// Now is what the time is for all that depends on it.
 	Now time.Time

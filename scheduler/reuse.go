@@ -11,16 +11,18 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Where all plugins judge each cluster by itself, a decision is brought up to date by judging the clusters that have changed, as
-// they were and as they are. All others are where they were in the ranking. A decision remembers a little more of that than it
-// chose, so that it can do without a few.
+// Where all plugins judge each cluster by itself, a decision is brought up to date by judging the clusters that have
+// changed, as they were and as they are. All others are where they were in the ranking. A decision remembers a little
+// more of that than it chose, so that it can do without a few.
 
 const (
-	// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as many.
+	// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as
+	// many.
 	maxChanges = 16
 	// spares is how many are remembered that would be chosen next.
 	spares = 16
-	// rounding is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in another order.
+	// rounding is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in
+	// another order.
 	rounding = 1e-6
 )
 
@@ -96,7 +98,8 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	return result, c.rerank(&result, gone, came), nil
 }
 
-// rerank takes clusters out of the ranking of a result, and puts others in. It reports whether that tells who is to be chosen.
+// rerank takes clusters out of the ranking of a result, and puts others in. It reports whether that tells who is to be
+// chosen.
 func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 	if len(gone) == 0 && len(came) == 0 {
 		return true
@@ -131,7 +134,8 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 	return true
 }
 
-// compare is negative if the first of two clusters comes first, as [Candidates.Better] has it where a number of them are wanted.
+// compare is negative if the first of two clusters comes first, as [Candidates.Better] has it where a number of them
+// are wanted.
 func (c *cycle) compare(a, b Choice) int {
 	picks := c.picks()
 	if picks {
@@ -221,7 +225,8 @@ func (c *cycle) isPlaced(cluster *Cluster) bool {
 
 // comparable reports whether a result answers the same question about an earlier state of the same fleet.
 func (c *cycle) comparable(previous *Result) bool {
-	return previous.tally.local && c.record == nil && previous.profile == c.profile && previous.request.Policy == c.request.Policy &&
+	return previous.tally.local && c.record == nil && previous.profile == c.profile &&
+		previous.request.Policy == c.request.Policy &&
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
 		slices.Equal(previous.request.Bound, c.request.Bound) && slices.Equal(previous.request.Placed, c.request.Placed) &&
 		previous.request.Failover == c.request.Failover && (!c.picks() || len(c.request.Bound) <= c.request.wanted()) &&

@@ -29,7 +29,8 @@ type counted struct{ filtered int }
 
 func (*counted) Name() string { return "Counted" }
 
-func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	c.filtered++
 	if cluster.Labels["bad"] != "" {
 		return scheduler.Reject("is bad")
@@ -45,10 +46,12 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), resourcefit.Name: resourcefit.New,
 		tainttoleration.Name: tainttoleration.New, steadiness.Name: steadiness.New, balance.Name: balance.New,
 	}
-	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
-		{Name: eligibility.Name}, {Name: tainttoleration.Name}, {Name: clusteraffinity.Name, Weight: 3}, {Name: resourcefit.Name},
-		{Name: steadiness.Name}, {Name: balance.Name},
-	}}}})
+	s, err := scheduler.New(
+		scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+			{Name: eligibility.Name}, {Name: tainttoleration.Name}, {Name: clusteraffinity.Name, Weight: 3},
+			{Name: resourcefit.Name},
+			{Name: steadiness.Name}, {Name: balance.Name},
+		}}}})
 	require.NoError(t, err)
 	cpu := func(n int) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}
@@ -62,10 +65,12 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 			{
 				Type: v1alpha1.PickN, NumberOfClusters: new(int32(rapid.IntRange(0, 6).Draw(t, "n"))), Resources: cpu(2),
 				Affinity: &v1alpha1.ClusterAffinity{
-					Required:  []v1alpha1.ClusterSelectorTerm{matchLabels("env", "prod")},
-					Preferred: []v1alpha1.PreferredTerm{{Weight: 7, Term: matchLabels("region", "eu")}, {Weight: -3, Term: matchLabels("region", "us")}},
+					Required: []v1alpha1.ClusterSelectorTerm{matchLabels("env", "prod")},
+					Preferred: []v1alpha1.PreferredTerm{{Weight: 7, Term: matchLabels("region", "eu")},
+						{Weight: -3, Term: matchLabels("region", "us")}},
 				},
-				Tolerations: []v1alpha1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
+				Tolerations: []v1alpha1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists,
+					Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
 			},
 		}
 		spec := rapid.SampledFrom(specs).Draw(t, "policy")
@@ -76,7 +81,8 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 		names := rapid.Map(rapid.IntRange(0, last), func(i int) string { return fmt.Sprintf("c%d", i) })
 		// A single cluster with either has an effect on all.
 		prefers, counts := rapid.IntRange(0, 3).Draw(t, "prefers") == 0, rapid.IntRange(0, 3).Draw(t, "counts") == 0
-		effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule}
+		effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute,
+			corev1.TaintEffectNoSchedule}
 		if prefers {
 			effects = append(effects, corev1.TaintEffectPreferNoSchedule)
 		}
@@ -117,7 +123,8 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 			snapshot := cache.Snapshot()
 			fresh, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now})
 			require.NoError(t, err)
-			reused, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now, Previous: previous})
+			reused, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now,
+				Previous: previous})
 			require.NoError(t, err)
 			if diff := cmp.Diff(fresh, reused, cmpopts.IgnoreUnexported(scheduler.Result{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("(-fresh +reused)\n%s", diff)
@@ -156,7 +163,8 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Equal(t, []string{"Counted"}, second.RejectedBy)
 	diagnosis, err := second.Diagnose(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "3 of 1000 clusters chosen; 996 more would do, 1 is bad", diagnosis.String(), "of the snapshot that it was asked about")
+	require.Equal(t, "3 of 1000 clusters chosen; 996 more would do, 1 is bad", diagnosis.String(),
+		"of the snapshot that it was asked about")
 
 	r.Previous, r.Bound = &second, []string{"c400"}
 	bound, err := s.Schedule(t.Context(), cache.Snapshot(), r)
@@ -202,7 +210,8 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 		r.Previous = &last
 		next, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 		require.NoError(t, err)
-		require.Equal(t, i == 15, plugin.filtered > 4, "who would be next is known of sixteen, one of which is chosen already")
+		require.Equal(t, i == 15, plugin.filtered > 4,
+			"who would be next is known of sixteen, one of which is chosen already")
 		last = next
 	}
 	require.Equal(t, []string{"c017", "c018", "c019"}, chosen(last))
@@ -216,7 +225,8 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Equal(t, 2, plugin.filtered, "one that is better than the chosen")
 }
 
-// Clusters that come into a slot or leave it are judged by what the request is bound to then, which was something else before.
+// Clusters that come into a slot or leave it are judged by what the request is bound to then, which was something else
+// before.
 func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
 	s := schedulertest.Scheduler(t, eligibility.Name, eligibility.New, "")
 	var cache scheduler.Cache
@@ -262,7 +272,8 @@ func TestPreviousOfAll(t *testing.T) {
 func TestPreviousAndUntil(t *testing.T) {
 	s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
 	spec := v1alpha1.PlacementPolicy{Tolerations: []v1alpha1.Toleration{{
-		Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(90)),
+		Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: new(int64(90)),
 	}}}
 	var cache scheduler.Cache
 	cache.Update(schedulertest.Cluster("a"))

@@ -20,7 +20,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Scheduler decides. It keeps nothing from one decision to the next but memory to work in, and may be used by many at once.
+// Scheduler decides. It keeps nothing from one decision to the next but memory to work in, and may be used by many at
+// once.
 type Scheduler struct {
 	profiles map[string]*profile
 	cycles   sync.Pool
@@ -79,9 +80,10 @@ func (s *Scheduler) profileOf(request *Request) (*profile, error) {
 	return profile, nil
 }
 
-// run goes through a cycle in a goroutine of its own, since a plugin that does not come back cannot be made to. What such a
-// cycle works in is left to it.
-func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapshot, request *Request, record *record) (Result, error) {
+// run goes through a cycle in a goroutine of its own, since a plugin that does not come back cannot be made to. What
+// such a cycle works in is left to it.
+func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapshot, request *Request,
+	record *record) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, profile.timeout)
 	defer cancel()
 	c := s.cycles.Get().(*cycle)

@@ -68,7 +68,8 @@ func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 	return nil
 }
 
-// zeros returns room for scores by slot, in the memory of others if there is enough. They are 0 where a cluster is feasible.
+// zeros returns room for scores by slot, in the memory of others if there is enough. They are 0 where a cluster is
+// feasible.
 func (c *cycle) zeros(scores []float64) []float64 {
 	n := c.snapshot.Slots()
 	if cap(scores) < n {
@@ -101,8 +102,8 @@ func (c *cycle) add(p *plugin, weight float64) error {
 	return nil
 }
 
-// Normalize brings scores of the set to between 0 and [MaxScore], in proportion, so that the least becomes 0 and the greatest
-// MaxScore. Where all are equal, all become MaxScore: none is to be preferred.
+// Normalize brings scores of the set to between 0 and [MaxScore], in proportion, so that the least becomes 0 and the
+// greatest MaxScore. Where all are equal, all become MaxScore: none is to be preferred.
 func Normalize(of Set, scores []float64) {
 	first, least, greatest := true, 0.0, 0.0
 	for slot := range of.All() {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Set is a set of clusters of one [Snapshot], by their slots: one bit each. The zero Set is empty and has room for none;
-// all other sets are as large as their snapshot. Copies share their bits.
+// Set is a set of clusters of one [Snapshot], by their slots: one bit each. The zero Set is empty and has room for
+// none; all other sets are as large as their snapshot. Copies share their bits.
 //
 // A set that a plugin is given to take clusters out of is its own to change; sets that come from a snapshot are
 // everybody's and must not be changed.

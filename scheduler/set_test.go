@@ -31,7 +31,8 @@ func TestSet(t *testing.T) {
 					t.Fatalf("%s: has %d: %v", what, slot, got.Has(slot))
 				}
 			}
-			if diff := cmp.Diff(want, slices.Collect(got.All())); diff != "" || got.Len() != len(want) || got.Empty() != (len(want) == 0) {
+			if diff := cmp.Diff(want, slices.Collect(got.All())); diff != "" || got.Len() != len(want) ||
+				got.Empty() != (len(want) == 0) {
 				t.Fatalf("%s: Len %d, Empty %v (-want +got)\n%s", what, got.Len(), got.Empty(), diff)
 			}
 		}

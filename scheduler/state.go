@@ -2,8 +2,8 @@ package scheduler
 
 import "time"
 
-// CycleState is what the plugins of one cycle share, and what one leaves for itself between its extension points. A cycle asks
-// one plugin after the other, so it needs no lock.
+// CycleState is what the plugins of one cycle share, and what one leaves for itself between its extension points. A
+// cycle asks one plugin after the other, so it needs no lock.
 type CycleState struct {
 	snapshot *Snapshot
 	bound    Set

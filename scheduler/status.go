@@ -25,10 +25,11 @@ type Status struct {
 }
 
 // Reject returns a Status that refuses. The reason is what is so of the cluster, as a predicate in the third person:
-// "does not match region in (eu)", "has taint maintenance". Many clusters with one reason are counted together, which takes a
-// plural: a reason begins with its verb.
+// "does not match region in (eu)", "has taint maintenance". Many clusters with one reason are counted together, which
+// takes a plural: a reason begins with its verb.
 //
-// A reason costs an allocation, so a Filter that is asked about thousands of clusters had better return one that it made once.
+// A reason costs an allocation, so a Filter that is asked about thousands of clusters had better return one that it
+// made once.
 func Reject(reason string) *Status { return &Status{code: Unschedulable, reason: reason} }
 
 // Rejectf is [Reject] with a format.

@@ -26,22 +26,28 @@ func object(t require.TestingT, text string) *unstructured.Unstructured {
 }
 
 func TestHash(t *testing.T) {
-	const with = `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}}`
+	const with = `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, ` +
+		`spec: {proxy: {http: "http://p", noProxy: a}}}`
 	const without = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "2"}}`
 	for _, tc := range []struct {
 		reason, a, b string
 		same         bool
 	}{
 		{"metadata is not what it says", with,
-			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: b, labels: {a: b}, generation: 7, resourceVersion: "9"}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: b, labels: {a: b}, generation: 7, ` +
+				`resourceVersion: "9"}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
 		{"nor is the status", with,
-			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}, status: {seen: true}}`, true},
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", ` +
+				`noProxy: a}}, status: {seen: true}}`, true},
 		{"fields have no order", with,
-			`{spec: {proxy: {noProxy: a, http: "http://p"}}, metadata: {name: a}, kind: AddonConfig, apiVersion: addon.muster.dev/v1alpha1}`, true},
+			`{spec: {proxy: {noProxy: a, http: "http://p"}}, metadata: {name: a}, kind: AddonConfig, ` +
+				`apiVersion: addon.muster.dev/v1alpha1}`, true},
 		{"a version of the API that has the same fields says the same", with,
-			`{apiVersion: addon.muster.dev/v1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
+			`{apiVersion: addon.muster.dev/v1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", ` +
+				`noProxy: a}}}`, true},
 		{"a value", with,
-			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://q", noProxy: a}}}`, false},
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://q", ` +
+				`noProxy: a}}}`, false},
 		{"the order of a list", `{apiVersion: v1, kind: X, spec: {a: [1, 2]}}`,
 			`{apiVersion: v1, kind: X, spec: {a: [2, 1]}}`, false},
 		{"a number and its digits", `{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: "1"}}`,
@@ -76,7 +82,8 @@ func TestHash(t *testing.T) {
 func TestHashesLast(t *testing.T) {
 	require.Equal(t, "33aafd9bf306cd30011aa5fce8154c5a",
 		config.Hash(object(t,
-			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {variables: [{name: A, value: <b>}]}}`))[:32])
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {variables: [{name: A, `+
+				`value: <b>}]}}`))[:32])
 	require.Equal(t, "metrics-13a6371f3f23", config.Revision(content()))
 }
 

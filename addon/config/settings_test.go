@@ -79,7 +79,8 @@ func TestValues(t *testing.T) {
 }
 
 func TestValuesShareNothing(t *testing.T) {
-	const text = `{nodePlacement: {nodeSelector: {a: b}}, proxy: {http: "http://a"}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1}}}], variables: [{name: A, value: a}]}`
+	const text = `{nodePlacement: {nodeSelector: {a: b}}, proxy: {http: "http://a"}, registries: [{mirror: m}], ` +
+		`resources: [{resources: {limits: {cpu: 1}}}], variables: [{name: A, value: a}]}`
 	want := config.Values(specs(t, text))
 	given := specs(t, text)
 	got := config.Values(given)
@@ -103,7 +104,8 @@ spec:
       tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}]
       initContainers: [{name: init, image: "quay.io/example/init:1"}]
       containers:
-      - {name: web, image: "quay.io/example/web@sha256:0f", env: [{name: A, value: a}], resources: {requests: {cpu: 10m}}}
+      - {name: web, image: "quay.io/example/web@sha256:0f", env: [{name: A, value: a}],
+        resources: {requests: {cpu: 10m}}}
       - {name: side, image: "nginx:1.27"}
       volumes: [{name: model, image: {reference: "quay.io/example/model:3"}}, {name: tmp, emptyDir: {}}]
 `
@@ -121,48 +123,74 @@ func TestApply(t *testing.T) {
 		},
 		{
 			"the selector is added, and says more than a manifest can know; a toleration is added once",
-			`{nodePlacement: {nodeSelector: {zone: a, kubernetes.io/os: windows}, tolerations: [{key: infra, effect: NoSchedule}, {key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {kubernetes.io/os: linux, disk: ssd}, tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {kubernetes.io/os: windows, disk: ssd, zone: a}, tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
+			`{nodePlacement: {nodeSelector: {zone: a, kubernetes.io/os: windows}, tolerations: [{key: infra, ` +
+				`effect: NoSchedule}, {key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {kubernetes.io/os: linux, disk: ssd}, ` +
+				`tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {kubernetes.io/os: windows, disk: ssd, ` +
+				`zone: a}, tolerations: [{key: gpu, operator: Exists, tolerationSeconds: 30}, {key: infra, effect: NoSchedule}]}}`,
 		},
 		{
 			"images come from the mirror wherever a pod has them",
 			`{registries: [{source: quay.io/example, mirror: mirror.local/example}, {source: docker.io, mirror: hub.local}]}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{image: "quay.io/example/init:1"}], containers: [{image: nginx}, {name: none}], volumes: [{image: {reference: "quay.io/example/model:3"}}, {emptyDir: {}}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{image: "mirror.local/example/init:1"}], containers: [{image: hub.local/library/nginx}, {name: none}], volumes: [{image: {reference: "mirror.local/example/model:3"}}, {emptyDir: {}}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{image: "quay.io/example/init:1"}], ` +
+				`containers: [{image: nginx}, {name: none}], volumes: [{image: {reference: "quay.io/example/model:3"}}, ` +
+				`{emptyDir: {}}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{image: ` +
+				`"mirror.local/example/init:1"}], containers: [{image: hub.local/library/nginx}, {name: none}], ` +
+				`volumes: [{image: {reference: "mirror.local/example/model:3"}}, {emptyDir: {}}]}}`,
 		},
 		{
 			"a proxy in both spellings, behind what is there, in init containers, too",
 			`{proxy: {http: "http://p:1", https: "http://p:2", noProxy: ".svc,10.0.0.0/8"}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{name: i}], containers: [{name: c, env: [{name: A, value: a}]}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{name: i}], containers: [{name: c, ` +
+				`env: [{name: A, value: a}]}]}}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {
-				initContainers: [{name: i, env: [{name: HTTP_PROXY, value: "http://p:1"}, {name: http_proxy, value: "http://p:1"}, {name: HTTPS_PROXY, value: "http://p:2"}, {name: https_proxy, value: "http://p:2"}, {name: NO_PROXY, value: ".svc,10.0.0.0/8"}, {name: no_proxy, value: ".svc,10.0.0.0/8"}]}],
-				containers: [{name: c, env: [{name: A, value: a}, {name: HTTP_PROXY, value: "http://p:1"}, {name: http_proxy, value: "http://p:1"}, {name: HTTPS_PROXY, value: "http://p:2"}, {name: https_proxy, value: "http://p:2"}, {name: NO_PROXY, value: ".svc,10.0.0.0/8"}, {name: no_proxy, value: ".svc,10.0.0.0/8"}]}]}}`,
+				initContainers: [{name: i, env: [{name: HTTP_PROXY, value: "http://p:1"}, {name: http_proxy, value: "http://p:1"},
+				  {name: HTTPS_PROXY, value: "http://p:2"}, {name: https_proxy, value: "http://p:2"}, {name: NO_PROXY,
+				  value: ".svc,10.0.0.0/8"}, {name: no_proxy, value: ".svc,10.0.0.0/8"}]}],
+				containers: [{name: c, env: [{name: A, value: a}, {name: HTTP_PROXY, value: "http://p:1"}, {name: http_proxy,
+				  value: "http://p:1"}, {name: HTTPS_PROXY, value: "http://p:2"}, {name: https_proxy, value: "http://p:2"},
+				  {name: NO_PROXY, value: ".svc,10.0.0.0/8"}, {name: no_proxy, value: ".svc,10.0.0.0/8"}]}]}}`,
 		},
 		{
 			"what a container says itself stays, in either spelling; what the proxy does not say is not there",
 			`{proxy: {http: "http://p", noProxy: x}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, value: own}]}, {name: d, env: [{name: NO_PROXY, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, value: own}, {name: NO_PROXY, value: x}, {name: no_proxy, value: x}]}, {name: d, env: [{name: NO_PROXY, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}, {name: HTTP_PROXY, value: "http://p"}, {name: http_proxy, value: "http://p"}]}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, ` +
+				`value: own}]}, {name: d, env: [{name: NO_PROXY, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, ` +
+				`value: own}, {name: NO_PROXY, value: x}, {name: no_proxy, value: x}]}, {name: d, env: [{name: NO_PROXY, ` +
+				`valueFrom: {fieldRef: {fieldPath: status.hostIP}}}, {name: HTTP_PROXY, value: "http://p"}, {name: http_proxy, ` +
+				`value: "http://p"}]}]}}`,
 		},
 		{
 			"resources take the place of those that are there, by the last that matches; quantities are as the API " +
 				"server writes them",
-			`{resources: [{resources: {requests: {cpu: 1}}}, {workload: "deployment/*", container: web, resources: {limits: {memory: 1024Mi}, requests: {cpu: 0.5}}}, {workload: Deployment/other, resources: {}}, {container: side, resources: {}}, {workload: "StatefulSet/web", resources: {}}]}`,
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: init}], containers: [{name: web, resources: {requests: {memory: 1Gi}, claims: [{name: gpu}]}}, {name: side, resources: {limits: {cpu: 2}}}]}}}}`,
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: init, resources: {requests: {cpu: "1"}}}], containers: [{name: web, resources: {limits: {memory: 1Gi}, requests: {cpu: 500m}}}, {name: side}]}}}}`,
+			`{resources: [{resources: {requests: {cpu: 1}}}, {workload: "deployment/*", container: web, ` +
+				`resources: {limits: {memory: 1024Mi}, requests: {cpu: 0.5}}}, {workload: Deployment/other, resources: {}}, ` +
+				`{container: side, resources: {}}, {workload: "StatefulSet/web", resources: {}}]}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: ` +
+				`init}], containers: [{name: web, resources: {requests: {memory: 1Gi}, claims: [{name: gpu}]}}, {name: side, ` +
+				`resources: {limits: {cpu: 2}}}]}}}}`,
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: ` +
+				`init, resources: {requests: {cpu: "1"}}}], containers: [{name: web, resources: {limits: {memory: 1Gi}, ` +
+				`requests: {cpu: 500m}}}, {name: side}]}}}}`,
 		},
 		{
 			"a workload by its name alone",
 			`{resources: [{workload: "*/web", resources: {limits: {cpu: 1}}}]}`,
 			`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, resources: {limits: {cpu: "1"}}}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, ` +
+				`resources: {limits: {cpu: "1"}}}]}}`,
 		},
 		{
 			"what has no pods is left alone, even of the same kind in another group",
-			`{proxy: {http: p}, registries: [{mirror: m}], nodePlacement: {nodeSelector: {a: b}}, resources: [{resources: {limits: {cpu: 1}}}]}`,
-			`{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{image: a}]}}}}`,
-			`{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{image: a}]}}}}`,
+			`{proxy: {http: p}, registries: [{mirror: m}], nodePlacement: {nodeSelector: {a: b}}, ` +
+				`resources: [{resources: {limits: {cpu: 1}}}]}`,
+			`{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: ` +
+				`[{image: a}]}}}}`,
+			`{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: ` +
+				`[{image: a}]}}}}`,
 		},
 		{
 			"what has no template is for the API server to refuse",
@@ -173,8 +201,11 @@ func TestApply(t *testing.T) {
 		{
 			"null is nothing",
 			`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: null, tolerations: null, initContainers: null, containers: [{env: null, image: null}]}}`,
-			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {a: b}, tolerations: [{key: x}], initContainers: null, containers: [{env: [{name: HTTP_PROXY, value: p}, {name: http_proxy, value: p}], image: null}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: null, tolerations: null, ` +
+				`initContainers: null, containers: [{env: null, image: null}]}}`,
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeSelector: {a: b}, tolerations: [{key: x}], ` +
+				`initContainers: null, containers: [{env: [{name: HTTP_PROXY, value: p}, {name: http_proxy, value: p}], ` +
+				`image: null}]}}`,
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -215,7 +246,8 @@ func TestApplyFindsPods(t *testing.T) {
 }
 
 func TestApplyFails(t *testing.T) {
-	const all = `{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}]}`
+	const all = `{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, ` +
+		`registries: [{mirror: m}]}`
 	for _, tc := range []struct{ reason, settings, pod, want string }{
 		{"a workload without a kind", `{resources: [{workload: web, resources: {}}]}`, ``,
 			`invalid configuration: resources of workload "web": a workload must be <kind>/<name>, and either part can be *`},
@@ -224,7 +256,8 @@ func TestApplyFails(t *testing.T) {
 		{"a workload with a namespace", `{resources: [{workload: Deployment/shop/web, resources: {}}]}`, ``,
 			`resources of workload "Deployment/shop/web"`},
 		{"a URL is no beginning of an image", `{registries: [{source: "https://quay.io", mirror: m}]}`, ``,
-			`invalid configuration: registry "https://quay.io": must have the form of an image name, without a scheme or spaces`},
+			`invalid configuration: registry "https://quay.io": must have the form of an image name, ` +
+				`without a scheme or spaces`},
 		{"nor may an image become one", `{registries: [{mirror: "https://m"}]}`, ``, `registry "https://m"`},
 		{"nor have spaces", `{registries: [{mirror: "m "}]}`, ``, `registry "m "`},
 		{"a mirror that is nothing", `{registries: [{source: quay.io, mirror: /}]}`, ``, `registry "quay.io" has no mirror`},
@@ -259,7 +292,8 @@ func TestApplyFails(t *testing.T) {
 // Run it with the race detector.
 func TestSettingsAreShared(t *testing.T) {
 	settings := config.Values(specs(t,
-		`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1, memory: 2Gi}}}]}`))
+		`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], `+
+			`resources: [{resources: {limits: {cpu: 1, memory: 2Gi}}}]}`))
 	given := []*unstructured.Unstructured{object(t, web)}
 	want, err := settings.Apply(given)
 	require.NoError(t, err)

@@ -93,7 +93,8 @@ func objectNameRules(at string, in func(fields string) string) []rule {
 }
 
 // taken are the kinds that the configurations of [referenceRules] are of.
-var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, resource: addontemplates}, {resource: configmaps}, {group: ` + as(
+var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, ` +
+	`resource: addontemplates}, {resource: configmaps}, {group: ` + as(
 	253,
 ) + `, resource: configmaps}, {resource: ` + as(
 	63,
@@ -237,7 +238,8 @@ func addonRules() []rule {
 			},
 			{
 				"a kind that the add-on does not take",
-				taken + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, namespace: a, name: b}]}]}`,
+				taken + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, ` +
+					`namespace: a, name: b}]}]}`,
 				placed(`configs: [{group: "", resource: configmaps, name: b}]`),
 				"install.placements",
 				"the kinds of all configs must be among spec.configs",

@@ -17,12 +17,12 @@ import (
 //go:embed *.yaml
 var Files embed.FS
 
-// Install applies the definitions by server-side apply and waits until the API server serves all of them, for at most 30
-// seconds. It changes nothing if they are up to date. It returns an error, and applies none, if a newer version of muster
-// has applied one of them.
+// Install applies the definitions by server-side apply and waits until the API server serves all of them, for at most
+// 30 seconds. It changes nothing if they are up to date. It returns an error, and applies none, if a newer version of
+// muster has applied one of them.
 //
-// Install requires the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create if they do
-// not exist.
+// Install requires the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create if they
+// do not exist.
 func Install(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Files)
 }

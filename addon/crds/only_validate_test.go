@@ -65,9 +65,12 @@ func TestOnlyValidateRefuses(t *testing.T) {
 		{template, "one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]",
 			"Duplicate value"},
 		{template, "one object twice, by a variable",
-			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]", "the manifest has the object of spec.manifests[2] as well"},
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, ` +
+				`metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]",
+			"the manifest has the object of spec.manifests[2] as well"},
 		{template, "an owner of the hub",
-			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, ` +
+				`name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
 		{template, "manifests that are too long together",
 			`manifests: [` + data("a", 260<<10) + `, ` + data("b", 260<<10) + `]`, "manifests", "must be at most 524288"},
 		{template, "each < is six bytes where it is stored",
@@ -96,7 +99,8 @@ func TestOnlyValidateRefuses(t *testing.T) {
 		{template, "a hook that never ends", hook(`addon.muster.dev/pre-delete: "true"`, `spec: {}`),
 			"manifests[0].spec.restartPolicy", "set it to Never or OnFailure"},
 		{template, "a hook that does nothing",
-			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`, "manifests[0].kind", "must be a Job or a Pod"},
+			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: ` +
+				`"true"}}}]`, "manifests[0].kind", "must be a Job or a Pod"},
 		{template, "a scope that there is not", hook(`addon.muster.dev/scope: Galaxy`, `spec: {}`),
 			"manifests[0].metadata.annotations[addon.muster.dev/scope]", `supported values: "Cluster", "Namespaced"`},
 		{template, "a place that there is not", hook(`addon.muster.dev/location: Hub`, `spec: {}`),
@@ -128,12 +132,18 @@ func TestBothAcceptTemplates(t *testing.T) {
 	c := installed(t)
 	template := &kinds()[3]
 	for reason, fields := range map[string]string{
-		"variables in names, and in what has a form": `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "${ADDON_NAME}-${CLUSTER_NAME}", namespace: "${INSTALL_NAMESPACE}", labels: {cluster: "${CLUSTER_NAME}"}}}]`,
-		"a $ is a $, and $${ is ${":                  `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "$HOME $(POD_IP) $${HOME:-a} $$${A} $$$${"}}]`,
-		"names of fields have no variables":          `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {"${1}": a}}]`,
-		"a Job that runs before the removal":         `manifests: [{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`,
-		"a Pod that ends":                            `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true", addon.muster.dev/location: Hosting}}, spec: {restartPolicy: OnFailure}}]`,
-		"a Pod that need not end":                    `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "false", addon.muster.dev/scope: Namespaced}}}]`,
+		"variables in names, and in what has a form": `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: ` +
+			`"${ADDON_NAME}-${CLUSTER_NAME}", namespace: "${INSTALL_NAMESPACE}", labels: {cluster: "${CLUSTER_NAME}"}}}]`,
+		"a $ is a $, and $${ is ${": `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` +
+			`data: {a: "$HOME $(POD_IP) $${HOME:-a} $$${A} $$$${"}}]`,
+		"names of fields have no variables": `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` +
+			`data: {"${1}": a}}]`,
+		"a Job that runs before the removal": `manifests: [{apiVersion: batch/v1, kind: Job, metadata: {name: a, ` +
+			`annotations: {addon.muster.dev/pre-delete: "true"}}}]`,
+		"a Pod that ends": `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: ` +
+			`{addon.muster.dev/pre-delete: "true", addon.muster.dev/location: Hosting}}, spec: {restartPolicy: OnFailure}}]`,
+		"a Pod that need not end": `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, ` +
+			`annotations: {addon.muster.dev/pre-delete: "false", addon.muster.dev/scope: Namespaced}}}]`,
 	} {
 		template.bothAccept(t, c, reason, fields)
 	}

@@ -210,7 +210,8 @@ func approvalRules(at string, in func(approvals string) string) []rule {
 			"an approval twice",
 			in(`[{revision: r, stage: a, gate: After}, {revision: r, stage: a, gate: After}]`),
 			in(
-				`[{revision: r, stage: a, gate: After}, {revision: r, stage: a, gate: Before}, {revision: r, stage: b, gate: After}, {revision: s, stage: a, gate: After}]`,
+				`[{revision: r, stage: a, gate: After}, {revision: r, stage: a, gate: Before}, {revision: r, stage: b, ` +
+					`gate: After}, {revision: s, stage: a, gate: After}]`,
 			),
 			at + "[1]",
 			"Duplicate value",

@@ -47,14 +47,17 @@ func TestDefaults(t *testing.T) {
 			Install: v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
 				Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}}},
 		}}, `
-			{installNamespace: muster-addons, configs: [{group: "", resource: configmaps}], health: {type: Works}, removal: {deadlineSeconds: 900},
-			install: {type: Placements, placements: [{namespace: fleet, name: all, rollout: {type: All, progressDeadlineSeconds: 600, onFailure: Halt, state: Run}}]}}`},
+			{installNamespace: muster-addons, configs: [{group: "", resource: configmaps}], health: {type: Works},
+			  removal: {deadlineSeconds: 900},
+			install: {type: Placements, placements: [{namespace: fleet, name: all, rollout: {type: All,
+			  progressDeadlineSeconds: 600, onFailure: Halt, state: Run}}]}}`},
 		{"a MemberAddon", &v1alpha1.MemberAddon{ObjectMeta: meta("default", "a")}, `{}`},
 		{"an AddonConfig", &v1alpha1.AddonConfig{ObjectMeta: meta("default", "a")}, `{}`},
 		{"an AddonTemplate", &v1alpha1.AddonTemplate{ObjectMeta: meta("", "a"), Spec: v1alpha1.AddonTemplateSpec{
 			Manifests: template(t, `manifests: []`).Manifests, Registration: &v1alpha1.TemplateRegistration{},
 		}}, `
-			{manifests: [], apply: {mode: ServerSideApply, takeover: Never, drift: Correct}, waves: {timeoutSeconds: 600}, registration: {credential: Token}}`},
+			{manifests: [], apply: {mode: ServerSideApply, takeover: Never, drift: Correct}, waves: {timeoutSeconds: 600},
+			  registration: {credential: Token}}`},
 	} {
 		require.NoError(t, c.Create(t.Context(), test.object, client.DryRunAll), test.reason)
 		// As the API server has it: Go would leave out what is empty.

@@ -162,7 +162,8 @@ var templateRules = slices.Concat(
 		{
 			"a rule about the whole hub",
 			`registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], nonResourceURLs: [/metrics]}]}`,
-			`registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: [a], nonResourceURLs: []}]}`,
+			`registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: [a], ` +
+				`nonResourceURLs: []}]}`,
 			"registration.rules[0].nonResourceURLs",
 			"rules in a namespace cannot be about nonResourceURLs",
 		},

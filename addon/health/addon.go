@@ -230,7 +230,8 @@ func (s *summary) failureText() string {
 		return messages.Join(fmt.Sprintf("The rollout for Placement %s/%s is halted.", halted.Namespace, halted.Name),
 			messages.Sentence(bounded.Text(halted.Rollout.Message, messages.MaxPart)), s.example(s.firstDegraded))
 	case s.firstDegraded != nil:
-		return messages.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
+		return messages.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))),
+			s.example(s.firstDegraded))
 	}
 	return ""
 }

@@ -20,7 +20,8 @@ func (m *member) conditions() []metav1.Condition {
 	if m.Removal == nil {
 		current = append([]metav1.Condition{m.configured(), m.registrationReady()}, current...)
 	}
-	conditions := set(m.Before, current, metav1.Condition{ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(m.Now)})
+	conditions := set(m.Before, current, metav1.Condition{ObservedGeneration: m.Generation,
+		LastTransitionTime: metav1.NewTime(m.Now)})
 	memberReady.Set(&conditions, m.Generation, m.Now, nil)
 	return conditions
 }
@@ -29,7 +30,8 @@ func (m *member) conditions() []metav1.Condition {
 var (
 	memberReady = readycondition.Rule{
 		Required: []string{
-			v1alpha1.ConditionConfigured, v1alpha1.ConditionRegistrationReady, v1alpha1.ConditionManifestsApplied, v1alpha1.ConditionAvailable,
+			v1alpha1.ConditionConfigured, v1alpha1.ConditionRegistrationReady, v1alpha1.ConditionManifestsApplied,
+			v1alpha1.ConditionAvailable,
 		},
 		Adverse: []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
 	}

@@ -2,9 +2,9 @@
 // add-on, and on all members together. The package is pure: it uses no client and no clock. All functions are safe for
 // concurrent use.
 //
-// [Of] extracts what is needed from a Work when the Work changes. [Assess] combines it with the state of the hub into the
-// conditions and the message of a MemberAddon and the health that a rollout uses. [MemberOf] extracts what is needed
-// from a MemberAddon, and [Status] summarizes the MemberAddons of an Addon.
+// [Of] extracts what is needed from a Work when the Work changes. [Assess] combines it with the state of the hub into
+// the conditions and the message of a MemberAddon and the health that a rollout uses. [MemberOf] extracts what is
+// needed from a MemberAddon, and [Status] summarizes the MemberAddons of an Addon.
 //
 // # Health
 //

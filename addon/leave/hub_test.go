@@ -224,7 +224,9 @@ func TestForcedLeave(t *testing.T) {
 		w.leaves()
 		w.waits("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline / 2)
-		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
+		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
+			c.Spec.Leave.DeadlineSeconds = 1
+		})
 		w.gone(func() {})
 	})
 	t.Run("one that died has some time to come back", func(t *testing.T) {

@@ -76,7 +76,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	} {
 		require.NoError(t, h.admin.Create(t.Context(), object))
 		request := h.request(member, "foreign", "")
-		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" exists and does not belong")
+		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+
+			" exists and does not belong")
 		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, left, "what is not ours is not deleted")

@@ -1,9 +1,9 @@
 // Package removal decides how an add-on is removed from one member. It does not perform the actions. The package is
 // pure: it uses no client and no clock. All functions are safe for concurrent use.
 //
-// [Next] takes the observed state of the add-on and returns a [Step]: the actions to perform, the message to report, and
-// the time of the next reconcile. The decision is level-triggered: it depends only on the observation, so a controller
-// may stop between any two actions, and its successor continues from its own observation.
+// [Next] takes the observed state of the add-on and returns a [Step]: the actions to perform, the message to report,
+// and the time of the next reconcile. The decision is level-triggered: it depends only on the observation, so a
+// controller may stop between any two actions, and its successor continues from its own observation.
 //
 // # Stages
 //

@@ -38,7 +38,8 @@ const (
 	// know the kind.
 	ScopeAnnotation = GroupName + "/scope"
 	// LocationAnnotation is the member on which a manifest is applied if the agent runs on a hosting member:
-	// [LocationHosting], or [LocationMember], which is the default. Without a hosting member, the annotation has no effect.
+	// [LocationHosting], or [LocationMember], which is the default. Without a hosting member, the annotation has no
+	// effect.
 	LocationAnnotation = GroupName + "/location"
 )
 

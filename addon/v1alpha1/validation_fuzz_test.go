@@ -17,7 +17,8 @@ import (
 func FuzzValidateTemplate(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${A}"},"data":{"a":"$$${B}$${","${":"${C"}}`,
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"addon.muster.dev/pre-delete":"true","addon.muster.dev/scope":"${A}"}}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"addon.muster.dev/pre-delete":"true",` +
+			`"addon.muster.dev/scope":"${A}"}}}`,
 		`[["${}"]]`, `{"a":{"b":[{"${A}":"${A}"}]}}`, `"${A}"`, `null`, `{`, ``,
 	} {
 		f.Add(seed)

@@ -120,12 +120,14 @@ func validateAnnotations(object *unstructured.Unstructured, path *field.Path) fi
 			"restartPolicy",
 		); policy != "Never" &&
 			policy != "OnFailure" {
-			errs = append(errs, field.Invalid(path.Child("spec", "restartPolicy"), policy, "an object that runs before the removal "+
-				"must come to an end, and this would always start again: set it to Never or OnFailure"))
+			errs = append(errs,
+				field.Invalid(path.Child("spec", "restartPolicy"), policy, "an object that runs before the removal "+
+					"must come to an end, and this would always start again: set it to Never or OnFailure"))
 		}
 	default:
-		errs = append(errs, field.Invalid(path.Child("kind"), object.GetKind(), "an object that runs before the removal must be "+
-			"a Job or a Pod: nothing else runs to an end"))
+		errs = append(errs,
+			field.Invalid(path.Child("kind"), object.GetKind(), "an object that runs before the removal must be "+
+				"a Job or a Pod: nothing else runs to an end"))
 	}
 	return errs
 }

@@ -36,7 +36,8 @@ configs:
 install:
   type: a
   placements:
-  - {namespace: A, name: "", configs: [{group: A, resource: B, name: ""}], hostingMember: c, rollout: {type: a}, approvals: [{revision: "", stage: "", gate: ""}]}
+  - {namespace: A, name: "", configs: [{group: A, resource: B, name: ""}], hostingMember: c, rollout: {type: a},
+    approvals: [{revision: "", stage: "", gate: ""}]}
   - {namespace: a, name: b, configs: [{resource: a, name: c}], hostingMember: b}
 health: {type: a, leaseDurationSeconds: 60}
 removal: {deadlineSeconds: 1}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text bounds a text to so many bytes, at least 3, between two characters. What is not UTF-8 would come back from the API as something else, and be
-// written again.
+// Text bounds a text to so many bytes, at least 3, between two characters. What is not UTF-8 would come back from the
+// API as something else, and be written again.
 func Text(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {

@@ -1,5 +1,5 @@
-// Package conditionlist keeps docs/conditions.md in step with the conditions and reasons in the API packages. It is a test
-// and nothing else.
+// Package conditionlist keeps docs/conditions.md in step with the conditions and reasons in the API packages. It is a
+// test and nothing else.
 package conditionlist
 
 import (
@@ -29,12 +29,14 @@ const (
 // named matches the name of a constant that is a type of a condition, or a reason.
 var named = regexp.MustCompile(`^(Condition|Reason)[A-Z]`)
 
-// TestConditions_Documented checks that docs/conditions.md lists every condition and every reason, and that each of them
-// has a comment.
+// TestConditions_Documented checks that docs/conditions.md lists every condition and every reason, and that each of
+// them has a comment.
 func TestConditions_Documented(t *testing.T) {
 	var text strings.Builder
-	text.WriteString("# Conditions and reasons\n\nThe conditions that muster sets, and their reasons. Programs may match both; messages " +
-		"change between releases. This\nlist is generated from the comments in the API packages: run `go test ./internal/conditionlist " +
+	text.WriteString("# Conditions and reasons\n\nThe conditions that muster sets, and their reasons. Programs may " +
+		"match both; messages " +
+		"change between releases. This\nlist is generated from the comments in the API packages: run `go test " +
+		"./internal/conditionlist " +
 		"-update` after a change.\n")
 	folders, err := filepath.Glob(root + "/*/v1alpha1")
 	require.NoError(t, err)
@@ -75,7 +77,8 @@ func TestTroubleshooting_ReasonsExist(t *testing.T) {
 		}
 	}
 	rows := symptom.FindAllStringSubmatch(string(text), -1)
-	require.Len(t, rows, strings.Count(string(text), "\n| ")-strings.Count(string(text), "\n| object |"), "a row has another form")
+	require.Len(t, rows, strings.Count(string(text), "\n| ")-strings.Count(string(text), "\n| object |"),
+		"a row has another form")
 	for _, row := range rows {
 		if !defined["condition "+row[2]] {
 			t.Errorf("%s: no API package defines condition %s", row[1], row[2])

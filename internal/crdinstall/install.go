@@ -50,13 +50,13 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Install applies the definitions and waits until the API server serves all of them and the RESTMapper of the client finds
-// them, so that the next request of the client can be about one of them. The mapper must ask the API server, as that of a
-// client does unless another one is set. A definition that is being deleted is applied again.
+// Install applies the definitions and waits until the API server serves all of them and the RESTMapper of the client
+// finds them, so that the next request of the client can be about one of them. The mapper must ask the API server, as
+// that of a client does unless another one is set. A definition that is being deleted is applied again.
 //
-// Install waits for 30 seconds unless the context ends earlier. Its error names the definition and the cause. If a newer
-// version of muster has applied one of the definitions, Install returns an error and applies none: an older definition
-// would drop fields of existing objects.
+// Install waits for 30 seconds unless the context ends earlier. Its error names the definition and the cause. If a
+// newer version of muster has applied one of the definitions, Install returns an error and applies none: an older
+// definition would drop fields of existing objects.
 func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	definitions, err := Read(files)
 	if err != nil {
@@ -86,8 +86,9 @@ func (i installer) install(ctx context.Context, c client.Client, definitions []*
 			return err
 		}
 		if there != nil {
-			return fmt.Errorf("install %s: version v%s of muster has applied the definition, and this program contains v%s: run "+
-				"a program with v%s or later, or remove the annotation %s from the definition to replace it", definition.GetName(),
+			return fmt.Errorf(
+				"install %s: version v%s of muster has applied the definition, and this program contains v%s: run "+
+					"a program with v%s or later, or remove the annotation %s from the definition to replace it", definition.GetName(),
 				there, i.own, there, VersionAnnotation)
 		}
 	}
@@ -144,7 +145,8 @@ func (i installer) wait(ctx context.Context, c client.Client, definitions []*uns
 }
 
 func (i installer) apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(recorded(definition, i.own)), FieldOwner, client.ForceOwnership)
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(recorded(definition, i.own)), FieldOwner,
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", definition.GetName(), err)
 	}
@@ -163,9 +165,9 @@ func notServed(ctx context.Context, c client.Client, definition *unstructured.Un
 	return notAnswered(ctx, c, definition)
 }
 
-// notAnswered says that the API server does not answer requests for a definition yet; an empty string means that it does, or
-// that the client may not list its objects. The API server writes that a definition is established before its own watch of
-// definitions has told it so, and discovery may still have the definition of last time.
+// notAnswered says that the API server does not answer requests for a definition yet; an empty string means that it
+// does, or that the client may not list its objects. The API server writes that a definition is established before its
+// own watch of definitions has told it so, and discovery may still have the definition of last time.
 func notAnswered(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -232,8 +234,9 @@ func unestablished(observed *unstructured.Unstructured) (string, error) {
 	return reasons[len(reasons)-1], nil
 }
 
-// notFound names a version of a definition that the mapper does not find yet; an empty string means that it finds all that are
-// served. An API server says that a definition is established before its discovery has it, and until then serves none of it.
+// notFound names a version of a definition that the mapper does not find yet; an empty string means that it finds all
+// that are served. An API server says that a definition is established before its discovery has it, and until then
+// serves none of it.
 func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")

@@ -43,10 +43,11 @@ func (a answers) List(context.Context, client.ObjectList, ...client.ListOption) 
 	return apierrors.NewNotFound(schema.GroupResource{}, "")
 }
 
-// TestInstallWaitsForAnswers has an API server whose discovery is that of a definition which was removed just before: it says
-// that the new one is established before it answers requests for it.
+// TestInstallWaitsForAnswers has an API server whose discovery is that of a definition which was removed just before:
+// it says that the new one is established before it answers requests for it.
 func TestInstallWaitsForAnswers(t *testing.T) {
-	files := fstest.MapFS{"x.yaml": {Data: []byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
+	files := fstest.MapFS{"x.yaml": {Data: []byte(
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
 		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}]}}`)}}
 	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	synctest.Test(t, func(t *testing.T) {
@@ -67,9 +68,12 @@ func TestNotEstablished(t *testing.T) {
 		want   string
 	}{
 		{"no status yet", nil, "x: the API server has not looked at it"},
-		{"an API server shows null before it has looked at a definition", map[string]any{"conditions": nil}, "x: the API server has not looked at it"},
-		{"what is wrong with it is said", map[string]any{"conditions": []any{condition("NamesAccepted", "False", "the name is taken")}}, "x: the name is taken"},
-		{"established", map[string]any{"conditions": []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}}, ""},
+		{"an API server shows null before it has looked at a definition", map[string]any{"conditions": nil},
+			"x: the API server has not looked at it"},
+		{"what is wrong with it is said", map[string]any{
+			"conditions": []any{condition("NamesAccepted", "False", "the name is taken")}}, "x: the name is taken"},
+		{"established", map[string]any{"conditions": []any{condition("NamesAccepted", "True", ""),
+			condition("Established", "True", "")}}, ""},
 	} {
 		definition := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "x"}}}
 		got, err := notEstablished(t.Context(), answers{status: test.status}, definition)
@@ -94,10 +98,13 @@ func (l *lagging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.
 	return &meta.RESTMapping{}, nil
 }
 
-// The API server says Established before it serves anything: who creates an object at once must not be told that there is no such kind.
+// The API server says Established before it serves anything: who creates an object at once must not be told that there
+// is no such kind.
 func TestInstallWaitsForDiscovery(t *testing.T) {
-	files := fstest.MapFS{"x.yaml": {Data: []byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
-		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}, {name: v2, served: false}, {name: v3, served: true}]}}`)}}
+	files := fstest.MapFS{"x.yaml": {Data: []byte(
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
+		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}, {name: v2, served: false}, {name: v3,
+		  served: true}]}}`)}}
 	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	synctest.Test(t, func(t *testing.T) {
 		mapper := &lagging{requests: map[string]int{}, lag: 2}

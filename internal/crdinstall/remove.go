@@ -14,18 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// InstalledByLabel is on definitions that a hub has installed on a member and removes again. Its value is the UID of the MemberCluster.
+// InstalledByLabel is on definitions that a hub has installed on a member and removes again. Its value is the UID of
+// the MemberCluster.
 const InstalledByLabel = "membership.muster.dev/installed-by"
 
 // definitionKind is that of what is installed.
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+	Kind: "CustomResourceDefinition"}
 
-// Remove deletes a definition and waits until it is gone. It stays where claim says why, which is asked about what is there; or where there is an object
-// of what it defines, since all of these would go with it. Kept says that, such as "things.example.com: there is Thing a", and is empty where the definition is gone.
+// Remove deletes a definition and waits until it is gone. It stays where claim says why, which is asked about what is
+// there; or where there is an object of what it defines, since all of these would go with it. Kept says that, such as
+// "things.example.com: there is Thing a", and is empty where the definition is gone.
 //
-// The client must ask the API server, as one of a manager does for an unstructured object unless it was told otherwise. What is made between the look
-// and the deletion, two requests in a row, goes too. It waits for 30 seconds where ctx has no earlier end.
-func Remove(ctx context.Context, c client.Client, name string, claim func(metav1.Object) string) (kept string, err error) {
+// The client must ask the API server, as one of a manager does for an unstructured object unless it was told otherwise.
+// What is made between the look and the deletion, two requests in a row, goes too. It waits for 30 seconds where ctx
+// has no earlier end.
+func Remove(ctx context.Context, c client.Client, name string,
+	claim func(metav1.Object) string) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	waiting := "the API server has not been asked"
@@ -67,7 +72,8 @@ func Remove(ctx context.Context, c client.Client, name string, claim func(metav1
 }
 
 // inUse names an object of what a definition defines, or says why it cannot be known yet whether there is one.
-func inUse(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (user, waiting string, err error) {
+func inUse(ctx context.Context, c client.Client,
+	definition *unstructured.Unstructured) (user, waiting string, err error) {
 	never, err := unestablished(definition)
 	if err != nil || never != "" {
 		return "", "", err // nothing can have been made of it

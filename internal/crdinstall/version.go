@@ -16,8 +16,8 @@ const VersionAnnotation = "muster.dev/version"
 
 const module = "github.com/muster-sdk/muster"
 
-// versionIn returns the version of the muster module in a program. It is nil if the build does not contain it, such as in
-// tests, or if the module is replaced by a folder. Such a program neither records a version nor compares one.
+// versionIn returns the version of the muster module in a program. It is nil if the build does not contain it, such as
+// in tests, or if the module is replaced by a folder. Such a program neither records a version nor compares one.
 func versionIn(build *debug.BuildInfo) *version.Version {
 	if build == nil {
 		return nil
@@ -38,7 +38,8 @@ func versionIn(build *debug.BuildInfo) *version.Version {
 
 // newer returns the version of the installed definition if it is newer than own, and nil otherwise: the definition does
 // not exist, or has no version.
-func newer(ctx context.Context, c client.Client, definition *unstructured.Unstructured, own *version.Version) (*version.Version, error) {
+func newer(ctx context.Context, c client.Client, definition *unstructured.Unstructured,
+	own *version.Version) (*version.Version, error) {
 	if own == nil {
 		return nil, nil
 	}

@@ -27,14 +27,17 @@ func TestVersionIn(t *testing.T) {
 		build *debug.BuildInfo
 		want  string
 	}{
-		"no build information":           {nil, ""},
-		"another program's dependency":   {&debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v1.0.0"}, &released}}, "0.5.0"},
-		"between two releases":           {&debug.BuildInfo{Deps: []*debug.Module{&pseudo}}, "0.5.1-0.20261122101112-0123456789ab"},
-		"replaced by a folder":           {&debug.BuildInfo{Deps: []*debug.Module{&replaced}}, ""},
-		"replaced by a fork":             {&debug.BuildInfo{Deps: []*debug.Module{&fork}}, "0.6.0"},
-		"a program of muster":            {&debug.BuildInfo{Main: muster("v0.7.0")}, "0.7.0"},
-		"a program of a work tree":       {&debug.BuildInfo{Main: muster("(devel)")}, ""},
-		"a program that does not use it": {&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}, ""},
+		"no build information": {nil, ""},
+		"another program's dependency": {
+			&debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v1.0.0"}, &released}}, "0.5.0"},
+		"between two releases": {&debug.BuildInfo{Deps: []*debug.Module{&pseudo}},
+			"0.5.1-0.20261122101112-0123456789ab"},
+		"replaced by a folder":     {&debug.BuildInfo{Deps: []*debug.Module{&replaced}}, ""},
+		"replaced by a fork":       {&debug.BuildInfo{Deps: []*debug.Module{&fork}}, "0.6.0"},
+		"a program of muster":      {&debug.BuildInfo{Main: muster("v0.7.0")}, "0.7.0"},
+		"a program of a work tree": {&debug.BuildInfo{Main: muster("(devel)")}, ""},
+		"a program that does not use it": {
+			&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := versionIn(test.build)
@@ -63,7 +66,8 @@ func (v versions) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	if installed != "" {
 		definition.SetAnnotations(map[string]string{VersionAnnotation: installed})
 	}
-	definition.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	definition.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
 	return nil
 }
 
@@ -98,12 +102,14 @@ func TestInstall_NoDowngrade(t *testing.T) {
 		},
 		{
 			name: "upgrade", own: "v0.10.0", installed: map[string]string{"as": "v0.9.0", "bs": ""},
-			want: map[string]string{"as": "v0.10.0", "bs": "v0.10.0"}, wantAll: map[string]string{"as": "v0.10.0", "bs": "v0.10.0"},
+			want:    map[string]string{"as": "v0.10.0", "bs": "v0.10.0"},
+			wantAll: map[string]string{"as": "v0.10.0", "bs": "v0.10.0"},
 		},
 		{
 			name: "older program", own: "v0.5.0", installed: map[string]string{"as": "v0.4.0", "bs": "v0.6.0"},
 			want: map[string]string{"as": "v0.4.0", "bs": "v0.6.0"}, wantAll: map[string]string{"as": "v0.5.0", "bs": "v0.6.0"},
-			wantError: "install bs: version v0.6.0 of muster has applied the definition, and this program contains v0.5.0: run a " +
+			wantError: "install bs: version v0.6.0 of muster has applied the definition, and this program contains v0.5.0: " +
+				"run a " +
 				"program with v0.6.0 or later, or remove the annotation muster.dev/version from the definition to replace it",
 		},
 		{

@@ -10,7 +10,8 @@ import (
 func TestStateIn(t *testing.T) {
 	t.Parallel()
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{
-		{Name: "works/status", Verbs: metav1.Verbs{"get", "patch"}}, {Name: "works", Verbs: metav1.Verbs{"get", "list", "create"}},
+		{Name: "works/status", Verbs: metav1.Verbs{"get", "patch"}},
+		{Name: "works", Verbs: metav1.Verbs{"get", "list", "create"}},
 		{Name: "appliedworks", Verbs: metav1.Verbs{"delete", "deletecollection", "get", "list", "watch"}},
 	}}
 	require.Equal(t, Served, stateIn(list, "works"))

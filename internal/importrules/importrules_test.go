@@ -68,7 +68,8 @@ var rules = []rule{
 	{
 		packages: "placement/...",
 		ours: []string{
-			"placement/...", "scheduler/...", "tenancy", "tenancy/v1alpha1", "membership/v1alpha1", "work/v1alpha1", "internal/...",
+			"placement/...", "scheduler/...", "tenancy", "tenancy/v1alpha1", "membership/v1alpha1", "work/v1alpha1",
+			"internal/...",
 		},
 	},
 	{
@@ -82,12 +83,14 @@ var rules = []rule{
 	{
 		packages: "addon", // it gives agents what they get by registration
 		ours: []string{
-			"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout", "placement/bundle", "*/v1alpha1", "internal/...",
+			"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout",
+			"placement/bundle", "*/v1alpha1", "internal/...",
 		},
 	},
 	{
 		packages: "addon/registration", // agents of add-ons get certificates as those of members do
-		ours:     []string{"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout", "*/v1alpha1", "internal/..."},
+		ours: []string{"addon/...", "membership", "membership/registration", "membership/registration/csr",
+			"placement/rollout", "*/v1alpha1", "internal/..."},
 	},
 	{
 		packages: "addon/leave", // all that add-ons have to do with membership but its types
@@ -107,7 +110,8 @@ var rules = []rule{
 	{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages
 		ours: []string{
-			"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1", "internal/...",
+			"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1",
+			"internal/...",
 		},
 	},
 	{packages: "mustertest/fleet", ours: anything}, // a complete hub and complete agents
@@ -198,34 +202,45 @@ func TestCheck(t *testing.T) {
 		imports []string
 		want    string
 	}{
-		{"an API type is data", "membership/v1alpha1", []string{"embed", "k8s.io/apimachinery/pkg/runtime", "k8s.io/api/core/v1"}, ""},
-		{"an API must not drag in a client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"}, "pkg/scheme"},
+		{"an API type is data", "membership/v1alpha1", []string{"embed", "k8s.io/apimachinery/pkg/runtime",
+			"k8s.io/api/core/v1"}, ""},
+		{"an API must not drag in a client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"},
+			"pkg/scheme"},
 		{"an API must not lean on another", "work/v1alpha1", []string{module + "/placement/v1alpha1"}, "placement/v1alpha1"},
 		{"a policy is data", "placement/v1alpha1", []string{"k8s.io/apimachinery/pkg/util/validation/field"}, ""},
 		{"a WorkSet is made of what a Work is made of", "placement/v1alpha1", []string{module + "/work/v1alpha1"}, ""},
 		{"a policy does not know who reads it", "placement/v1alpha1", []string{module + "/scheduler"}, "scheduler"},
-		{"definitions are files and their installer", "placement/crds", []string{"embed", module + "/internal/crdinstall"}, ""},
+		{"definitions are files and their installer", "placement/crds",
+			[]string{"embed", module + "/internal/crdinstall"}, ""},
 		{"definitions are installed without the controllers", "placement/crds", []string{module + "/placement"}, "placement"},
-		{"the sides of a join share words", "membership/hub", []string{module + "/membership", module + "/internal/clock"}, ""},
+		{"the sides of a join share words", "membership/hub",
+			[]string{module + "/membership", module + "/internal/clock"}, ""},
 		{"work stands without membership", "work/agent", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
 		{"a leave waits for works", "work/leave", []string{module + "/membership"}, ""},
 		{"who knows the works of a leave need not apply any", "work/leave", []string{module + "/work/apply"}, "work/apply"},
-		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"}, "client-go"},
+		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"},
+			"client-go"},
 		{"the scheduler reads policies", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
 		{"the scheduler knows no controller", "scheduler", []string{module + "/placement"}, "placement"},
-		{"selectors mean the same wherever a WorkSet has them", "placement/internal/division", []string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
+		{"selectors mean the same wherever a WorkSet has them", "placement/internal/division",
+			[]string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
 		{"placement speaks in types, not controllers", "placement", []string{module + "/work/apply"}, "work/apply"},
 		{"an add-on is told of by types", "addon/v1alpha1", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
-		{"the agents of add-ons get what members get", "addon/registration", []string{module + "/membership/registration/csr"}, ""},
-		{"who issues to the agents of add-ons is no hub", "addon/registration", []string{module + "/membership/hub"}, "membership/hub"},
+		{"the agents of add-ons get what members get", "addon/registration",
+			[]string{module + "/membership/registration/csr"}, ""},
+		{"who issues to the agents of add-ons is no hub", "addon/registration", []string{module + "/membership/hub"},
+			"membership/hub"},
 		{"an add-on may roll out as placements do", "addon", []string{module + "/placement/rollout"}, ""},
-		{"a leave waits for add-ons", "addon/leave", []string{module + "/membership", module + "/addon/internal/messages"}, ""},
+		{"a leave waits for add-ons", "addon/leave",
+			[]string{module + "/membership", module + "/addon/internal/messages"}, ""},
 		{"who waits for add-ons need not run any", "addon/leave", []string{module + "/addon"}, "addon"},
-		{"products must not link control planes", "membership/agent", []string{module + "/mustertest/localplane"}, "localplane"},
+		{"products must not link control planes", "membership/agent", []string{module + "/mustertest/localplane"},
+			"localplane"},
 		{"products must not link the test kit", "work/apply", []string{module + "/mustertest"}, "mustertest"},
 		{"an internal harness may use the test kit", "internal/testkit", []string{module + "/mustertest"}, ""},
 		{"examples show it all on planes", "examples/minimal-hub", []string{module + "/mustertest/localplane"}, ""},
-		{"Kubernetes itself is for nested modules", "mustertest/localplane", []string{"k8s.io/kubernetes/cmd/kubelet"}, "kubelet"},
+		{"Kubernetes itself is for nested modules", "mustertest/localplane", []string{"k8s.io/kubernetes/cmd/kubelet"},
+			"kubelet"},
 		{"the tour links nothing", "", []string{module + "/membership"}, "membership"},
 		{"a new folder is thought about", "gadget", nil, "no rule"},
 	} {

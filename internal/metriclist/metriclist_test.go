@@ -35,9 +35,11 @@ type metric struct{ name, folder, help string }
 // TestMetrics_Documented checks that docs/metrics.md lists every metric with its help text.
 func TestMetrics_Documented(t *testing.T) {
 	var text strings.Builder
-	text.WriteString("# Metrics\n\nAll metrics of muster, in the format of Prometheus. This list is generated from the code: run\n" +
-		"`go test ./internal/metriclist -update` after a change. `deploy/monitoring` has alerts and a Grafana dashboard.\n\n" +
-		"| metric | package | meaning |\n|---|---|---|\n")
+	text.WriteString(
+		"# Metrics\n\nAll metrics of muster, in the format of Prometheus. This list is generated from the code: run\n" +
+			"`go test ./internal/metriclist -update` after a change. `deploy/monitoring` has alerts and a Grafana " +
+			"dashboard.\n\n" +
+			"| metric | package | meaning |\n|---|---|---|\n")
 	found := survey(t)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		m := found[name]

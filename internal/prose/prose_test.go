@@ -65,7 +65,8 @@ func TestProse(t *testing.T) {
 			limit, known = f, true
 		}
 		compare(t, folder, limit, f)
-		lowered := findings{min(limit.BannedWords, f.BannedWords), min(limit.LongLines, f.LongLines), min(limit.Pronouns, f.Pronouns)}
+		lowered := findings{min(limit.BannedWords, f.BannedWords), min(limit.LongLines, f.LongLines),
+			min(limit.Pronouns, f.Pronouns)}
 		if known && lowered != (findings{}) {
 			next[folder] = lowered
 		}
@@ -99,7 +100,8 @@ func compare(t *testing.T, folder string, limit, found findings) {
 			t.Errorf("%s: %s: %d, at most %d", folder, c.what, c.found, c.limit)
 		}
 		if c.found < c.limit && !*update { // an improvement must not fail a build
-			t.Logf("%s: %s: %d, fewer than the limit %d; go test ./internal/prose -update lowers it", folder, c.what, c.found, c.limit)
+			t.Logf("%s: %s: %d, fewer than the limit %d; go test ./internal/prose -update lowers it", folder, c.what, c.found,
+				c.limit)
 		}
 	}
 }
@@ -130,7 +132,8 @@ func survey(t *testing.T, dir string) map[string]findings {
 			return err
 		}
 		sum := found[folder]
-		sum.BannedWords, sum.LongLines, sum.Pronouns = sum.BannedWords+f.BannedWords, sum.LongLines+f.LongLines, sum.Pronouns+f.Pronouns
+		sum.BannedWords, sum.LongLines, sum.Pronouns = sum.BannedWords+f.BannedWords, sum.LongLines+f.LongLines, sum.Pronouns+
+			f.Pronouns
 		found[folder] = sum
 		return nil
 	}))

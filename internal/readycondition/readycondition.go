@@ -31,8 +31,8 @@ type Rule struct {
 }
 
 // Set puts the derived conditions into conditions. Ready is always there; Stalled is there while it is True, as kstatus
-// expects. failure is used if the rule names no Failure; nil means that there is none. It must not run concurrently with
-// other uses of conditions.
+// expects. failure is used if the rule names no Failure; nil means that there is none. It must not run concurrently
+// with other uses of conditions.
 func (r Rule) Set(conditions *[]metav1.Condition, generation int64, now time.Time, failure *metav1.Condition) {
 	if r.Failure != "" {
 		failure = nil
@@ -63,7 +63,8 @@ func (r Rule) ready(conditions []metav1.Condition, failure *metav1.Condition) me
 	for _, name := range r.Required {
 		c := meta.FindStatusCondition(conditions, name)
 		if c == nil {
-			return metav1.Condition{Type: Ready, Status: metav1.ConditionUnknown, Reason: reasonPending, Message: "Condition " + name + " is not reported yet."}
+			return metav1.Condition{Type: Ready, Status: metav1.ConditionUnknown, Reason: reasonPending, Message: "Condition " +
+				name + " is not reported yet."}
 		}
 		if c.Status != metav1.ConditionTrue {
 			return metav1.Condition{Type: Ready, Status: c.Status, Reason: c.Reason, Message: c.Message}

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/internal/readycondition"
 )
 
-var rule = readycondition.Rule{Required: []string{"Applied", "Available"}, Adverse: []string{"Progressing"}, Failure: "Degraded"}
+var rule = readycondition.Rule{Required: []string{"Applied", "Available"}, Adverse: []string{"Progressing"},
+	Failure: "Degraded"}
 
 func TestSet(t *testing.T) {
 	applied := condition("Applied", "True")
@@ -27,10 +28,14 @@ func TestSet(t *testing.T) {
 		{"no condition yet", nil, "Unknown", "Pending", false},
 		{"one is missing", []metav1.Condition{applied}, "Unknown", "Pending", false},
 		{"all are True", []metav1.Condition{applied, available}, "True", "Ready", false},
-		{"the first that is not True", []metav1.Condition{condition("Applied", "False"), condition("Available", "Unknown")}, "False", "AppliedFalse", false},
-		{"an unknown state", []metav1.Condition{applied, condition("Available", "Unknown")}, "Unknown", "AvailableUnknown", false},
-		{"progressing", []metav1.Condition{applied, available, condition("Progressing", "True")}, "False", "ProgressingTrue", false},
-		{"not progressing", []metav1.Condition{applied, available, condition("Progressing", "False")}, "True", "Ready", false},
+		{"the first that is not True", []metav1.Condition{condition("Applied", "False"), condition("Available", "Unknown")},
+			"False", "AppliedFalse", false},
+		{"an unknown state", []metav1.Condition{applied, condition("Available", "Unknown")}, "Unknown", "AvailableUnknown",
+			false},
+		{"progressing", []metav1.Condition{applied, available, condition("Progressing", "True")}, "False", "ProgressingTrue",
+			false},
+		{"not progressing", []metav1.Condition{applied, available, condition("Progressing", "False")}, "True", "Ready",
+			false},
 		{"degraded", []metav1.Condition{applied, available, condition("Degraded", "True")}, "False", "DegradedTrue", true},
 		{"not degraded", []metav1.Condition{applied, available, condition("Degraded", "False")}, "True", "Ready", false},
 	} {
@@ -57,13 +62,15 @@ func TestSet_FailureOfCaller(t *testing.T) {
 	require.Nil(t, meta.FindStatusCondition(conditions, "Stalled"), "kstatus expects it only while it is True")
 }
 
-// TestSet_Stable checks that nothing changes when nothing but the time does, and that Ready and Stalled exclude each other.
+// TestSet_Stable checks that nothing changes when nothing but the time does, and that Ready and Stalled exclude each
+// other.
 func TestSet_Stable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var conditions []metav1.Condition
 		for _, name := range []string{"Applied", "Available", "Progressing", "Degraded"} {
 			if rapid.Bool().Draw(t, name+" exists") {
-				conditions = append(conditions, condition(name, rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, name)))
+				conditions = append(conditions,
+					condition(name, rapid.SampledFrom([]string{"True", "False", "Unknown"}).Draw(t, name)))
 			}
 		}
 		rule.Set(&conditions, 1, time.Unix(100, 0), nil)
@@ -75,5 +82,6 @@ func TestSet_Stable(t *testing.T) {
 }
 
 func condition(name, status string) metav1.Condition {
-	return metav1.Condition{Type: name, Status: metav1.ConditionStatus(status), Reason: name + status, Message: name + " is " + status + "."}
+	return metav1.Condition{Type: name, Status: metav1.ConditionStatus(status), Reason: name + status, Message: name +
+		" is " + status + "."}
 }

@@ -40,7 +40,8 @@ func (d *Detector) Observe(resourceVersion string) bool {
 type RewoundError struct{ Server string }
 
 func (e *RewoundError) Error() string {
-	return fmt.Sprintf("the store of %s was restored to an earlier state: restart the process, so that its caches are rebuilt", e.Server)
+	return fmt.Sprintf(
+		"the store of %s was restored to an earlier state: restart the process, so that its caches are rebuilt", e.Server)
 }
 
 // DefaultInterval is the time between two requests of a Monitor.
@@ -67,8 +68,8 @@ type Monitor struct {
 }
 
 // Compare takes an object from a cache and the same object as the API server returned it afterwards. A version that is
-// older than the cached one exists only after a restore, and ends Start. This detects a restore that later writes hide from
-// the comparison of lists. It may be called concurrently.
+// older than the cached one exists only after a restore, and ends Start. This detects a restore that later writes hide
+// from the comparison of lists. It may be called concurrently.
 func (m *Monitor) Compare(cached, live client.Object) {
 	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), cached.GetResourceVersion())
 	if err != nil || order >= 0 || live.GetUID() != cached.GetUID() {

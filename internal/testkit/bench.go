@@ -31,7 +31,8 @@ func (c *Created) Expect(n int) <-chan struct{} {
 func (c *Created) Wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
-		if err == nil && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == c.Resource && response.StatusCode == http.StatusCreated {
+		if err == nil && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == c.Resource &&
+			response.StatusCode == http.StatusCreated {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.left--; c.left == 0 {

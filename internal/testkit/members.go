@@ -16,8 +16,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Member creates a MemberCluster with the status of a healthy member, and its namespace member-<name>. It needs neither a
-// hub nor an agent.
+// Member creates a MemberCluster with the status of a healthy member, and its namespace member-<name>. It needs neither
+// a hub nor an agent.
 func Member(t testing.TB, c client.Client, name string, labels map[string]string) *membershipv1alpha1.MemberCluster {
 	t.Helper()
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}))
@@ -34,15 +34,18 @@ func Health(t testing.TB, c client.Client, member string, healthy metav1.Conditi
 	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: member}, m))
 	before := m.DeepCopy()
 	m.Status.Namespace = "member-" + member
-	for kind, status := range map[string]metav1.ConditionStatus{membershipv1alpha1.ConditionJoined: metav1.ConditionTrue, membershipv1alpha1.ConditionHealthy: healthy} {
+	for kind, status := range map[string]metav1.ConditionStatus{membershipv1alpha1.ConditionJoined: metav1.ConditionTrue,
+		membershipv1alpha1.ConditionHealthy: healthy} {
 		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test"})
 	}
 	require.NoError(t, c.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 }
 
-// FollowWorks calls answer with each existing Work and whenever one changes, in place of agents, until the returned function
-// is called or the test ends. Calls are concurrent and in no order. An answer that fails is repeated at the next event.
-func FollowWorks(t testing.TB, c client.WithWatch, answer func(context.Context, *workv1alpha1.Work), which ...client.ListOption) (stop func()) {
+// FollowWorks calls answer with each existing Work and whenever one changes, in place of agents, until the returned
+// function is called or the test ends. Calls are concurrent and in no order. An answer that fails is repeated at the
+// next event.
+func FollowWorks(t testing.TB, c client.WithWatch, answer func(context.Context, *workv1alpha1.Work),
+	which ...client.ListOption) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -15,9 +15,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
-// latency is how long a server of Memory takes for a write. Without it, everything would happen at one instant of virtual
-// time: no test could interfere in between, and two Events of one object would have the same time and with it the same name.
-// Reads take no time: some clients hold a mutex over discovery, and a goroutine that waits for a mutex stops virtual time.
+// latency is how long a server of Memory takes for a write. Without it, everything would happen at one instant of
+// virtual time: no test could interfere in between, and two Events of one object would have the same time and with it
+// the same name. Reads take no time: some clients hold a mutex over discovery, and a goroutine that waits for a mutex
+// stops virtual time.
 const latency = 5 * time.Millisecond
 
 func slowWrites(r apiserver.RequestInfo) *apiserver.Fault {
@@ -28,9 +29,10 @@ func slowWrites(r apiserver.RequestInfo) *apiserver.Fault {
 	return nil
 }
 
-// Memory starts an API server in memory for a test, and installs definitions on it, as with crds.Install. The server ends
-// after everything else that the test starts. See package apiserver for what such a server does not do.
-func Memory(t testing.TB, scheme *apiruntime.Scheme, installs ...func(context.Context, client.Client) error) *apiserver.Server {
+// Memory starts an API server in memory for a test, and installs definitions on it, as with crds.Install. The server
+// ends after everything else that the test starts. See package apiserver for what such a server does not do.
+func Memory(t testing.TB, scheme *apiruntime.Scheme,
+	installs ...func(context.Context, client.Client) error) *apiserver.Server {
 	t.Helper()
 	s, err := apiserver.New(apiserver.Options{Faults: apiserver.FaultsFunc(slowWrites)})
 	require.NoError(t, err)
@@ -42,8 +44,9 @@ func Memory(t testing.TB, scheme *apiruntime.Scheme, installs ...func(context.Co
 // cores is how many tests of Virtual run at a time: they use the processor all the time.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Virtual runs a test in the virtual time of a testing/synctest bubble, beside other parallel tests. Waiting costs no time
-// there, and a busy machine does not exceed a deadline. The test needs an API server of Memory, and has no subtests.
+// Virtual runs a test in the virtual time of a testing/synctest bubble, beside other parallel tests. Waiting costs no
+// time there, and a busy machine does not exceed a deadline. The test needs an API server of Memory, and has no
+// subtests.
 func Virtual(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
+	return mustertest.Client(t, plane.ForTest(t).Config(),
+		mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
 }
 
 func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
@@ -75,10 +76,11 @@ func TestValidation(t *testing.T) {
 		return object
 	}
 	request := func(change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
-		object := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "valid"}, Spec: v1alpha1.JoinRequestSpec{
-			ClusterID: "id", Name: "east", ClaimKey: []byte{1}, Signature: []byte{1},
-			Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
-		}}
+		object := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "valid"},
+			Spec: v1alpha1.JoinRequestSpec{
+				ClusterID: "id", Name: "east", ClaimKey: []byte{1}, Signature: []byte{1},
+				Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+			}}
 		change(object)
 		return object
 	}
@@ -94,7 +96,8 @@ func TestValidation(t *testing.T) {
 	}{
 		{
 			"a name that is too long for a label must fail here, not when the namespace is made",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Name = long }), "metadata.name must be a DNS label of at most 63 characters",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Name = long }),
+			"metadata.name must be a DNS label of at most 63 characters",
 		},
 		{
 			"a name with a dot is no namespace",
@@ -102,23 +105,33 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"a period of more than ten minutes makes no heartbeat",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.HeartbeatPeriodSeconds = 601 }), "heartbeatPeriodSeconds must be from 1 to 600",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.HeartbeatPeriodSeconds = 601
+			}), "heartbeatPeriodSeconds must be from 1 to 600",
 		},
 		{
 			"a negative period is none",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.HeartbeatPeriodSeconds = -1 }), "heartbeatPeriodSeconds must be from 1 to 600",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.HeartbeatPeriodSeconds = -1
+			}), "heartbeatPeriodSeconds must be from 1 to 600",
 		},
 		{
 			"the hub cannot run the agent of a member that it does not reach",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.JoinMode = v1alpha1.JoinPush }), "kubeConfigSecretRef is required when joinMode is Push or Install",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.JoinMode = v1alpha1.JoinPush
+			}), "kubeConfigSecretRef is required when joinMode is Push or Install",
 		},
 		{
 			"nor install one",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.JoinMode = v1alpha1.JoinInstall }), "kubeConfigSecretRef is required when joinMode is Push or Install",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.JoinMode = v1alpha1.JoinInstall
+			}), "kubeConfigSecretRef is required when joinMode is Push or Install",
 		},
 		{
 			"a reference without a name refers to nothing",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.KubeConfigSecretRef = &v1alpha1.KubeConfigSecretRef{} }), "spec.kubeConfigSecretRef.name",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.KubeConfigSecretRef = &v1alpha1.KubeConfigSecretRef{}
+			}), "spec.kubeConfigSecretRef.name",
 		},
 		{
 			"a cluster ID is compared, so it must be written in one way",
@@ -140,7 +153,9 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"an effect that no scheduler knows",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Taints = []v1alpha1.Taint{{Key: "k", Effect: "NoWay"}} }), `"NoSchedule"`,
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.Taints = []v1alpha1.Taint{{Key: "k", Effect: "NoWay"}}
+			}), `"NoSchedule"`,
 		},
 		{
 			"one taint twice",
@@ -151,7 +166,9 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"more taints than anybody can look through",
-			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Taints = many }), "at most 62 taints: the hub needs room for its own",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.Taints = many
+			}), "at most 62 taints: the hub needs room for its own",
 		},
 		{
 			"everybody is no identity of one member",
@@ -179,15 +196,21 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"the names of what a token owns are made of its own",
-			token(func(o *v1alpha1.JoinToken) { o.Name = strings.Repeat("a", 53) }), "metadata.name must be a DNS label of at most 52 characters",
+			token(func(o *v1alpha1.JoinToken) {
+				o.Name = strings.Repeat("a", 53)
+			}), "metadata.name must be a DNS label of at most 52 characters",
 		},
 		{
 			"a token of a type that there is not",
-			token(func(o *v1alpha1.JoinToken) { o.Spec.Type = "Password" }), `supported values: "ServiceAccount", "BootstrapToken"`,
+			token(func(o *v1alpha1.JoinToken) {
+				o.Spec.Type = "Password"
+			}), `supported values: "ServiceAccount", "BootstrapToken"`,
 		},
 		{
 			"the name of a bootstrap token's Secret, and so its user, is made of its ID",
-			token(func(o *v1alpha1.JoinToken) { o.Spec.Type = v1alpha1.JoinTokenBootstrapToken }), "must be named bootstrap-token-<id>",
+			token(func(o *v1alpha1.JoinToken) {
+				o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
+			}), "must be named bootstrap-token-<id>",
 		},
 		{
 			"an ID has six characters",
@@ -201,23 +224,33 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"a credential of a type that there is not",
-			request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.Type = "Password" }), `supported values: "Certificate", "Token", "Identity"`,
+			request(func(o *v1alpha1.JoinRequest) {
+				o.Spec.Credential.Type = "Password"
+			}), `supported values: "Certificate", "Token", "Identity"`,
 		},
 		{
 			"what a stolen bootstrap credential can store is bounded",
-			request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.CertificateRequest = make([]byte, 16<<10) }), "certificateRequest",
+			request(func(o *v1alpha1.JoinRequest) {
+				o.Spec.Credential.CertificateRequest = make([]byte, 16<<10)
+			}), "certificateRequest",
 		},
 		{
 			"a label's value may be as long as a label's",
-			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = map[string]string{"a": long} }), "a label's key has at most 317 characters, and its value at most 63",
+			request(func(o *v1alpha1.JoinRequest) {
+				o.Spec.Labels = map[string]string{"a": long}
+			}), "a label's key has at most 317 characters, and its value at most 63",
 		},
 		{
 			"and its key as long as a key",
-			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = map[string]string{strings.Repeat("a", 318): "a"} }), "a label's key has at most 317 characters",
+			request(func(o *v1alpha1.JoinRequest) {
+				o.Spec.Labels = map[string]string{strings.Repeat("a", 318): "a"}
+			}), "a label's key has at most 317 characters",
 		},
 		{
 			"none of many labels is excepted",
-			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = labels(64, strings.Repeat("a", 1000)) }), "and its value at most 63",
+			request(func(o *v1alpha1.JoinRequest) {
+				o.Spec.Labels = labels(64, strings.Repeat("a", 1000))
+			}), "and its value at most 63",
 		},
 		{
 			"a UID is no place for a novel",
@@ -233,7 +266,8 @@ func TestValidation(t *testing.T) {
 		},
 		{
 			"a member has one Membership",
-			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
+			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"},
+				Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
 			"a Membership is named self",
 		},
 	} {
@@ -322,15 +356,18 @@ func TestColumns(t *testing.T) {
 	now := metav1.Now()
 	cluster.Status.Phase = v1alpha1.PhaseJoined
 	cluster.Status.Version.Kubernetes = "v1.36.3"
-	for kind, status := range map[string]metav1.ConditionStatus{"Accepted": "True", "Joined": "True", "Healthy": "Unknown"} {
-		cluster.Status.Conditions = append(cluster.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", LastTransitionTime: now})
+	for kind, status := range map[string]metav1.ConditionStatus{"Accepted": "True", "Joined": "True",
+		"Healthy": "Unknown"} {
+		cluster.Status.Conditions = append(cluster.Status.Conditions,
+			metav1.Condition{Type: kind, Status: status, Reason: "Because", LastTransitionTime: now})
 	}
 	require.NoError(t, c.Status().Update(t.Context(), cluster))
 
 	_, got := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
 	want := map[string]any{
-		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined", "Version": "v1.36.3",
-		"CPU": nil, "Memory": nil, "Mode": "Pull", "Orphans": nil, "Why": "",
+		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined",
+		"Version": "v1.36.3",
+		"CPU":     nil, "Memory": nil, "Mode": "Pull", "Orphans": nil, "Why": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -224,7 +224,8 @@ func TestPlaneInterference(t *testing.T) {
 	}, "the Lease is made anew")
 	require.Zero(t, b.Status().Failures)
 
-	_, err := leases.Patch(t.Context(), membership.LeaseName, types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"yes"}}}`), metav1.PatchOptions{})
+	_, err := leases.Patch(t.Context(), membership.LeaseName, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"mine":"yes"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	before = h.lease(namespace)
 	h.eventually(func() bool {

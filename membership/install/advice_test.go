@@ -31,7 +31,8 @@ func TestAdvice(t *testing.T) {
 		{"the member cannot do it", &memberError{errors.New("full")}, "full. The hub retries the installation.", kubeconfig},
 		{"the hub cannot do it", errors.New("full"), "full. The hub retries the installation.", kubeconfig},
 	} {
-		cluster := &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "kubeconfig"}}}
+		cluster := &v1alpha1.MemberCluster{
+			Spec: v1alpha1.MemberClusterSpec{KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "kubeconfig"}}}
 		got := advice(fmt.Errorf("install the agent: %w", test.err), cluster)
 		require.Contains(t, got, test.says, test.reason)
 		require.NotContains(t, got, test.saysNot, test.reason)

@@ -30,7 +30,8 @@ spec:
   group: example.com
   scope: Cluster
   names: {kind: Lamp, plural: lamps, singular: lamp, listKind: LampList}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+    x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {

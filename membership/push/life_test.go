@@ -249,7 +249,8 @@ func (w *world) beats(name string) int64 {
 // send makes a Work with one ConfigMap for the member.
 func (w *world) send(member, name string) {
 	w.t.Helper()
-	manifest := runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"` + name + `"}}`)}
+	manifest := runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"` + name + `"}}`)}
 	require.NoError(w.t, w.hub.Create(w.t.Context(), &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + member, Name: name},
 		Spec:       workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: manifest}}},

@@ -160,8 +160,9 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 }
 
 // takeOver clears the claim of a MemberCluster whose key is lost, so that the agent can make another one. identify has
-// verified on the member that the kubeconfig, which an administrator provided, leads to the cluster of the MemberCluster.
-// Nothing changes on the member. An agent that has the key nevertheless is held by the hub, and keeps its workloads.
+// verified on the member that the kubeconfig, which an administrator provided, leads to the cluster of the
+// MemberCluster. Nothing changes on the member. An agent that has the key nevertheless is held by the hub, and keeps
+// its workloads.
 func (m *member) takeOver(ctx context.Context, seen observed) error {
 	switch claimOf(seen) {
 	case claimUsable:
@@ -184,7 +185,8 @@ func (m *member) takeOver(ctx context.Context, seen observed) error {
 	if err := m.client.Patch(ctx, seen.cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("clear spec.claim of MemberCluster %s, whose key is lost: %w", m.name, err)
 	}
-	m.log.Info("The claim of the MemberCluster was cleared, because no agent has its key; the agent makes another one", "claim", lost)
+	m.log.Info("The claim of the MemberCluster was cleared, because no agent has its key; the agent makes another one",
+		"claim", lost)
 	return nil
 }
 

@@ -31,8 +31,8 @@ func next(o observed) stance {
 		return forgetting
 	}
 	spec := o.cluster.Spec
-	// A deletionTimestamp may come with the removal of the definition, which is not a request to leave: nothing here changes
-	// the member.
+	// A deletionTimestamp may come with the removal of the definition, which is not a request to leave: nothing here
+	// changes the member.
 	leaving := o.cluster.DeletionTimestamp != nil || spec.State == v1alpha1.StateLeave
 	switch {
 	case leaving && spec.Claim == "":
@@ -56,15 +56,15 @@ type claimState string
 const (
 	// claimUsable means that the agent has the claim or can make one.
 	claimUsable claimState = "Usable"
-	// claimLost means that no agent has the key of the claim any more. The MemberCluster was restored or created again, and
-	// the record of its agent was collected as garbage with the former MemberCluster.
+	// claimLost means that no agent has the key of the claim any more. The MemberCluster was restored or created again,
+	// and the record of its agent was collected as garbage with the former MemberCluster.
 	claimLost claimState = "Lost"
 	// claimTaken means that another agent has the claim and sends heartbeats.
 	claimTaken claimState = "Taken"
 )
 
-// claimOf decides on the claim of a member that is served. An agent stores its key before it makes a claim. So without a
-// record, the claim was made with another key.
+// claimOf decides on the claim of a member that is served. An agent stores its key before it makes a claim. So without
+// a record, the claim was made with another key.
 func claimOf(o observed) claimState {
 	status := o.cluster.Status
 	switch {

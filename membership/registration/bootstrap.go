@@ -75,8 +75,8 @@ type bootstrapFile struct {
 }
 
 // ParseBootstrap reads the output of [Bootstrap.Marshal]. The error is an [*membership.InvalidError] that names a field
-// of the file and never quotes the file. Unknown fields are ignored. If the fields tokenName and key are missing and the
-// token is a bootstrap token, both are derived from the token; see [Bootstrap.UseBootstrapToken].
+// of the file and never quotes the file. Unknown fields are ignored. If the fields tokenName and key are missing and
+// the token is a bootstrap token, both are derived from the token; see [Bootstrap.UseBootstrapToken].
 func ParseBootstrap(data []byte) (*Bootstrap, error) {
 	if len(data) > maxBootstrapSize {
 		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "exceeds the size limit of a Secret"}

@@ -87,8 +87,8 @@ type AllowedLabel struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// ConditionReady of a JoinToken is True when its Secret contains a valid credential. ConditionReady of a MemberCluster is
-// True when the member is accepted, joined and healthy.
+// ConditionReady of a JoinToken is True when its Secret contains a valid credential. ConditionReady of a MemberCluster
+// is True when the member is accepted, joined and healthy.
 const ConditionReady = "Ready"
 
 // Reasons of the conditions of a JoinToken.

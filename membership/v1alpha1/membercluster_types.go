@@ -352,8 +352,8 @@ type MemberClusterStatus struct {
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans, PropertiesCollected,
-	// Reachable, Installed.
+	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans,
+	// PropertiesCollected, Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

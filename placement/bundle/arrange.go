@@ -42,16 +42,17 @@ type Step struct {
 	Waits string
 }
 
-// Arrange returns the steps from the Works that a member has to those that it is to have, in the order in which they are taken; none: all is
-// as it is to be. The package's documentation says why some of them wait.
+// Arrange returns the steps from the Works that a member has to those that it is to have, in the order in which they
+// are taken; none: all is as it is to be. The package's documentation says why some of them wait.
 //
 // The Works that there are must be all that the caller has made for this, and no others: one whose name is not base,
 // a hyphen and a number is taken for a copy that a user made, and is deleted. Without objects all Works are.
 //
-// A step that waits is left out, and so are those after one that has failed. Once anything has changed, Works are arranged anew: what is wanted may
-// be something else by then.
+// A step that waits is left out, and so are those after one that has failed. Once anything has changed, Works are
+// arranged anew: what is wanted may be something else by then.
 //
-// No argument is changed. The order of what there is matters to the order of deletions alone. The error is as of [Pack].
+// No argument is changed. The order of what there is matters to the order of deletions alone. The error is as of
+// [Pack].
 func Arrange(base string, has []Held, want Wanted) ([]Step, error) {
 	return arrange(standard, base, has, want)
 }
@@ -118,10 +119,11 @@ func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error
 	return steps, nil
 }
 
-// mover says what a Work that gives up objects has to wait for: that the Works which they move to are applied. Empty: for nothing.
+// mover says what a Work that gives up objects has to wait for: that the Works which they move to are applied. Empty:
+// for nothing.
 //
-// An object that was on its way already, when something else was wanted, is in a third Work besides. The first of those that it leaves keeps it until it has
-// arrived, and the others need not: they might wait for each other.
+// An object that was on its way already, when something else was wanted, is in a third Work besides. The first of those
+// that it leaves keeps it until it has arrived, and the others need not: they might wait for each other.
 func mover(base string, live map[string]*Held, from *Held, homes map[Key]string) string {
 	for i := range from.Objects {
 		o := &from.Objects[i]

@@ -43,42 +43,58 @@ func TestArrange(t *testing.T) {
 	}{
 		{"what is as it is to be is left alone", wants(1, a, b), nil, wants(1, b, a), nil},
 		{"nothing is there yet", wants(1), nil, wants(1, a, b, c), []string{"create w-0 with the note", "create w-1"}},
-		{"content changes together with the note", wants(1, a, b), nil, wants(2, a, config(t, "b", 201)), []string{"update w-0 with the note"}},
+		{"content changes together with the note", wants(1, a, b), nil, wants(2, a, config(t, "b", 201)),
+			[]string{"update w-0 with the note"}},
 		{"so it does alone", wants(1, a, b), nil, wants(1, a, config(t, "b", 201)), []string{"update w-0 with the note"}},
-		{"another note that changes nothing else", wants(1, a, b, c), nil, wants(2, a, b, c), []string{"note w-0 with the note"}},
-		{"so it is where only another Work changes", wants(1, a, b, c), nil, wants(2, a, b, config(t, "c", 401)), []string{"note w-0 with the note", "update w-1"}},
-		{"options are those of all Works", wants(1, a, b, c), nil, wish{Wanted{[]Object{a, b, c}, Hash{1}}, 1}, []string{"update w-0 with the note", "update w-1"}},
+		{"another note that changes nothing else", wants(1, a, b, c), nil, wants(2, a, b, c),
+			[]string{"note w-0 with the note"}},
+		{"so it is where only another Work changes", wants(1, a, b, c), nil, wants(2, a, b, config(t, "c", 401)),
+			[]string{"note w-0 with the note", "update w-1"}},
+		{"options are those of all Works", wants(1, a, b, c), nil, wish{Wanted{[]Object{a, b, c}, Hash{1}}, 1},
+			[]string{"update w-0 with the note", "update w-1"}},
 		{"an object that moves is gained before it is given up", wants(1, a, b), nil, wants(1, grown, b),
 			[]string{"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet", "create w-1"}},
 		{"the note does not wait for that", wants(1, a, b), nil, wants(2, grown, b),
-			[]string{"note w-0 with the note", "update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet", "create w-1"}},
-		{"to be written is not to be applied", wants(1, a, b), func(m *member) { m.deliver(t, wants(1, grown, b)) }, wants(1, grown, b),
+			[]string{"note w-0 with the note",
+				"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet", "create w-1"}},
+		{"to be written is not to be applied", wants(1, a, b), func(m *member) {
+			m.deliver(t, wants(1, grown, b))
+		}, wants(1, grown, b),
 			[]string{"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet"}},
 		{"to be applied is", wants(1, a, b), func(m *member) {
 			m.deliver(t, wants(1, grown, b))
 			m.obey("w-1")
 		}, wants(1, grown, b), []string{"update w-0 with the note"}},
-		{"a Work that is applied without the object is not enough", wants(1, config(t, "a", 100), config(t, "b", 600), c), nil, wants(1, config(t, "a", 250), config(t, "b", 600), c),
+		{"a Work that is applied without the object is not enough", wants(1, config(t, "a", 100), config(t, "b", 600), c),
+			nil, wants(1, config(t, "a", 250), config(t, "b", 600), c),
 			[]string{"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet", "update w-1"}},
 		{"what it moves to goes", wants(1, a, b), func(m *member) {
 			m.deliver(t, wants(1, grown, b))
 			m.obey("w-1")
 			m.change("w-1", func(h *Held) { h.Deleting = true })
 		}, wants(1, grown, b), []string{
-			"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet", "create w-1: Work w-1, which is being deleted, is not gone yet",
+			"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet",
+			"create w-1: Work w-1, which is being deleted, is not gone yet",
 		}},
 		{"a Work without objects goes", wants(1, a, b, c), nil, wants(1, a, b), []string{"delete w-1"}},
-		{"the first may be the one that goes", wants(1, a, b, c), nil, wants(1, c), []string{"note w-1 with the note", "delete w-0"}},
+		{"the first may be the one that goes", wants(1, a, b, c), nil, wants(1, c),
+			[]string{"note w-1 with the note", "delete w-0"}},
 		{"a move is called off: the Work that had the object shall have it first", wants(1, a, b), func(m *member) {
 			m.deliver(t, wants(1, grown, b))
 			m.obey("w-1")
 			m.change("w-0", func(h *Held) { h.Settled = false })
 		}, wants(1, a, b), []string{"delete w-1: ConfigMap a moves to Work w-0, which is not applied yet"}},
 		{"without objects all go", wants(1, a, b, c), nil, wants(0), []string{"delete w-0", "delete w-1"}},
-		{"what is being deleted is not deleted again", wants(1, a, b, c), func(m *member) { m.change("w-1", func(h *Held) { h.Deleting = true }) }, wants(0), []string{"delete w-0"}},
-		{"a name is waited for", wants(1, a), func(m *member) { m.change("w-0", func(h *Held) { h.Deleting = true }) }, wants(1, a),
+		{"what is being deleted is not deleted again", wants(1, a, b, c), func(m *member) {
+			m.change("w-1", func(h *Held) { h.Deleting = true })
+		}, wants(0), []string{"delete w-0"}},
+		{"a name is waited for", wants(1, a), func(m *member) {
+			m.change("w-0", func(h *Held) { h.Deleting = true })
+		}, wants(1, a),
 			[]string{"create w-0 with the note: Work w-0, which is being deleted, is not gone yet"}},
-		{"others' edits are undone", wants(1, a), func(m *member) { m.change("w-0", func(h *Held) { h.Hash = Hash{1} }) }, wants(1, a), []string{"update w-0 with the note"}},
+		{"others' edits are undone", wants(1, a), func(m *member) {
+			m.change("w-0", func(h *Held) { h.Hash = Hash{1} })
+		}, wants(1, a), []string{"update w-0 with the note"}},
 		{"what the API server has made of a Work is as good as what it was written to be", wants(1, a), func(m *member) {
 			m.change("w-0", func(h *Held) { h.Written, h.Hash, h.Options = &Fingerprint{h.Hash, h.Options}, Hash{1}, Hash{2} })
 		}, wants(1, a), nil},
@@ -91,7 +107,9 @@ func TestArrange(t *testing.T) {
 		{"what was written to be something else, and is as it is wanted", wants(1, a), func(m *member) {
 			m.change("w-0", func(h *Held) { h.Written = &Fingerprint{Hash{1}, Hash{2}} })
 		}, wants(1, a), nil},
-		{"another note is put right", wants(1, a), func(m *member) { m.notes["w-0"] = 9 }, wants(1, a), []string{"note w-0 with the note"}},
+		{"another note is put right", wants(1, a), func(m *member) {
+			m.notes["w-0"] = 9
+		}, wants(1, a), []string{"note w-0 with the note"}},
 		{"on the first Work alone", wants(1, a, b, c), func(m *member) { m.notes["w-1"] = 9 }, wants(1, a, b, c), nil},
 		{"a copy under another name goes", wants(1, a), func(m *member) {
 			stray := m.works["w-0"]
@@ -160,15 +178,17 @@ func TestWaiting(t *testing.T) {
 
 func TestNumberOf(t *testing.T) {
 	for name, want := range map[string]int{
-		"shop.web-0": 0, "shop.web-17": 17, "shop.web": -1, "shop.web-": -1, "shop.web-01": -1, "shop.web--1": -1, "shop.web-+1": -1, "shop.web-0-0": -1,
+		"shop.web-0": 0, "shop.web-17": 17, "shop.web": -1, "shop.web-": -1, "shop.web-01": -1, "shop.web--1": -1,
+		"shop.web-+1": -1, "shop.web-0-0": -1,
 		"shop.webs-0": -1, "shop.web-99999999999999999999": -1,
 	} {
 		require.Equal(t, want, numberOf("shop.web", name), name)
 	}
 }
 
-// Whatever is wanted next, however few of the steps are taken, whenever the agent comes to which Work and whatever others do: in the end the member
-// has exactly what is wanted. What is wanted all the while is never taken away on the way, unless others do that.
+// Whatever is wanted next, however few of the steps are taken, whenever the agent comes to which Work and whatever
+// others do: in the end the member has exactly what is wanted. What is wanted all the while is never taken away on the
+// way, unless others do that.
 func TestArrangeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, want := newMember(), wants(0)
@@ -273,12 +293,13 @@ func TestArrangeWritesOnce(t *testing.T) {
 	})
 }
 
-// Two objects were on their way, the one to w-1 and the other to w-2, when other sizes of them were wanted, by which each fits only where the other one
-// is. Who waited for both to arrive would wait forever: w-0 has them still.
+// Two objects were on their way, the one to w-1 and the other to w-2, when other sizes of them were wanted, by which
+// each fits only where the other one is. Who waited for both to arrive would wait forever: w-0 has them still.
 func TestArrangeCrossing(t *testing.T) {
 	old := []Object{config(t, "a", 80), config(t, "b", 80), config(t, "c", 80), config(t, "d", 80)}
 	m := newMember()
-	for name, objects := range map[string][]Object{"w-0": old, "w-1": {config(t, "d", 800)}, "w-2": {config(t, "c", 471)}} {
+	for name, objects := range map[string][]Object{"w-0": old, "w-1": {config(t, "d", 800)},
+		"w-2": {config(t, "c", 471)}} {
 		m.works[name] = Held{Work: Work{Name: name, Objects: objects}, Marked: true}
 		m.obey(name)
 	}

@@ -10,8 +10,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// RefusedError is the error of an object that no member should get. Who has named the object wants to hear of it; who selects
-// all objects of a namespace leaves it out.
+// RefusedError is the error of an object that no member should get. Who has named the object wants to hear of it; who
+// selects all objects of a namespace leaves it out.
 type RefusedError struct {
 	Object workv1alpha1.ResourceIdentifier
 	// Reason is a clause, such as "every cluster has its own".
@@ -22,8 +22,8 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s does not travel: %s", r.Object, r.Reason)
 }
 
-// Clean takes from an object, as the hub's API server has it, what is of the hub alone. The object is not changed. The error is
-// a [*RefusedError], or as of [Parse].
+// Clean takes from an object, as the hub's API server has it, what is of the hub alone. The object is not changed. The
+// error is a [*RefusedError], or as of [Parse].
 func Clean(object *unstructured.Unstructured) (Object, error) {
 	id, _ := identify(object.Object)
 	for i := range refusals {
@@ -49,8 +49,8 @@ func Clean(object *unstructured.Unstructured) (Object, error) {
 
 func isDot(r rune) bool { return r == '.' }
 
-// remove takes a field out of a map, or out of each item of a list where the path has a *, and then what is empty for that. It
-// says whether the map is.
+// remove takes a field out of a map, or out of each item of a list where the path has a *, and then what is empty for
+// that. It says whether the map is.
 func remove(value any, path []string) (emptied bool) {
 	if items, isList := value.([]any); isList && path[0] == "*" {
 		for _, item := range items {

@@ -13,25 +13,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What an object loses, and what it must not lose. TestEveryRowIsNeeded sees to it that each name of each row is in here.
+// What an object loses, and what it must not lose. TestEveryRowIsNeeded sees to it that each name of each row is in
+// here.
 var cleaned = []struct{ reason, object, want string }{
 	{
 		"what the API server wrote about any object stays behind",
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: 1, resourceVersion: "2", generation: 3, selfLink: /api,
-		  creationTimestamp: "2026-01-01T00:00:00Z", deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30, generateName: a-,
-		  managedFields: [{manager: kubectl}], ownerReferences: [{kind: Deployment, name: web, uid: 4}], finalizers: [example.com/hub],
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: 1, resourceVersion: "2", generation: 3,
+		  selfLink: /api,
+		  creationTimestamp: "2026-01-01T00:00:00Z", deletionTimestamp: "2026-01-01T00:00:00Z",
+		    deletionGracePeriodSeconds: 30, generateName: a-,
+		  managedFields: [{manager: kubectl}], ownerReferences: [{kind: Deployment, name: web, uid: 4}],
+		    finalizers: [example.com/hub],
 		  labels: {app: web, work.muster.dev/applied: "true"},
-		  annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {uid: kept, status: kept}, status: {phase: Active}}`,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {app: web}, annotations: {note: kept}}, data: {uid: kept, status: kept}}`,
+		  annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {uid: kept, status: kept},
+		    status: {phase: Active}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {app: web}, ` +
+			`annotations: {note: kept}}, data: {uid: kept, status: kept}}`,
 	},
 	{
 		"no map is left that has nothing in it any more; one that was empty before says something",
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}, ` +
+			`annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}}, data: {}}`,
 	},
 	{
 		"an owner that is no controller does not keep a Secret at home, nor does one that is: certificates are made that way",
-		`{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: a, ownerReferences: [{kind: Certificate, name: a, controller: true}]}, data: {tls.key: AA==}}`,
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: a, ownerReferences: [{kind: Certificate, ` +
+			`name: a, controller: true}]}, data: {tls.key: AA==}}`,
 		`{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: a}, data: {tls.key: AA==}}`,
 	},
 	{
@@ -41,9 +49,11 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 	{
 		"a Service gets its addresses and ports where it goes",
-		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], healthCheckNodePort: 30001,
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1,
+		  clusterIPs: [10.0.0.1], healthCheckNodePort: 30001,
 		  ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 30443}], selector: {app: web}}}`,
-		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, ports: [{port: 80}, {port: 443}], selector: {app: web}}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, ports: [{port: 80}, {port: 443}], ` +
+			`selector: {app: web}}}`,
 	},
 	{
 		"a headless Service stays headless",
@@ -57,31 +67,41 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 	{
 		"the selector of a Job is made of its UID",
-		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a, app: web}},
-		  spec: {completions: 1, selector: {matchLabels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a}},
-		  template: {metadata: {labels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a, app: web}}}}}`,
-		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {app: web}}, spec: {completions: 1, template: {metadata: {labels: {app: web}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: 1, job-name: a,
+		  batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a, app: web}},
+		  spec: {completions: 1, selector: {matchLabels: {controller-uid: 1, job-name: a,
+		    batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a}},
+		  template: {metadata: {labels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1,
+		    batch.kubernetes.io/job-name: a, app: web}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {app: web}}, spec: {completions: 1, ` +
+			`template: {metadata: {labels: {app: web}}}}}`,
 	},
 	{
 		"a Job's own selector is the user's",
-		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
-		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, ` +
+			`selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, ` +
+			`selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
 	},
 	{
 		"a claim is bound anew",
-		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: "yes", pv.kubernetes.io/bound-by-controller: "yes",
-		  volume.kubernetes.io/selected-node: hub-1, volume.kubernetes.io/storage-provisioner: p, volume.beta.kubernetes.io/storage-provisioner: p}},
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a,
+		  annotations: {pv.kubernetes.io/bind-completed: "yes", pv.kubernetes.io/bound-by-controller: "yes",
+		  volume.kubernetes.io/selected-node: hub-1, volume.kubernetes.io/storage-provisioner: p,
+		    volume.beta.kubernetes.io/storage-provisioner: p}},
 		  spec: {volumeName: pvc-1, storageClassName: fast}}`,
 		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: fast}}`,
 	},
 	{
 		"a volume that a claim names itself is a wish",
-		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: "yes"}}, spec: {volumeName: nfs}}`,
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: ` +
+			`"yes"}}, spec: {volumeName: nfs}}`,
 		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: nfs}}`,
 	},
 	{
 		"a volume waits for the claim of that name, whatever its UID",
-		`{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {namespace: shop, name: a, uid: 1, resourceVersion: "2"}}}`,
+		`{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {namespace: shop, name: a, uid: 1, ` +
+			`resourceVersion: "2"}}}`,
 		`{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {namespace: shop, name: a}}}`,
 	},
 	{
@@ -91,8 +111,10 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 	{
 		"a ServiceAccount loses the tokens of the hub, and not what a user has listed",
-		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: web-token-x7k2p}, {name: mine}], imagePullSecrets: [{name: pull}]}`,
-		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: mine}], imagePullSecrets: [{name: pull}]}`,
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: web-token-x7k2p}, {name: mine}], ` +
+			`imagePullSecrets: [{name: pull}]}`,
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: mine}], ` +
+			`imagePullSecrets: [{name: pull}]}`,
 	},
 	{
 		"one with nothing but tokens has no list",
@@ -101,12 +123,14 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 	{
 		"a Deployment's revisions are counted anew",
-		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: "3"}}, spec: {replicas: 2}}`,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: ` +
+			`"3"}}, spec: {replicas: 2}}`,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`,
 	},
 	{
 		"so are a DaemonSet's",
-		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, annotations: {deprecated.daemonset.template.generation: "3"}}}`,
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, ` +
+			`annotations: {deprecated.daemonset.template.generation: "3"}}}`,
 		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}}`,
 	},
 	{
@@ -116,8 +140,10 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 	{
 		"so do slices of a controller of one's own",
-		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
-		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
+		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, ` +
+			`labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
+		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, ` +
+			`labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
 	},
 	{
 		"fields of the wrong type are for the member's API server to refuse",
@@ -134,37 +160,56 @@ var cleaned = []struct{ reason, object, want string }{
 // What does not travel, and a word of why.
 var refused = []struct{ reason, object, want string }{
 	{"a list is no object", `{apiVersion: v1, kind: ConfigMapList, items: []}`, "a list is no object"},
-	{"the hub's own business", `{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: a}}`, "they are what the hub works with"},
-	{"a token of the hub", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a}}`, "access to the hub"},
-	{"a token that lets in", `{apiVersion: v1, kind: Secret, type: bootstrap.kubernetes.io/token, metadata: {name: a}}`, "join the hub"},
+	{"the hub's own business", `{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: a}}`,
+		"they are what the hub works with"},
+	{"a token of the hub",
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a}}`,
+		"access to the hub"},
+	{"a token that lets in", `{apiVersion: v1, kind: Secret, type: bootstrap.kubernetes.io/token, metadata: {name: a}}`,
+		"join the hub"},
 	{"news of the hub", `{apiVersion: v1, kind: Event, metadata: {name: a}}`, "happened on the hub"},
 	{"news by the other name", `{apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: a}}`, "happened on the hub"},
 	{"an election", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a}}`, "renewed"},
-	{"a candidate of one", `{apiVersion: coordination.k8s.io/v1alpha2, kind: LeaseCandidate, metadata: {name: a}}`, "renewed"},
-	{"addresses of the hub's pods", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}`, "of its own pods"},
-	{"so before Kubernetes 1.33", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, annotations: {endpoints.kubernetes.io/last-change-trigger-time: now}}}`, "of its own pods"},
-	{"an election, long ago", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: me}}}`, "of its own pods"},
-	{"slices of them", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, "of its own pods"},
-	{"a ReplicaSet's pod", `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{kind: ReplicaSet, name: a, controller: true}]}}`, "its controller makes it"},
-	{"a controller's controller", `{apiVersion: v1, kind: ReplicationController, metadata: {name: a, ownerReferences: [{kind: DeploymentConfig, name: a, controller: true}]}}`, "its controller makes it"},
-	{"a Deployment's ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, name: a, controller: true}]}}`, "its controller makes it"},
-	{"a revision", `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: a, ownerReferences: [{kind: DaemonSet, name: a, controller: true}]}}`, "its controller makes it"},
-	{"a CronJob's Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: a, ownerReferences: [{kind: CronJob, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a candidate of one", `{apiVersion: coordination.k8s.io/v1alpha2, kind: LeaseCandidate, metadata: {name: a}}`,
+		"renewed"},
+	{"addresses of the hub's pods", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, ` +
+		`labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}`, "of its own pods"},
+	{"so before Kubernetes 1.33", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, ` +
+		`annotations: {endpoints.kubernetes.io/last-change-trigger-time: now}}}`, "of its own pods"},
+	{"an election, long ago", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, ` +
+		`annotations: {control-plane.alpha.kubernetes.io/leader: me}}}`, "of its own pods"},
+	{"slices of them", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, ` +
+		`labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, "of its own pods"},
+	{"a ReplicaSet's pod", `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{kind: ReplicaSet, ` +
+		`name: a, controller: true}]}}`, "its controller makes it"},
+	{"a controller's controller", `{apiVersion: v1, kind: ReplicationController, metadata: {name: a, ` +
+		`ownerReferences: [{kind: DeploymentConfig, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a Deployment's ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ` +
+		`ownerReferences: [{kind: Deployment, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a revision", `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: a, ` +
+		`ownerReferences: [{kind: DaemonSet, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a CronJob's Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: a, ownerReferences: [{kind: CronJob, ` +
+		`name: a, controller: true}]}}`, "its controller makes it"},
 	{"a node", `{apiVersion: v1, kind: Node, metadata: {name: a}}`, eachItsOwn},
 	{"a component", `{apiVersion: v1, kind: ComponentStatus, metadata: {name: a}}`, eachItsOwn},
 	{"a node's drivers", `{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: a}}`, eachItsOwn},
 	{"room for volumes", `{apiVersion: storage.k8s.io/v1, kind: CSIStorageCapacity, metadata: {name: a}}`, eachItsOwn},
 	{"a volume of a node", `{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: a}}`, eachItsOwn},
-	{"a request of the hub's signers", `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: a}}`, "asks the hub"},
-	{"a measurement", `{apiVersion: metrics.k8s.io/v1beta1, kind: PodMetrics, metadata: {name: a}}`, "measured on the hub"},
+	{"a request of the hub's signers",
+		`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: a}}`, "asks the hub"},
+	{"a measurement", `{apiVersion: metrics.k8s.io/v1beta1, kind: PodMetrics, metadata: {name: a}}`,
+		"measured on the hub"},
 	{"another", `{apiVersion: metrics.k8s.io/v1beta1, kind: NodeMetrics, metadata: {name: a}}`, "measured on the hub"},
 	{"the default namespace", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`, eachItsOwn},
 	{"the system's", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, eachItsOwn},
 	{"everybody's", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-public}}`, eachItsOwn},
 	{"the nodes'", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-node-lease}}`, eachItsOwn},
-	{"the default account", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}`, "every namespace has its own"},
-	{"the hub's CA", `{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}`, "its cluster's CA"},
-	{"another CA of the hub", `{apiVersion: v1, kind: ConfigMap, metadata: {name: openshift-service-ca.crt, namespace: shop}}`, "its cluster's CA"},
+	{"the default account", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}`,
+		"every namespace has its own"},
+	{"the hub's CA", `{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}`,
+		"its cluster's CA"},
+	{"another CA of the hub",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: openshift-service-ca.crt, namespace: shop}}`, "its cluster's CA"},
 }
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -222,7 +267,8 @@ func refusedWrong(t *testing.T) (wrong []string) {
 	for _, test := range refused {
 		_, err := Clean(object(t, test.object))
 		refusal, isRefusal := errors.AsType[*RefusedError](err)
-		if !isRefusal || !strings.Contains(refusal.Error(), "does not travel: ") || !strings.Contains(refusal.Reason, test.want) {
+		if !isRefusal || !strings.Contains(refusal.Error(), "does not travel: ") ||
+			!strings.Contains(refusal.Reason, test.want) {
 			wrong = append(wrong, fmt.Sprintf("%s: want a refusal that says %q, got %v", test.reason, test.want, err))
 		}
 	}

@@ -17,7 +17,8 @@ func ExampleClean() {
 		{
 			"apiVersion": "v1", "kind": "Service",
 			"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "7b1f", "resourceVersion": "812"},
-			"spec":     map[string]any{"clusterIP": "10.96.4.11", "ports": []any{map[string]any{"port": int64(80), "nodePort": int64(30080)}}},
+			"spec": map[string]any{"clusterIP": "10.96.4.11",
+				"ports": []any{map[string]any{"port": int64(80), "nodePort": int64(30080)}}},
 		},
 		{
 			"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
@@ -40,7 +41,8 @@ func ExampleClean() {
 func ExamplePack() {
 	parse := func(names ...string) (out []bundle.Object) {
 		for _, name := range names {
-			object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"large":"%0300000d"}}`, name, 0))
+			object, err := bundle.Parse(fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"large":"%0300000d"}}`, name, 0))
 			if err != nil {
 				panic(err)
 			}
@@ -74,14 +76,16 @@ func ExamplePack() {
 // An object that has outgrown its Work moves to another one, which the member applies before the first gives it up.
 func ExampleArrange() {
 	parse := func(name string, size int) bundle.Object {
-		object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"large":"%0*d"}}`, name, size, 0))
+		object, err := bundle.Parse(fmt.Appendf(nil,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"large":"%0*d"}}`, name, size, 0))
 		if err != nil {
 			panic(err)
 		}
 		return object
 	}
 	spec := workv1alpha1.WorkSpec{Apply: workv1alpha1.ApplyPolicy{Drift: workv1alpha1.DriftReport}}
-	wanted := bundle.Wanted{Objects: []bundle.Object{parse("a", 100_000), parse("b", 700_000)}, Options: bundle.HashOptions(&spec)}
+	wanted := bundle.Wanted{Objects: []bundle.Object{parse("a", 100_000), parse("b", 700_000)},
+		Options: bundle.HashOptions(&spec)}
 
 	// What the hub has: one Work, with a smaller b in it.
 	spec.Manifests = (&bundle.Work{Objects: []bundle.Object{parse("a", 100_000), parse("b", 200_000)}}).Manifests()

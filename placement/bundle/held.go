@@ -11,7 +11,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Held is a Work that a member has on the hub, as far as [Arrange] wants to know. Of one whose deletion has begun the name is enough.
+// Held is a Work that a member has on the hub, as far as [Arrange] wants to know. Of one whose deletion has begun the
+// name is enough.
 type Held struct {
 	// Work is what [Read] returns. The texts of its objects are not needed, and may be dropped.
 	Work
@@ -20,10 +21,11 @@ type Held struct {
 	// Written is what the caller has written, if no other client changed the spec since, by its generation: what the
 	// API server made of that is as good. Nil: only what was read counts, as after a restart.
 	Written *Fingerprint
-	// Marked says that it has the labels and annotations that all Works of the caller have. One that has not is written again.
+	// Marked says that it has the labels and annotations that all Works of the caller have. One that has not is written
+	// again.
 	Marked bool
-	// Noted says that it has the note: what the first Work alone is to say besides, such as which revision the member was told. A caller
-	// without notes says so of all Works.
+	// Noted says that it has the note: what the first Work alone is to say besides, such as which revision the member was
+	// told. A caller without notes says so of all Works.
 	Noted bool
 	// Settled says that the member has done what it can with it as it is, by [Settled].
 	Settled bool
@@ -46,8 +48,8 @@ func (h *Held) has(key Key) bool {
 	return slices.ContainsFunc(h.Objects, func(o Object) bool { return o.Key() == key })
 }
 
-// HashOptions returns the hash of all that a Work says besides its manifests. What is not said is taken for the default that the API server
-// puts there, so that the spec as it is written and the one that is read have the same.
+// HashOptions returns the hash of all that a Work says besides its manifests. What is not said is taken for the default
+// that the API server puts there, so that the spec as it is written and the one that is read have the same.
 func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	rest := *spec
 	rest.Manifests = nil
@@ -64,11 +66,13 @@ func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	return sha256.Sum256(text)
 }
 
-// Settled reports whether the member has done what it can with a Work as it is: it says of this generation that all is applied, or that it is in
-// trouble, of which only a change may be the end.
+// Settled reports whether the member has done what it can with a Work as it is: it says of this generation that all is
+// applied, or that it is in trouble, of which only a change may be the end.
 func Settled(work *workv1alpha1.Work) bool {
-	return work.Status.ObservedGeneration == work.Generation && slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool {
-		return (c.Type == workv1alpha1.ConditionApplied || c.Type == workv1alpha1.ConditionDegraded) && c.Status == metav1.ConditionTrue &&
-			(c.ObservedGeneration == 0 || c.ObservedGeneration >= work.Generation)
-	})
+	return work.Status.ObservedGeneration == work.Generation &&
+		slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool {
+			return (c.Type == workv1alpha1.ConditionApplied || c.Type == workv1alpha1.ConditionDegraded) &&
+				c.Status == metav1.ConditionTrue &&
+				(c.ObservedGeneration == 0 || c.ObservedGeneration >= work.Generation)
+		})
 }

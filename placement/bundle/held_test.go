@@ -23,15 +23,21 @@ func TestHashOptions(t *testing.T) {
 		same   bool
 	}{
 		{"manifests are no options", func(s *workv1alpha1.WorkSpec) { s.Manifests = make([]workv1alpha1.Manifest, 1) }, true},
-		{"a default is the same said or not", func(s *workv1alpha1.WorkSpec) { s.Apply.Drift, s.Waves.TimeoutSeconds = workv1alpha1.DriftCorrect, 600 }, true},
+		{"a default is the same said or not", func(s *workv1alpha1.WorkSpec) {
+			s.Apply.Drift, s.Waves.TimeoutSeconds = workv1alpha1.DriftCorrect, 600
+		}, true},
 		{"another mode", func(s *workv1alpha1.WorkSpec) { s.Apply.Mode = workv1alpha1.Observe }, false},
 		{"another takeover", func(s *workv1alpha1.WorkSpec) { s.Apply.Takeover = workv1alpha1.TakeoverAlways }, false},
 		{"another drift", func(s *workv1alpha1.WorkSpec) { s.Apply.Drift = workv1alpha1.DriftReport }, false},
 		{"another owner", func(s *workv1alpha1.WorkSpec) { s.Apply.FieldOwner = "x" }, false},
-		{"an option for some", func(s *workv1alpha1.WorkSpec) { s.ManifestOptions = make([]workv1alpha1.ManifestOption, 1) }, false},
+		{"an option for some", func(s *workv1alpha1.WorkSpec) {
+			s.ManifestOptions = make([]workv1alpha1.ManifestOption, 1)
+		}, false},
 		{"another time", func(s *workv1alpha1.WorkSpec) { s.Waves.TimeoutSeconds = 601 }, false},
 		{"another end", func(s *workv1alpha1.WorkSpec) { s.Delete.Action = workv1alpha1.OrphanObject }, false},
-		{"another way there", func(s *workv1alpha1.WorkSpec) { s.Delete.Propagation = metav1.DeletePropagationBackground }, false},
+		{"another way there", func(s *workv1alpha1.WorkSpec) {
+			s.Delete.Propagation = metav1.DeletePropagationBackground
+		}, false},
 		{"somebody else applies", func(s *workv1alpha1.WorkSpec) { s.Executor = &workv1alpha1.Executor{} }, false},
 		{"a life of some time", func(s *workv1alpha1.WorkSpec) { s.TTLSecondsAfterCompletion = new(int32) }, false},
 		{"a pause", func(s *workv1alpha1.WorkSpec) { s.Suspend = true }, false},
@@ -52,7 +58,8 @@ func TestHashOptionsKnowsAllDefaults(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(text, crd))
 	for _, work := range []string{
 		`{"spec": {}}`,
-		`{"spec": {"manifestOptions": [{"select": {"kind": "Job"}, "readiness": {"cel": "true"}, "feedback": [{"name": "a", "jsonPath": ".b"}]}], "executor": {"name": "x"}}}`,
+		`{"spec": {"manifestOptions": [{"select": {"kind": "Job"}, "readiness": {"cel": "true"}, ` +
+			`"feedback": [{"name": "a", "jsonPath": ".b"}]}], "executor": {"name": "x"}}}`,
 	} {
 		said := map[string]any{}
 		require.NoError(t, json.Unmarshal([]byte(work), &said))

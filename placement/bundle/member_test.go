@@ -100,7 +100,9 @@ func (m *member) change(name string, change func(*Held)) {
 func (m *member) settle(t require.TestingT, w wish) {
 	for range 40 {
 		steps := m.arrange(t, w)
-		if len(steps) == 0 && !slices.ContainsFunc(m.names(), func(name string) bool { return m.works[name].Deleting || !m.works[name].Settled }) {
+		if len(steps) == 0 && !slices.ContainsFunc(m.names(), func(name string) bool {
+			return m.works[name].Deleting || !m.works[name].Settled
+		}) {
 			return
 		}
 		for i := range steps {

@@ -51,8 +51,8 @@ var (
 	ErrTooDeep = fmt.Errorf("its maps and lists are nested more than %d deep", workv1alpha1.MaxManifestDepth)
 )
 
-// Parse reads a manifest. The error is [ErrInvalid] or [ErrTooDeep], with what could be read of the object's name. What else the manifest must
-// be is checked by [workv1alpha1.WorkSpec.Decode].
+// Parse reads a manifest. The error is [ErrInvalid] or [ErrTooDeep], with what could be read of the object's name. What
+// else the manifest must be is checked by [workv1alpha1.WorkSpec.Decode].
 func Parse(text []byte) (Object, error) {
 	if deep(text) {
 		return Object{}, ErrTooDeep
@@ -100,10 +100,11 @@ func encode(content map[string]any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// minusZero says whether a text may have a float that is minus zero. That is written as -0, which is read as the integer 0 and then written
-// so: a text would not be the same once it was read.
+// minusZero says whether a text may have a float that is minus zero. That is written as -0, which is read as the
+// integer 0 and then written so: a text would not be the same once it was read.
 func minusZero(text []byte) bool {
-	return bytes.Contains(text, []byte(":-0")) || bytes.Contains(text, []byte(",-0")) || bytes.Contains(text, []byte("[-0"))
+	return bytes.Contains(text, []byte(":-0")) || bytes.Contains(text, []byte(",-0")) ||
+		bytes.Contains(text, []byte("[-0"))
 }
 
 // identify reads what an object is told by, and whether that is all there.

@@ -13,10 +13,17 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, test := range []struct{ reason, one, other string }{
-		{"the order of fields and the spaces say nothing", `{"kind": "A", "apiVersion": "g/v1", "metadata": {"namespace": "n", "name": "a"}}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"}}`},
-		{"nor does how characters are written", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"\u003c\u0024{"}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"<${"}`},
-		{"nor how a number is", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.5}`},
-		{"minus zero is zero, as it is once it was read again", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[-0.0,{"y":-0.5,"z":-0e3},-0.0]}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[0,{"y":-0.5,"z":0},0]}`},
+		{"the order of fields and the spaces say nothing",
+			`{"kind": "A", "apiVersion": "g/v1", "metadata": {"namespace": "n", "name": "a"}}`,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"}}`},
+		{"nor does how characters are written",
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"\u003c\u0024{"}`,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"<${"}`},
+		{"nor how a number is", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.5}`},
+		{"minus zero is zero, as it is once it was read again",
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[-0.0,{"y":-0.5,"z":-0e3},-0.0]}`,
+			`{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[0,{"y":-0.5,"z":0},0]}`},
 	} {
 		one, err := Parse([]byte(test.one))
 		require.NoError(t, err, test.reason)
@@ -35,7 +42,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	nested := func(n int) string {
-		return `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+		return `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":` + strings.Repeat("[", n) +
+			strings.Repeat("]", n) + `}`
 	}
 	for _, test := range []struct {
 		reason, text string
@@ -52,7 +60,8 @@ func TestParseRefuses(t *testing.T) {
 		{"as deep as may be", nested(workv1alpha1.MaxManifestDepth - 1), nil},
 		{"deeper", nested(workv1alpha1.MaxManifestDepth), ErrTooDeep},
 		{"so deep that to recurse is no good", nested(5_000_000), ErrTooDeep},
-		{"brackets in a string are text", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":"\"` + strings.Repeat("[", 200) + `"}`, nil},
+		{"brackets in a string are text", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":"\"` +
+			strings.Repeat("[", 200) + `"}`, nil},
 	} {
 		if _, err := Parse([]byte(test.text)); !errors.Is(err, test.want) {
 			t.Errorf("%s: want %v, got %v", test.reason, test.want, err)

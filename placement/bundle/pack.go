@@ -14,7 +14,8 @@ import (
 
 // Errors of [Pack].
 var (
-	ErrTooLarge  = fmt.Errorf("the object exceeds the maximum of %d bytes of manifests in a Work", workv1alpha1.MaxManifestBytes)
+	ErrTooLarge = fmt.Errorf("the object exceeds the maximum of %d bytes of manifests in a Work",
+		workv1alpha1.MaxManifestBytes)
 	ErrDuplicate = errors.New("the object is contained more than once")
 )
 
@@ -37,8 +38,8 @@ func (w *Work) Manifests() []workv1alpha1.Manifest {
 	return out
 }
 
-// Read returns what the hub has as a Work, for a [Pack] after a restart. If Pack made it, its hash is what it was. Manifests
-// that cannot be read are left out: the hash is another one then, and the Work is written again.
+// Read returns what the hub has as a Work, for a [Pack] after a restart. If Pack made it, its hash is what it was.
+// Manifests that cannot be read are left out: the hash is another one then, and the Work is written again.
 func Read(name string, manifests []workv1alpha1.Manifest) Work {
 	b := &bin{}
 	for i := range manifests {
@@ -53,15 +54,15 @@ func Read(name string, manifests []workv1alpha1.Manifest) Work {
 	return b.work(name)
 }
 
-// Pack divides objects among Works, in the order of their numbers, so that each object is in one of them and no Work is longer than
-// it may be. The package's documentation says which goes where.
+// Pack divides objects among Works, in the order of their numbers, so that each object is in one of them and no Work is
+// longer than it may be. The package's documentation says which goes where.
 //
-// Previous is what an earlier Pack returned, or what there is, by [Read]. All that matters of a previous Work is its name and the
-// identifiers and hashes of its objects. A Work that is missing from the result is to be deleted; its number is free for
-// a new one. Neither argument is changed, and their order makes no difference.
+// Previous is what an earlier Pack returned, or what there is, by [Read]. All that matters of a previous Work is its
+// name and the identifiers and hashes of its objects. A Work that is missing from the result is to be deleted; its
+// number is free for a new one. Neither argument is changed, and their order makes no difference.
 //
-// The error names every object that is too large or there more than once, and each previous Work that base has no part in; then there
-// is no result.
+// The error names every object that is too large or there more than once, and each previous Work that base has no part
+// in; then there is no result.
 func Pack(base string, previous []Work, objects []Object) ([]Work, error) {
 	return pack(standard, base, previous, objects)
 }
@@ -134,7 +135,8 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	for i := range previous {
 		number := numberOf(base, previous[i].Name)
 		if number < 0 {
-			return nil, fmt.Errorf("pack the objects of %s: a Work of that name has a number behind it, unlike %q", base, previous[i].Name)
+			return nil, fmt.Errorf("pack the objects of %s: a Work of that name has a number behind it, unlike %q", base,
+				previous[i].Name)
 		}
 		bins[i] = &bin{number: number}
 	}
@@ -166,8 +168,8 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	return out, nil
 }
 
-// evict takes out what has to go so that the rest fits: of the changed objects the largest, so that few do. Were unchanged
-// ones too many, as when a limit became lower, the last of them would go.
+// evict takes out what has to go so that the rest fits: of the changed objects the largest, so that few do. Were
+// unchanged ones too many, as when a limit became lower, the last of them would go.
 func (b *bin) evict(limits limits) []Object {
 	fits := func() bool { return b.bytes <= limits.bytes && len(b.objects) <= limits.objects }
 	if fits() {
@@ -176,7 +178,9 @@ func (b *bin) evict(limits limits) []Object {
 	candidates := slices.SortedFunc(slices.Values(b.changed), func(a, b Object) int {
 		return cmp.Or(cmp.Compare(b.stored(), a.stored()), compare(a, b))
 	})
-	candidates = append(candidates, slices.SortedFunc(slices.Values(b.objects), func(a, b Object) int { return compare(b, a) })...)
+	candidates = append(candidates, slices.SortedFunc(slices.Values(b.objects), func(a, b Object) int {
+		return compare(b, a)
+	})...)
 	gone := map[Key]bool{}
 	var out []Object
 	for i := range candidates {
@@ -190,7 +194,8 @@ func (b *bin) evict(limits limits) []Object {
 	return out
 }
 
-// place puts an object into the first bin that has room for it, which may be a new one. Bins stay in the order of their numbers.
+// place puts an object into the first bin that has room for it, which may be a new one. Bins stay in the order of their
+// numbers.
 func place(limits limits, bins []*bin, o *Object) []*bin {
 	for i, b := range bins {
 		if b.takes(limits, o, i == 0) {
@@ -207,7 +212,8 @@ func place(limits limits, bins []*bin, o *Object) []*bin {
 	return slices.Insert(bins, number, b)
 }
 
-// takes says whether an object that comes may be put there. An empty bin takes any; what others wait for may fill the first one up.
+// takes says whether an object that comes may be put there. An empty bin takes any; what others wait for may fill the
+// first one up.
 func (b *bin) takes(limits limits, o *Object, first bool) bool {
 	if fills := first && foundation(o); len(b.objects) > 0 && !fills {
 		limits.objects -= limits.objects / limits.free
@@ -232,13 +238,15 @@ func (b *bin) work(name string) Work {
 
 // foundation says whether other objects cannot be without this one.
 func foundation(o *Object) bool {
-	return o.Group == "" && o.Kind == "Namespace" || o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
+	return o.Group == "" && o.Kind == "Namespace" || o.Group == "apiextensions.k8s.io" &&
+		o.Kind == "CustomResourceDefinition"
 }
 
 func compare(a, b Object) int {
 	switch first := foundation(&a); {
 	case first == foundation(&b):
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	case first:
 		return -1
 	default:

@@ -58,20 +58,33 @@ func TestPack(t *testing.T) {
 	}{
 		{"nothing needs no Work", []sizes{{}}, map[string][]string{}, 0},
 		{"what fits goes into one", []sizes{{"a": 100, "b": 100}}, map[string][]string{"w-0": {"a", "b"}}, 1},
-		{"an eighth is left free", []sizes{{"a": 350, "b": 350, "c": 100}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
-		{"an object that needs a whole Work has one", []sizes{{"a": 800, "b": 100}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
-		{"the first with room takes what comes", []sizes{{"a": 600, "b": 200, "c": 600}, {"a": 600, "b": 200, "c": 600, "d": 100}}, map[string][]string{"w-0": {"a", "d"}, "w-1": {"b"}, "w-2": {"c"}}, 1},
-		{"an object may grow where it is", []sizes{{"a": 350, "b": 350}, {"a": 350, "b": 450}}, map[string][]string{"w-0": {"a", "b"}}, 1},
-		{"one that has outgrown its Work goes, not its neighbors", []sizes{{"a": 350, "b": 300}, {"a": 350, "b": 500}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
-		{"of several the largest goes, so that others need not", []sizes{{"a": 200, "b": 200, "c": 200}, {"a": 200, "b": 210, "c": 500}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
-		{"what others wait for is first", []sizes{{"a": 700, "ns": 100, "b": 300}}, map[string][]string{"w-0": {"ns", "b"}, "w-1": {"a"}}, 2},
-		{"and may use what is left free in the first Work", []sizes{{"a": 690}, {"a": 690, "ns": 100}}, map[string][]string{"w-0": {"ns", "a"}}, 1},
-		{"in the first only", []sizes{{"a": 790, "b": 690}, {"a": 790, "b": 690, "ns": 90}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}, "w-2": {"ns"}}, 1},
-		{"a Work that is empty goes, and nothing moves for that", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}}, map[string][]string{"w-0": {"a"}, "w-2": {"c"}}, 1},
-		{"its number is used again", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}, {"a": 600, "c": 600, "d": 600}}, map[string][]string{"w-0": {"a"}, "w-1": {"d"}, "w-2": {"c"}}, 1},
-		{"one that goes and one that comes may be one write", []sizes{{"a": 700, "b": 700}, {"a": 700, "c": 700}}, map[string][]string{"w-0": {"a"}, "w-1": {"c"}}, 1},
+		{"an eighth is left free", []sizes{{"a": 350, "b": 350, "c": 100}},
+			map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
+		{"an object that needs a whole Work has one", []sizes{{"a": 800, "b": 100}},
+			map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
+		{"the first with room takes what comes", []sizes{{"a": 600, "b": 200, "c": 600},
+			{"a": 600, "b": 200, "c": 600, "d": 100}}, map[string][]string{"w-0": {"a", "d"}, "w-1": {"b"}, "w-2": {"c"}}, 1},
+		{"an object may grow where it is", []sizes{{"a": 350, "b": 350}, {"a": 350, "b": 450}},
+			map[string][]string{"w-0": {"a", "b"}}, 1},
+		{"one that has outgrown its Work goes, not its neighbors", []sizes{{"a": 350, "b": 300}, {"a": 350, "b": 500}},
+			map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
+		{"of several the largest goes, so that others need not", []sizes{{"a": 200, "b": 200, "c": 200},
+			{"a": 200, "b": 210, "c": 500}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
+		{"what others wait for is first", []sizes{{"a": 700, "ns": 100, "b": 300}},
+			map[string][]string{"w-0": {"ns", "b"}, "w-1": {"a"}}, 2},
+		{"and may use what is left free in the first Work", []sizes{{"a": 690}, {"a": 690, "ns": 100}},
+			map[string][]string{"w-0": {"ns", "a"}}, 1},
+		{"in the first only", []sizes{{"a": 790, "b": 690}, {"a": 790, "b": 690, "ns": 90}},
+			map[string][]string{"w-0": {"a"}, "w-1": {"b"}, "w-2": {"ns"}}, 1},
+		{"a Work that is empty goes, and nothing moves for that",
+			[]sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}}, map[string][]string{"w-0": {"a"}, "w-2": {"c"}}, 1},
+		{"its number is used again", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600},
+			{"a": 600, "c": 600, "d": 600}}, map[string][]string{"w-0": {"a"}, "w-1": {"d"}, "w-2": {"c"}}, 1},
+		{"one that goes and one that comes may be one write", []sizes{{"a": 700, "b": 700}, {"a": 700, "c": 700}},
+			map[string][]string{"w-0": {"a"}, "w-1": {"c"}}, 1},
 		{"so may one that needs a whole Work", []sizes{{"a": 800}, {"b": 800}}, map[string][]string{"w-0": {"b"}}, 1},
-		{"not more objects than a Work may have", []sizes{{"a": 80, "b": 80, "c": 80, "d": 80, "e": 80, "f": 80, "g": 80, "h": 80}}, map[string][]string{"w-0": {"a", "b", "c", "d", "e", "f", "g"}, "w-1": {"h"}}, 2},
+		{"not more objects than a Work may have", []sizes{{"a": 80, "b": 80, "c": 80, "d": 80, "e": 80, "f": 80, "g": 80,
+			"h": 80}}, map[string][]string{"w-0": {"a", "b", "c", "d", "e", "f", "g"}, "w-1": {"h"}}, 2},
 	} {
 		var works, before []Work
 		for _, step := range test.steps {
@@ -113,7 +126,9 @@ func TestPackRefuses(t *testing.T) {
 		objects  []Object
 		want     []string
 	}{
-		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1), sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)}, []string{"ConfigMap c: the object exceeds", "Secret b: the object exceeds"}},
+		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1),
+			sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)},
+			[]string{"ConfigMap c: the object exceeds", "Secret b: the object exceeds"}},
 		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: the object is contained more than once"}},
 		{"a Work of somebody else", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
 		{"a Work without a number", []Work{{Name: "w-"}}, []Object{a}, []string{`"w-"`}},
@@ -143,7 +158,8 @@ func TestPackToTheLimit(t *testing.T) {
 
 // After a restart nothing is written, whatever the API server made of the text.
 func TestReadWhatWasPacked(t *testing.T) {
-	objects := []Object{sized(t, "ConfigMap", "<a>", 100), sized(t, "ConfigMap", "b", 100), sized(t, "Namespace", "c", 100)}
+	objects := []Object{sized(t, "ConfigMap", "<a>", 100), sized(t, "ConfigMap", "b", 100),
+		sized(t, "Namespace", "c", 100)}
 	works, err := Pack("w", nil, objects)
 	require.NoError(t, err)
 	stored := works[0].Manifests()
@@ -161,7 +177,8 @@ func TestReadWhatWasPacked(t *testing.T) {
 // and the hub stopped in between, stays in the first.
 func TestPackAfterHalfAMove(t *testing.T) {
 	a, b := sized(t, "ConfigMap", "a", 300), sized(t, "ConfigMap", "b", 300)
-	works, err := pack(few, "w", []Work{{Name: "w-1", Objects: []Object{a, b}}, {Name: "w-0", Objects: []Object{a}}}, []Object{b, a})
+	works, err := pack(few, "w", []Work{{Name: "w-1", Objects: []Object{a, b}}, {Name: "w-0", Objects: []Object{a}}},
+		[]Object{b, a})
 	require.NoError(t, err)
 	require.Equal(t, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, where(works))
 }
@@ -174,7 +191,8 @@ func TestPackBelowANewLimit(t *testing.T) {
 	require.Equal(t, map[string][]string{"w-0": {"ns", "a"}, "w-1": {"b"}}, where(works))
 }
 
-// TestPackProperties changes a set of objects at random, and sees after each step that everything that Pack promises is so.
+// TestPackProperties changes a set of objects at random, and sees after each step that everything that Pack promises is
+// so.
 func TestPackProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) Object {
@@ -270,7 +288,8 @@ func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map
 // What etcd takes is what is stored, where < takes six bytes.
 func TestPackCountsWhatIsStored(t *testing.T) {
 	page := func(name string) Object {
-		o, err := Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"html":%q}}`, name, strings.Repeat("<", workv1alpha1.MaxManifestBytes/10)))
+		o, err := Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"html":%q}}`,
+			name, strings.Repeat("<", workv1alpha1.MaxManifestBytes/10)))
 		require.NoError(t, err)
 		return o
 	}

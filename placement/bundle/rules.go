@@ -35,7 +35,8 @@ const (
 	podTemplateLabels = "spec.template.metadata.labels"
 )
 
-var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
+	"batch.kubernetes.io/job-name"}
 
 var removals = []removal{
 	// All objects.
@@ -49,12 +50,16 @@ var removals = []removal{
 		in: "metadata", names: []string{"deletionTimestamp", "deletionGracePeriodSeconds"},
 		reason: "what is being deleted is the hub's object; whether the member's goes, too, is for the Work to say",
 	},
-	{in: "metadata", names: []string{"ownerReferences"}, reason: "an owner is found by its UID, which is another one on each cluster"},
-	{in: "metadata", names: []string{"finalizers"}, reason: "who takes them off runs on the hub: the member's object could never be deleted"},
-	{in: "metadata", names: []string{"generateName"}, reason: "the object has its name by now, and a Work refuses to make up others"},
+	{in: "metadata", names: []string{"ownerReferences"},
+		reason: "an owner is found by its UID, which is another one on each cluster"},
+	{in: "metadata", names: []string{"finalizers"},
+		reason: "who takes them off runs on the hub: the member's object could never be deleted"},
+	{in: "metadata", names: []string{"generateName"},
+		reason: "the object has its name by now, and a Work refuses to make up others"},
 	{
 		in: annotations, names: []string{corev1.LastAppliedConfigAnnotation},
-		reason: "kubectl wrote it about the hub's object, it doubles the size, and kubectl on the member would compare with it",
+		reason: "kubectl wrote it about the hub's object, it doubles the size, and kubectl on the member would compare " +
+			"with it",
 	},
 	{
 		in: "metadata.labels", names: []string{workv1alpha1.AppliedLabel},
@@ -73,14 +78,17 @@ var removals = []removal{
 	},
 	{
 		kinds{"", []string{"Service"}}, "spec.ports.*", []string{"nodePort"},
-		"it was free on the hub, and may not be on the member; what was wished for looks the same, and is for an override", nil,
+		"it was free on the hub, and may not be on the member; what was wished for looks the same, and is for an " +
+			"override", nil,
 	},
 	{
 		kinds{"batch", []string{"Job"}}, "spec.selector.matchLabels", jobLabels,
 		"the API server makes it of the Job's UID, and refuses any other", manualSelector,
 	},
-	{kinds{"batch", []string{"Job"}}, podTemplateLabels, jobLabels, "they are part of the selector that is made of the UID", manualSelector},
-	{kinds{"batch", []string{"Job"}}, "metadata.labels", jobLabels, "the API server adds the template's labels where a Job has none", manualSelector},
+	{kinds{"batch", []string{"Job"}}, podTemplateLabels, jobLabels,
+		"they are part of the selector that is made of the UID", manualSelector},
+	{kinds{"batch", []string{"Job"}}, "metadata.labels", jobLabels,
+		"the API server adds the template's labels where a Job has none", manualSelector},
 	{
 		kinds{"", []string{"PersistentVolumeClaim"}}, "spec", []string{"volumeName"},
 		"the hub's controller chose the volume, which is on the hub; a volume that the user named stays", unboundByController,
@@ -101,7 +109,8 @@ var removals = []removal{
 		kinds{"", []string{"Pod"}}, "spec", []string{"nodeName"},
 		"the hub's scheduler chose the node, which is on the hub; to wish for one there is nodeSelector", nil,
 	},
-	{kinds{"", []string{"Pod"}}, "spec", []string{"priority"}, "it is looked up by priorityClassName, and each cluster refuses any other value", nil},
+	{kinds{"", []string{"Pod"}}, "spec", []string{"priority"},
+		"it is looked up by priorityClassName, and each cluster refuses any other value", nil},
 	{
 		kinds{"apps", []string{"Deployment"}}, annotations, []string{"deployment.kubernetes.io/revision"},
 		"it counts the hub's rollouts, and two controllers would correct it in turns", nil,
@@ -139,22 +148,33 @@ const eachItsOwn = "every cluster has its own"
 var refusals = []refusal{
 	{kinds{}, "lists", isList, "a list is no object, and its items may travel"},
 	{kinds{}, "objects of muster.dev and the groups below it", ofMuster, "they are what the hub works with"},
-	{kinds{"", []string{"Secret"}}, "of type kubernetes.io/service-account-token", ofType(corev1.SecretTypeServiceAccountToken), "a token of the hub gives access to the hub, and to nothing else"},
-	{kinds{"", []string{"Secret"}}, "of type bootstrap.kubernetes.io/token", ofType("bootstrap.kubernetes.io/token"), "it lets clusters or nodes join the hub"},
-	{kinds{"*", []string{"Event"}}, "of the core group and events.k8s.io", inGroup("", "events.k8s.io"), "it tells what happened on the hub"},
-	{kinds{"coordination.k8s.io", []string{"Lease", "LeaseCandidate"}}, "", nil, "it is renewed by who runs on the hub, and would keep others from it"},
-	{kinds{"", []string{"Endpoints"}}, "of the endpoints controller or an election", madeEndpoints, "the member makes it of its own pods"},
-	{kinds{"discovery.k8s.io", []string{"EndpointSlice"}}, "of a controller of *.k8s.io", madeSlice, "the member makes it of its own pods"},
-	{kinds{"", []string{"Pod", "ReplicationController"}}, "with a controller", controlled, "its controller makes it where the controller's object is"},
-	{kinds{"apps", []string{"ReplicaSet", "ControllerRevision"}}, "with a controller", controlled, "its controller makes it where the controller's object is"},
-	{kinds{"batch", []string{"Job"}}, "with a controller", controlled, "its controller makes it where the controller's object is"},
+	{kinds{"", []string{"Secret"}}, "of type kubernetes.io/service-account-token",
+		ofType(corev1.SecretTypeServiceAccountToken), "a token of the hub gives access to the hub, and to nothing else"},
+	{kinds{"", []string{"Secret"}}, "of type bootstrap.kubernetes.io/token", ofType("bootstrap.kubernetes.io/token"),
+		"it lets clusters or nodes join the hub"},
+	{kinds{"*", []string{"Event"}}, "of the core group and events.k8s.io", inGroup("", "events.k8s.io"),
+		"it tells what happened on the hub"},
+	{kinds{"coordination.k8s.io", []string{"Lease", "LeaseCandidate"}}, "", nil,
+		"it is renewed by who runs on the hub, and would keep others from it"},
+	{kinds{"", []string{"Endpoints"}}, "of the endpoints controller or an election", madeEndpoints,
+		"the member makes it of its own pods"},
+	{kinds{"discovery.k8s.io", []string{"EndpointSlice"}}, "of a controller of *.k8s.io", madeSlice,
+		"the member makes it of its own pods"},
+	{kinds{"", []string{"Pod", "ReplicationController"}}, "with a controller", controlled,
+		"its controller makes it where the controller's object is"},
+	{kinds{"apps", []string{"ReplicaSet", "ControllerRevision"}}, "with a controller", controlled,
+		"its controller makes it where the controller's object is"},
+	{kinds{"batch", []string{"Job"}}, "with a controller", controlled,
+		"its controller makes it where the controller's object is"},
 	{kinds{"", []string{"Node", "ComponentStatus"}}, "", nil, eachItsOwn},
 	{kinds{"storage.k8s.io", []string{"CSINode", "CSIStorageCapacity", "VolumeAttachment"}}, "", nil, eachItsOwn},
 	{kinds{"certificates.k8s.io", []string{"CertificateSigningRequest"}}, "", nil, "it asks the hub for a certificate"},
 	{kinds{"metrics.k8s.io", []string{"NodeMetrics", "PodMetrics"}}, "", nil, "it was measured on the hub"},
-	{kinds{"", []string{"Namespace"}}, "default, kube-system, kube-public and kube-node-lease", named("default", "kube-system", "kube-public", "kube-node-lease"), eachItsOwn},
+	{kinds{"", []string{"Namespace"}}, "default, kube-system, kube-public and kube-node-lease",
+		named("default", "kube-system", "kube-public", "kube-node-lease"), eachItsOwn},
 	{kinds{"", []string{"ServiceAccount"}}, "default", named("default"), "every namespace has its own"},
-	{kinds{"", []string{"ConfigMap"}}, "kube-root-ca.crt and openshift-service-ca.crt", named("kube-root-ca.crt", "openshift-service-ca.crt"), "every namespace has its own, with its cluster's CA"},
+	{kinds{"", []string{"ConfigMap"}}, "kube-root-ca.crt and openshift-service-ca.crt",
+		named("kube-root-ca.crt", "openshift-service-ca.crt"), "every namespace has its own, with its cluster's CA"},
 }
 
 func isList(object *unstructured.Unstructured) bool {
@@ -184,10 +204,12 @@ func controlled(object *unstructured.Unstructured) bool {
 	return metav1.GetControllerOfNoCopy(object) != nil
 }
 
-// madeEndpoints tells what the endpoints controller made, or an election is held with, from what a user wrote for a Service without a selector.
+// madeEndpoints tells what the endpoints controller made, or an election is held with, from what a user wrote for a
+// Service without a selector.
 func madeEndpoints(endpoints *unstructured.Unstructured) bool {
 	labels, notes := endpoints.GetLabels(), endpoints.GetAnnotations()
-	return labels["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" || notes["endpoints.kubernetes.io/last-change-trigger-time"] != "" ||
+	return labels["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" ||
+		notes["endpoints.kubernetes.io/last-change-trigger-time"] != "" ||
 		notes["control-plane.alpha.kubernetes.io/leader"] != ""
 }
 

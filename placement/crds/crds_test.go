@@ -37,7 +37,8 @@ var install struct {
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	c := mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
+	c := mustertest.Client(t, plane.ForTest(t).Config(),
+		mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
 	install.Do(func() { install.err = crds.Install(t.Context(), c) })
 	require.NoError(t, install.err)
 	return c
@@ -60,7 +61,8 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 
 	before := crdtest.Versions(t, c)
 	require.Equal(t, []string{
-		"placementdecisions.placement.muster.dev", "placementevictions.placement.muster.dev", "placements.placement.muster.dev",
+		"placementdecisions.placement.muster.dev", "placementevictions.placement.muster.dev",
+		"placements.placement.muster.dev",
 		"worksetrevisions.placement.muster.dev", "worksets.placement.muster.dev",
 	}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
@@ -126,7 +128,8 @@ func TestDefaults(t *testing.T) {
 	c := installed(t)
 	object := placement("defaults", v1alpha1.PlacementPolicy{})
 	require.NoError(t, c.Create(t.Context(), object, client.DryRunAll))
-	if diff := cmp.Diff(v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll}}, object.Spec); diff != "" {
+	if diff := cmp.Diff(v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll}},
+		object.Spec); diff != "" {
 		t.Errorf("a Placement without a spec (-want +got):\n%s", diff)
 	}
 
@@ -156,7 +159,8 @@ func TestFailoverPolicy(t *testing.T) {
 		field  string // empty: it is valid
 	}{
 		{"all of it has defaults", v1alpha1.FailoverPolicy{}, ""},
-		{"the most that is possible", v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst, MaxEvictions: new(int32(10000)), PeriodSeconds: new(int32(86400)), Recovery: v1alpha1.Return}, ""},
+		{"the most that is possible", v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst, MaxEvictions: new(int32(10000)),
+			PeriodSeconds: new(int32(86400)), Recovery: v1alpha1.Return}, ""},
 		{"never to evict is no failover", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(0))}, "maxEvictions"},
 		{"more than can be chosen", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(10001))}, "maxEvictions"},
 		{"a period that is none", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(0))}, "periodSeconds"},
@@ -189,7 +193,8 @@ func TestColumns(t *testing.T) {
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
 	object.Status = v1alpha1.PlacementStatus{
 		ObservedGeneration: object.Generation, SelectedClusters: 0, DesiredClusters: 3, ReadyClusters: 0,
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: "Because", LastTransitionTime: metav1.Now()}},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: "Because",
+			LastTransitionTime: metav1.Now()}},
 	}
 	require.NoError(t, c.Status().Update(t.Context(), object))
 
@@ -219,18 +224,22 @@ func TestColumns(t *testing.T) {
 		{
 			"placements/columns",
 			[]string{"Name", "Type", "Desired", "Selected", "Ready", "Scheduled", "Age"},
-			map[string]any{"Name": "columns", "Type": "PickN", "Desired": 3.0, "Selected": 0.0, "Ready": 0.0, "Scheduled": "False"},
+			map[string]any{"Name": "columns", "Type": "PickN", "Desired": 3.0, "Selected": 0.0, "Ready": 0.0,
+				"Scheduled": "False"},
 		},
 		{
 			"worksets/columns", ofWorkSets,
-			map[string]any{"Name": "columns", "Clusters": 3.0, "Updated": 2.0, "Available": 1.0, "Rollout": "Progressing", "Message": "east cannot apply it", "Revision": "web-5f6d"},
+			map[string]any{"Name": "columns", "Clusters": 3.0, "Updated": 2.0, "Available": 1.0, "Rollout": "Progressing",
+				"Message": "east cannot apply it", "Revision": "web-5f6d"},
 		},
 		{
 			"worksets/nowhere", ofWorkSets, // no clusters are 0 of them
-			map[string]any{"Name": "nowhere", "Clusters": 0.0, "Updated": 0.0, "Available": 0.0, "Rollout": nil, "Message": "The placements have chosen no clusters.", "Revision": nil},
+			map[string]any{"Name": "nowhere", "Clusters": 0.0, "Updated": 0.0, "Available": 0.0, "Rollout": nil,
+				"Message": "The placements have chosen no clusters.", "Revision": nil},
 		},
 	} {
-		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/"+test.path)
+		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(),
+			"/apis/placement.muster.dev/v1alpha1/namespaces/default/"+test.path)
 		if diff := cmp.Diff(test.cells, cells); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.path, diff)
 		}
@@ -243,7 +252,8 @@ func TestColumns(t *testing.T) {
 // kubectl get pl, kubectl get ws, kubectl get wsr, and kubectl get muster.
 func TestShortNames(t *testing.T) {
 	c := installed(t)
-	for name, short := range map[string]string{"placements.placement.muster.dev": "pl", "worksets.placement.muster.dev": "ws", "worksetrevisions.placement.muster.dev": "wsr"} {
+	for name, short := range map[string]string{"placements.placement.muster.dev": "pl",
+		"worksets.placement.muster.dev": "ws", "worksetrevisions.placement.muster.dev": "wsr"} {
 		var definition apiextensionsv1.CustomResourceDefinition
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &definition))
 		require.Equal(t, apiextensionsv1.NamespaceScoped, definition.Spec.Scope, name)

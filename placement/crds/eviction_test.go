@@ -32,7 +32,8 @@ func TestDisruptionBudget(t *testing.T) {
 		{"none may be unavailable", v1alpha1.DisruptionBudget{MaxUnavailable: share("0%")}, ""},
 		{"all", v1alpha1.DisruptionBudget{MinAvailable: share("100%")}, ""},
 		{"neither is no budget", v1alpha1.DisruptionBudget{}, "spec.disruptionBudget"},
-		{"both could contradict each other", v1alpha1.DisruptionBudget{MinAvailable: share("1"), MaxUnavailable: share("1")}, "spec.disruptionBudget"},
+		{"both could contradict each other", v1alpha1.DisruptionBudget{MinAvailable: share("1"), MaxUnavailable: share("1")},
+			"spec.disruptionBudget"},
 		{"fewer than none", v1alpha1.DisruptionBudget{MinAvailable: share("-1")}, "spec.disruptionBudget.minAvailable"},
 		{"more than all", v1alpha1.DisruptionBudget{MaxUnavailable: share("101%")}, "spec.disruptionBudget.maxUnavailable"},
 		{"a text", v1alpha1.DisruptionBudget{MaxUnavailable: share("some")}, "spec.disruptionBudget.maxUnavailable"},
@@ -86,13 +87,18 @@ func TestPlacementEviction(t *testing.T) {
 		want   string // empty: it is valid
 	}{
 		{"all that there must be", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"}, ""},
-		{"gone as soon as it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(0))}, ""},
-		{"after a year", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(31536000))}, ""},
+		{"gone as soon as it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+			TTLSecondsAfterExecution: new(int32(0))}, ""},
+		{"after a year", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+			TTLSecondsAfterExecution: new(int32(31536000))}, ""},
 		{"from where", v1alpha1.PlacementEvictionSpec{Placement: "web"}, "spec.cluster"},
 		{"what", v1alpha1.PlacementEvictionSpec{Cluster: "east"}, "spec.placement"},
-		{"no cluster has such a name", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: strings.Repeat("a", 64)}, "spec.cluster"},
-		{"before it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(-1))}, "ttlSecondsAfterExecution must be from 0"},
-		{"for ever", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(31536001))}, "leave it out to keep the eviction"},
+		{"no cluster has such a name", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: strings.Repeat("a", 64)},
+			"spec.cluster"},
+		{"before it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+			TTLSecondsAfterExecution: new(int32(-1))}, "ttlSecondsAfterExecution must be from 0"},
+		{"for ever", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
+			TTLSecondsAfterExecution: new(int32(31536001))}, "leave it out to keep the eviction"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			err := c.Create(t.Context(), eviction("web-east", test.spec), client.DryRunAll)
@@ -126,13 +132,16 @@ func TestPlacementEvictionIsWhatItIs(t *testing.T) {
 	object.Labels = map[string]string{"mine": "yes"}
 	require.NoError(t, c.Update(t.Context(), object), "what is not its spec may change")
 	object.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionExecuted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetExhausted, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionExecuted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetExhausted,
+		LastTransitionTime: metav1.Now(),
 	}}
 	require.NoError(t, c.Status().Update(t.Context(), object))
-	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/placementevictions/columns")
+	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(),
+		"/apis/placement.muster.dev/v1alpha1/namespaces/default/placementevictions/columns")
 	require.Equal(t, []string{"Name", "Placement", "Cluster", "Executed", "Reason", "Age"}, order)
 	delete(cells, "Age")
-	want := map[string]any{"Name": "columns", "Placement": "web", "Cluster": "east", "Executed": "False", "Reason": "BudgetExhausted"}
+	want := map[string]any{"Name": "columns", "Placement": "web", "Cluster": "east", "Executed": "False",
+		"Reason": "BudgetExhausted"}
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

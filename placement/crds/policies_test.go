@@ -51,7 +51,8 @@ func property(name string, operator v1alpha1.PropertyOperator, values ...string)
 	return v1alpha1.PropertyRequirement{Name: name, Operator: operator, Values: values}
 }
 
-func typed(kind v1alpha1.PropertyType, operator v1alpha1.PropertyOperator, values ...string) v1alpha1.PropertyRequirement {
+func typed(kind v1alpha1.PropertyType, operator v1alpha1.PropertyOperator,
+	values ...string) v1alpha1.PropertyRequirement {
 	return v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: values, Type: kind}
 }
 
@@ -96,9 +97,10 @@ func times[T any](n int, entry func(i int) T) []T {
 }
 
 var (
-	long       = strings.Repeat("a", 64)
-	equal5     = property("p", v1alpha1.PropertyEq, "5")
-	region     = v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}
+	long   = strings.Repeat("a", 64)
+	equal5 = property("p", v1alpha1.PropertyEq, "5")
+	region = v1alpha1.ClusterSelectorTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}
 	deployment = metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
@@ -233,7 +235,8 @@ var refusedPolicies = []refused{
 	{
 		"an empty term makes all others pointless",
 		requiring(region, v1alpha1.ClusterSelectorTerm{}),
-		"affinity.required[1]", "an empty term matches every cluster: give it a labelSelector, properties or cel, or remove it",
+		"affinity.required[1]",
+		"an empty term matches every cluster: give it a labelSelector, properties or cel, or remove it",
 	},
 	{
 		"an empty selector asks for nothing either",
@@ -300,7 +303,8 @@ var refusedPolicies = []refused{
 	{
 		"an operator that does not exist",
 		properties(property("p", "Like", "5")),
-		firstProperty + ".operator", `supported values: "Gt", "Ge", "Eq", "Ne", "Lt", "Le", "In", "NotIn", "Exists", "DoesNotExist"`,
+		firstProperty + ".operator",
+		`supported values: "Gt", "Ge", "Eq", "Ne", "Lt", "Le", "In", "NotIn", "Exists", "DoesNotExist"`,
 	},
 	{
 		"no operator",
@@ -370,7 +374,8 @@ var refusedPolicies = []refused{
 	{
 		"two numbers with a v are neither quantity nor version",
 		properties(property("p", v1alpha1.PropertyGe, "v1.30")),
-		firstProperty + ".values", "a semantic version such as v1.31.2 with the operators Gt, Ge, Lt and Le; use Eq, Ne, In or NotIn for strings",
+		firstProperty + ".values",
+		"a semantic version such as v1.31.2 with the operators Gt, Ge, Lt and Le; use Eq, Ne, In or NotIn for strings",
 	},
 	{
 		"a quantity with a wrong suffix",
@@ -401,7 +406,9 @@ var refusedPolicies = []refused{
 	// Sorters.
 	{
 		"sorters beyond measure",
-		sorters(times(9, func(i int) v1alpha1.PropertySorter { return v1alpha1.PropertySorter{Name: fmt.Sprintf("p%d", i)} })...),
+		sorters(times(9, func(i int) v1alpha1.PropertySorter {
+			return v1alpha1.PropertySorter{Name: fmt.Sprintf("p%d", i)}
+		})...),
 		"sorters", "must have at most 8 items",
 	},
 	{
@@ -417,7 +424,8 @@ var refusedPolicies = []refused{
 	{
 		"available what?",
 		sorters(v1alpha1.PropertySorter{Name: "available/"}),
-		"sorters[0].name", "name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu",
+		"sorters[0].name",
+		"name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu",
 	},
 	{
 		"no resource has such a name",
@@ -494,12 +502,14 @@ var refusedPolicies = []refused{
 	{
 		"nothing is moved away by NoSchedule, now or later",
 		tolerating(v1alpha1.Toleration{Key: "k", Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: new(int64(60))}),
-		"tolerations[0].tolerationSeconds", "tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute",
+		"tolerations[0].tolerationSeconds", "tolerationSeconds goes with effect NoExecute only, which moves away what is " +
+			"there: remove it, or set the effect to NoExecute",
 	},
 	{
 		"less than no time",
 		tolerating(v1alpha1.Toleration{Key: "k", TolerationSeconds: new(int64(-1))}),
-		"tolerations[0].tolerationSeconds", "tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever",
+		"tolerations[0].tolerationSeconds",
+		"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever",
 	},
 	{
 		"a second more than a year",
@@ -513,7 +523,8 @@ var refusedPolicies = []refused{
 		pickAll(func(p *v1alpha1.PlacementPolicy) {
 			p.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region"}}
 		}),
-		"topologySpread", "topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN",
+		"topologySpread", "topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster " +
+			"out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN",
 	},
 	{
 		"spreads that cannot all be kept",
@@ -544,8 +555,10 @@ var refusedPolicies = []refused{
 	},
 	{
 		"a minimum that nobody has to keep",
-		topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "region", MinDomains: new(int32(2)), WhenUnsatisfiable: v1alpha1.ScheduleAnyway}),
-		"topologySpread[0].minDomains", "minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule",
+		topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "region", MinDomains: new(int32(2)),
+			WhenUnsatisfiable: v1alpha1.ScheduleAnyway}),
+		"topologySpread[0].minDomains",
+		"minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule",
 	},
 	{
 		"an action that does not exist",
@@ -554,7 +567,8 @@ var refusedPolicies = []refused{
 	},
 	{
 		"one topology with two skews",
-		topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "region"}, v1alpha1.TopologySpreadConstraint{TopologyKey: "region", MaxSkew: 2}),
+		topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "region"},
+			v1alpha1.TopologySpreadConstraint{TopologyKey: "region", MaxSkew: 2}),
 		"topologySpread[1]", "Duplicate value",
 	},
 	{
@@ -596,14 +610,17 @@ var refusedPolicies = []refused{
 	},
 	{
 		"one label with two bounds",
-		groups(v1alpha1.GroupSpreadConstraint{Label: "provider", MinGroups: 1}, v1alpha1.GroupSpreadConstraint{Label: "provider", MaxGroups: 2}),
+		groups(v1alpha1.GroupSpreadConstraint{Label: "provider", MinGroups: 1},
+			v1alpha1.GroupSpreadConstraint{Label: "provider", MaxGroups: 2}),
 		"groupSpread[1]", "Duplicate value",
 	},
 
 	// The rest.
 	{
 		"more prioritizers than plugins",
-		prioritizers(times(33, func(i int) v1alpha1.Prioritizer { return v1alpha1.Prioritizer{Plugin: fmt.Sprintf("p%d", i)} })...),
+		prioritizers(times(33, func(i int) v1alpha1.Prioritizer {
+			return v1alpha1.Prioritizer{Plugin: fmt.Sprintf("p%d", i)}
+		})...),
 		"prioritizers", "must have at most 32 items",
 	},
 	{
@@ -714,38 +731,70 @@ var refusedPolicies = []refused{
 }
 
 var acceptedPolicies = map[string]v1alpha1.PlacementPolicy{
-	"the zero policy is PickAll":              {},
-	"none for now":                            pickN(func(p *v1alpha1.PlacementPolicy) { p.NumberOfClusters = new(int32(0)) }),
-	"as many as can be":                       pickN(func(p *v1alpha1.PlacementPolicy) { p.NumberOfClusters = new(int32(10000)) }),
-	"a long name":                             pickFixed(func(p *v1alpha1.PlacementPolicy) { p.ClusterNames = []string{long[:63], "1"} }),
-	"named, by a profile":                     pickFixed(func(p *v1alpha1.PlacementPolicy) { p.Profile = "example.com/fixed" }),
-	"an affinity that does not ask":           {Affinity: &v1alpha1.ClusterAffinity{}},
-	"weights to the edge":                     preferring(v1alpha1.PreferredTerm{Weight: 100, Term: region}, v1alpha1.PreferredTerm{Weight: -100, Term: region}),
-	"labels by expression":                    requiring(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: metav1.LabelSelectorOpExists}}}}),
-	"CEL alone":                               requiring(v1alpha1.ClusterSelectorTerm{CEL: []string{"cluster.name == 'east'"}}),
-	"quantities in order":                     properties(property("a", v1alpha1.PropertyGt, "64Gi"), property("a", v1alpha1.PropertyGe, ".5"), property("a", v1alpha1.PropertyLt, "-1e-9"), property("a", v1alpha1.PropertyLe, "5.")),
-	"versions in order":                       properties(property("a", v1alpha1.PropertyGe, "v1.31.2"), property("a", v1alpha1.PropertyLt, "1.33.0-rc.1+build.5")),
-	"1.30 is a quantity, so it is in order":   properties(property("a", v1alpha1.PropertyGe, "1.30")),
-	"types that are said":                     properties(typed(v1alpha1.PropertyQuantity, v1alpha1.PropertyIn, "1", "2Ki"), typed(v1alpha1.PropertyVersion, v1alpha1.PropertyNotIn, "v1.2.3", "1.2.4"), typed(v1alpha1.PropertyString, v1alpha1.PropertyEq, "1.30")),
-	"a type of what is not compared":          properties(typed(v1alpha1.PropertyVersion, v1alpha1.PropertyExists), property("b", v1alpha1.PropertyDoesNotExist)),
-	"the empty text is a value":               properties(property("a", v1alpha1.PropertyEq, ""), property("a", v1alpha1.PropertyNe, "")),
-	"one property between two bounds":         properties(property("a", v1alpha1.PropertyGe, "1"), property("a", v1alpha1.PropertyLe, "5")),
-	"1024 characters, if not bytes":           properties(property("a", v1alpha1.PropertyEq, strings.Repeat("ä", 1024))),
-	"sorters":                                 sorters(v1alpha1.PropertySorter{Name: "available/nvidia.com/gpu", Weight: 100}, v1alpha1.PropertySorter{Name: "example.com/cost", Order: v1alpha1.Ascending}, v1alpha1.PropertySorter{Name: "capacity", Weight: 1}),
-	"every taint":                             tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
-	"every effect, for a time":                tolerating(v1alpha1.Toleration{Key: "example.com/maintenance", Value: "yes", TolerationSeconds: new(int64(0))}),
-	"for a year":                              tolerating(v1alpha1.Toleration{Key: "k", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(31536000))}),
-	"the same taint in two ways":              tolerating(v1alpha1.Toleration{Key: "k", Value: "a"}, v1alpha1.Toleration{Key: "k", Value: "b"}),
-	"PickAll in an order that spreads":        {TopologySpread: []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region", WhenUnsatisfiable: v1alpha1.ScheduleAnyway}}},
-	"spread":                                  topology(v1alpha1.TopologySpreadConstraint{TopologyKey: "topology.kubernetes.io/region", MaxSkew: 5, MinDomains: new(int32(1))}, v1alpha1.TopologySpreadConstraint{TopologyKey: "zone"}),
-	"groups":                                  groups(v1alpha1.GroupSpreadConstraint{Label: "a", MinGroups: 2}, v1alpha1.GroupSpreadConstraint{Label: "b", MaxGroups: 2}, v1alpha1.GroupSpreadConstraint{Label: "c", MinGroups: 2, MaxGroups: 2}),
-	"a plugin that is off":                    prioritizers(v1alpha1.Prioritizer{Plugin: "Balance"}, v1alpha1.Prioritizer{Plugin: "example.com/Carbon", Weight: 100}),
-	"a resource that need not be there":       resources("nvidia.com/gpu", "0"),
-	"resources by suffix and by one exponent": {Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("2Ei"), "a": resource.MustParse("3E"), "b": resource.MustParse("3e6")}},
-	"APIs":   apis(deployment, metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, metav1.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}),
+	"the zero policy is PickAll": {},
+	"none for now": pickN(func(p *v1alpha1.PlacementPolicy) {
+		p.NumberOfClusters = new(int32(0))
+	}),
+	"as many as can be": pickN(func(p *v1alpha1.PlacementPolicy) {
+		p.NumberOfClusters = new(int32(10000))
+	}),
+	"a long name": pickFixed(func(p *v1alpha1.PlacementPolicy) {
+		p.ClusterNames = []string{long[:63], "1"}
+	}),
+	"named, by a profile": pickFixed(func(p *v1alpha1.PlacementPolicy) {
+		p.Profile = "example.com/fixed"
+	}),
+	"an affinity that does not ask": {Affinity: &v1alpha1.ClusterAffinity{}},
+	"weights to the edge": preferring(v1alpha1.PreferredTerm{Weight: 100, Term: region},
+		v1alpha1.PreferredTerm{Weight: -100, Term: region}),
+	"labels by expression": requiring(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: metav1.LabelSelectorOpExists}}}}),
+	"CEL alone": requiring(
+		v1alpha1.ClusterSelectorTerm{CEL: []string{"cluster.name == 'east'"}}),
+	"quantities in order": properties(property("a", v1alpha1.PropertyGt, "64Gi"), property("a",
+		v1alpha1.PropertyGe, ".5"), property("a", v1alpha1.PropertyLt, "-1e-9"), property("a", v1alpha1.PropertyLe, "5.")),
+	"versions in order": properties(property("a", v1alpha1.PropertyGe, "v1.31.2"),
+		property("a", v1alpha1.PropertyLt, "1.33.0-rc.1+build.5")),
+	"1.30 is a quantity, so it is in order": properties(property("a", v1alpha1.PropertyGe, "1.30")),
+	"types that are said": properties(typed(v1alpha1.PropertyQuantity, v1alpha1.PropertyIn, "1",
+		"2Ki"), typed(v1alpha1.PropertyVersion, v1alpha1.PropertyNotIn, "v1.2.3", "1.2.4"),
+		typed(v1alpha1.PropertyString, v1alpha1.PropertyEq, "1.30")),
+	"a type of what is not compared": properties(typed(v1alpha1.PropertyVersion, v1alpha1.PropertyExists),
+		property("b", v1alpha1.PropertyDoesNotExist)),
+	"the empty text is a value": properties(property("a", v1alpha1.PropertyEq, ""),
+		property("a", v1alpha1.PropertyNe, "")),
+	"one property between two bounds": properties(property("a", v1alpha1.PropertyGe, "1"),
+		property("a", v1alpha1.PropertyLe, "5")),
+	"1024 characters, if not bytes": properties(property("a", v1alpha1.PropertyEq, strings.Repeat("ä", 1024))),
+	"sorters": sorters(v1alpha1.PropertySorter{Name: "available/nvidia.com/gpu",
+		Weight: 100}, v1alpha1.PropertySorter{Name: "example.com/cost", Order: v1alpha1.Ascending},
+		v1alpha1.PropertySorter{Name: "capacity", Weight: 1}),
+	"every taint": tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
+	"every effect, for a time": tolerating(v1alpha1.Toleration{Key: "example.com/maintenance", Value: "yes",
+		TolerationSeconds: new(int64(0))}),
+	"for a year": tolerating(
+		v1alpha1.Toleration{Key: "k", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(31536000))}),
+	"the same taint in two ways": tolerating(v1alpha1.Toleration{Key: "k", Value: "a"},
+		v1alpha1.Toleration{Key: "k", Value: "b"}),
+	"PickAll in an order that spreads": {TopologySpread: []v1alpha1.TopologySpreadConstraint{
+		{TopologyKey: "region", WhenUnsatisfiable: v1alpha1.ScheduleAnyway}}},
+	"spread": topology(
+		v1alpha1.TopologySpreadConstraint{TopologyKey: "topology.kubernetes.io/region", MaxSkew: 5,
+			MinDomains: new(int32(1))}, v1alpha1.TopologySpreadConstraint{TopologyKey: "zone"}),
+	"groups": groups(v1alpha1.GroupSpreadConstraint{Label: "a", MinGroups: 2},
+		v1alpha1.GroupSpreadConstraint{Label: "b", MaxGroups: 2}, v1alpha1.GroupSpreadConstraint{Label: "c", MinGroups: 2,
+			MaxGroups: 2}),
+	"a plugin that is off": prioritizers(v1alpha1.Prioritizer{Plugin: "Balance"},
+		v1alpha1.Prioritizer{Plugin: "example.com/Carbon", Weight: 100}),
+	"a resource that need not be there": resources("nvidia.com/gpu", "0"),
+	"resources by suffix and by one exponent": {Resources: corev1.ResourceList{"cpu": resource.MustParse("1500m"),
+		"memory": resource.MustParse("2Ei"), "a": resource.MustParse("3E"), "b": resource.MustParse("3e6")}},
+	"APIs": apis(deployment, metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		metav1.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}),
 	"in one": properties(property("a", v1alpha1.PropertyIn, "x"), property("a", v1alpha1.PropertyNotIn, "1")),
-	"the shortest names and the longest of APIs": apis(metav1.GroupVersionKind{Group: strings.Repeat("a.", 126) + "a", Version: long[:63], Kind: long[:63]}, metav1.GroupVersionKind{Group: "a", Version: "v", Kind: "K"}),
-	"everything to its limit":                    largest(),
+	"the shortest names and the longest of APIs": apis(metav1.GroupVersionKind{Group: strings.Repeat("a.", 126) + "a",
+		Version: long[:63], Kind: long[:63]}, metav1.GroupVersionKind{Group: "a", Version: "v", Kind: "K"}),
+	"everything to its limit": largest(),
 }
 
 // preferredToo returns what is wrong with a required term, of a preferred one.
@@ -764,15 +813,16 @@ func preferredToo(tests []refused) []refused {
 	return out
 }
 
-// largest is a policy with as many entries as there may be, in which every rule has something to look at: the API server's budget
-// for one object must do for it.
+// largest is a policy with as many entries as there may be, in which every rule has something to look at: the API
+// server's budget for one object must do for it.
 func largest() v1alpha1.PlacementPolicy {
 	term := func(i int) v1alpha1.ClusterSelectorTerm {
 		return v1alpha1.ClusterSelectorTerm{
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/region": "eu"}},
 			Properties: times(16, func(j int) v1alpha1.PropertyRequirement {
 				values := times(64, func(k int) string { return fmt.Sprintf("v%d.%d.%d", i, j, k) })
-				return v1alpha1.PropertyRequirement{Name: "example.com/version", Operator: v1alpha1.PropertyIn, Values: values, Type: v1alpha1.PropertyVersion}
+				return v1alpha1.PropertyRequirement{Name: "example.com/version", Operator: v1alpha1.PropertyIn, Values: values,
+					Type: v1alpha1.PropertyVersion}
 			}),
 			CEL: times(8, func(int) string { return strings.Repeat(" ", 1000) + "true" }),
 		}
@@ -785,15 +835,23 @@ func largest() v1alpha1.PlacementPolicy {
 	return v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickN, NumberOfClusters: new(int32(10000)),
 		Affinity: &v1alpha1.ClusterAffinity{
-			Required:  times(16, term),
-			Preferred: times(32, func(i int) v1alpha1.PreferredTerm { return v1alpha1.PreferredTerm{Weight: 100, Term: term(i)} }),
+			Required: times(16, term),
+			Preferred: times(32, func(i int) v1alpha1.PreferredTerm {
+				return v1alpha1.PreferredTerm{Weight: 100, Term: term(i)}
+			}),
 		},
-		Sorters:     times(8, func(i int) v1alpha1.PropertySorter { return v1alpha1.PropertySorter{Name: "available/" + name(i)} }),
-		Tolerations: times(32, func(i int) v1alpha1.Toleration { return v1alpha1.Toleration{Key: name(i), Value: long[:63]} }),
+		Sorters: times(8, func(i int) v1alpha1.PropertySorter {
+			return v1alpha1.PropertySorter{Name: "available/" + name(i)}
+		}),
+		Tolerations: times(32, func(i int) v1alpha1.Toleration {
+			return v1alpha1.Toleration{Key: name(i), Value: long[:63]}
+		}),
 		TopologySpread: times(4, func(i int) v1alpha1.TopologySpreadConstraint {
 			return v1alpha1.TopologySpreadConstraint{TopologyKey: name(i)}
 		}),
-		GroupSpread:  times(4, func(i int) v1alpha1.GroupSpreadConstraint { return v1alpha1.GroupSpreadConstraint{Label: name(i)} }),
+		GroupSpread: times(4, func(i int) v1alpha1.GroupSpreadConstraint {
+			return v1alpha1.GroupSpreadConstraint{Label: name(i)}
+		}),
 		Prioritizers: times(32, func(i int) v1alpha1.Prioritizer { return v1alpha1.Prioritizer{Plugin: name(i)} }),
 		Resources:    resources,
 		RequiredAPIs: times(32, func(i int) metav1.GroupVersionKind {

@@ -51,7 +51,8 @@ var refusedTexts = []struct{ reason, policy, field, want string }{
 	},
 	{
 		"a skew that is said must be one",
-		`{type: PickN, numberOfClusters: 1, topologySpread: [{topologyKey: k, maxSkew: 0}]}`, "topologySpread[0].maxSkew", "maxSkew must be 1 or more",
+		`{type: PickN, numberOfClusters: 1, topologySpread: [{topologyKey: k, maxSkew: 0}]}`, "topologySpread[0].maxSkew",
+		"maxSkew must be 1 or more",
 	},
 	{
 		"a preference without a term",
@@ -70,12 +71,14 @@ var refusedTexts = []struct{ reason, policy, field, want string }{
 var acceptedTexts = []struct{ reason, policy string }{
 	{
 		"empty lists are as good as none, as templates write them",
-		`{type: PickFixed, clusterNames: [east], sorters: [], tolerations: [], topologySpread: [], groupSpread: [], prioritizers: [], resources: {}, requiredAPIs: [], profile: ""}`,
+		`{type: PickFixed, clusterNames: [east], sorters: [], tolerations: [], topologySpread: [], groupSpread: [], ` +
+			`prioritizers: [], resources: {}, requiredAPIs: [], profile: ""}`,
 	},
 	{"no names", `{clusterNames: []}`},
 	{"no values", `{affinity: {required: [{properties: [{name: p, operator: Exists, values: []}]}]}}`},
 	{"any value", `{tolerations: [{key: "", operator: Exists, value: ""}]}`},
-	{"no bounds", `{groupSpread: [{label: provider, minGroups: 0, maxGroups: 0}, {label: region, minGroups: 2, maxGroups: 0}]}`},
+	{"no bounds",
+		`{groupSpread: [{label: provider, minGroups: 0, maxGroups: 0}, {label: region, minGroups: 2, maxGroups: 0}]}`},
 	{"nothing of a resource", `{resources: {cpu: 0, memory: "0"}}`},
 	{"a number", `{resources: {cpu: 4}}`},
 }
@@ -83,7 +86,8 @@ var acceptedTexts = []struct{ reason, policy string }{
 func text(t *testing.T, policy string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	text := "{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: text, namespace: default}, spec: {policy: " + policy + "}}"
+	text := "{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: text, namespace: default}, " +
+		"spec: {policy: " + policy + "}}"
 	require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object), policy)
 	return object
 }

@@ -45,10 +45,12 @@ func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
 		err := c.Update(t.Context(), set)
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
-		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec.work.apply.fieldOwner" || !strings.Contains(got[0].Message, "delete the WorkSet with work.delete.action Orphan") {
+		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec.work.apply.fieldOwner" ||
+			!strings.Contains(got[0].Message, "delete the WorkSet with work.delete.action Orphan") {
 			t.Errorf("%s: want one complaint about spec.work.apply.fieldOwner that says what to do, got %+v", test.reason, got)
 		}
-		set.Spec.Work = v1alpha1.WorkTemplate{Apply: workv1alpha1.ApplyPolicy{Mode: workv1alpha1.CreateOnly, FieldOwner: test.before}}
+		set.Spec.Work = v1alpha1.WorkTemplate{Apply: workv1alpha1.ApplyPolicy{Mode: workv1alpha1.CreateOnly,
+			FieldOwner: test.before}}
 		require.NoError(t, c.Update(t.Context(), set), "the rest of the template may change")
 		require.NoError(t, c.Delete(t.Context(), set))
 	}
@@ -64,7 +66,8 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 			"metadata": map[string]any{"name": set.Name, "namespace": set.Namespace},
 			"spec":     map[string]any{"placements": []any{map[string]any{"name": "fleet"}}, "approvals": approvals},
 		}}
-		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(who)), who)
+		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object),
+			client.FieldOwner(who)), who)
 	}
 	stages := func() (found []string) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(set), set))
@@ -81,8 +84,8 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 	require.Equal(t, []string{"rest"}, stages())
 }
 
-// As much of everything as the limits allow: the API server's budget for its rules and etcd's for an object must do, and no status is
-// ever lost for its length.
+// As much of everything as the limits allow: the API server's budget for its rules and etcd's for an object must do,
+// and no status is ever lost for its length.
 func TestLargestWorkSetIsStored(t *testing.T) {
 	c := installed(t)
 	set := created(t, c, "largest", func(s *v1alpha1.WorkSet) {
@@ -102,7 +105,8 @@ func TestLargestWorkSetIsStored(t *testing.T) {
 	set.Labels = map[string]string{"a": "b"}
 	set.Spec.Rollout.Stages[0].Before.Approval = true
 	require.NoError(t, c.Update(t.Context(), set, client.FieldOwner("another")))
-	t.Logf("%d bytes, of which etcd takes 1572864: spec %d, status %d, bookkeeping %d", length(t, set), length(t, set.Spec), length(t, set.Status), length(t, set.ManagedFields))
+	t.Logf("%d bytes, of which etcd takes 1572864: spec %d, status %d, bookkeeping %d", length(t, set),
+		length(t, set.Spec), length(t, set.Status), length(t, set.ManagedFields))
 }
 
 // largestSpec has as many entries as there may be in each list, and as many bytes as there may be in each part.
@@ -117,8 +121,10 @@ func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 	}
 	const empty = `{"apiVersion":"v1","data":{"a":""},"kind":"ConfigMap","metadata":{"name":"c000","namespace":"shop"}}`
 	for i := range v1alpha1.MaxInlineManifests {
-		spec.Manifests = append(spec.Manifests, workv1alpha1.Manifest{RawExtension: raw(`{"apiVersion":"v1","data":{"a":"%s"},"kind":"ConfigMap","metadata":{"name":"c%03d","namespace":"shop"}}`,
-			strings.Repeat("x", v1alpha1.MaxInlineBytes/v1alpha1.MaxInlineManifests-len(empty)), i)})
+		spec.Manifests = append(spec.Manifests,
+			workv1alpha1.Manifest{RawExtension: raw(
+				`{"apiVersion":"v1","data":{"a":"%s"},"kind":"ConfigMap","metadata":{"name":"c%03d","namespace":"shop"}}`,
+				strings.Repeat("x", v1alpha1.MaxInlineBytes/v1alpha1.MaxInlineManifests-len(empty)), i)})
 	}
 	spec.Overrides = &v1alpha1.Overrides{Rules: times(v1alpha1.MaxOverrideRules, func(int) v1alpha1.OverrideRule {
 		return v1alpha1.OverrideRule{
@@ -134,19 +140,23 @@ func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 	}
 	for i := 0; length(t, spec.Work.ManifestOptions) < workv1alpha1.MaxOptionBytes-2100; i++ {
 		spec.Work.ManifestOptions = append(spec.Work.ManifestOptions, workv1alpha1.ManifestOption{
-			Select: workv1alpha1.ManifestSelector{Name: fmt.Sprintf("c%03d", i)}, Readiness: &workv1alpha1.ReadinessRule{CEL: strings.Repeat("!", 1996) + "true"},
+			Select:    workv1alpha1.ManifestSelector{Name: fmt.Sprintf("c%03d", i)},
+			Readiness: &workv1alpha1.ReadinessRule{CEL: strings.Repeat("!", 1996) + "true"},
 		})
 	}
 	spec.Rollout.Type = v1alpha1.RolloutStages
 	spec.Rollout.Stages = times(32, func(i int) v1alpha1.RolloutStage {
-		return v1alpha1.RolloutStage{Name: fmt.Sprint("stage-", i), OrderBy: "example.com/wave", After: v1alpha1.RolloutGate{Approval: true, WaitSeconds: 60}}
+		return v1alpha1.RolloutStage{Name: fmt.Sprint("stage-", i), OrderBy: "example.com/wave",
+			After: v1alpha1.RolloutGate{Approval: true, WaitSeconds: 60}}
 	})
 	spec.Approvals = times(64, func(i int) v1alpha1.RolloutApproval {
-		return v1alpha1.RolloutApproval{Revision: "web-5f6d8c9b7", Stage: fmt.Sprint("stage-", i/2), Gate: []v1alpha1.GatePosition{v1alpha1.GateBefore, v1alpha1.GateAfter}[i%2]}
+		return v1alpha1.RolloutApproval{Revision: "web-5f6d8c9b7", Stage: fmt.Sprint("stage-", i/2),
+			Gate: []v1alpha1.GatePosition{v1alpha1.GateBefore, v1alpha1.GateAfter}[i%2]}
 	})
-	spec.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: times(32, func(int) v1alpha1.ClusterWeight {
-		return v1alpha1.ClusterWeight{Weight: 1, Clusters: v1alpha1.ClusterSelector{Names: []string{"east"}}}
-	})}
+	spec.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight,
+		Weights: times(32, func(int) v1alpha1.ClusterWeight {
+			return v1alpha1.ClusterWeight{Weight: 1, Clusters: v1alpha1.ClusterSelector{Names: []string{"east"}}}
+		})}
 	spec.Resources = times(v1alpha1.MaxSelectors, func(i int) v1alpha1.ResourceSelector {
 		return v1alpha1.ResourceSelector{Group: "apps", Version: "v1", Kind: "Deployment", Name: fmt.Sprint("web-", i)}
 	})
@@ -163,32 +173,40 @@ func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 // largestStatus has as many entries as there may be, with messages of ASCII letters.
 func largestStatus() v1alpha1.WorkSetStatus {
 	now := metav1.Now()
-	id := workv1alpha1.ResourceIdentifier{Group: strings.Repeat("g", 253), Version: "v1", Kind: "Deployment", Namespace: strings.Repeat("n", 63), Name: strings.Repeat("d", 253)}
-	counts := v1alpha1.RolloutCounts{Total: 10000, Pending: 10000, Progressing: 10000, Soaking: 10000, Succeeded: 10000, Failed: 10000, TimedOut: 10000}
+	id := workv1alpha1.ResourceIdentifier{Group: strings.Repeat("g", 253), Version: "v1", Kind: "Deployment",
+		Namespace: strings.Repeat("n", 63), Name: strings.Repeat("d", 253)}
+	counts := v1alpha1.RolloutCounts{Total: 10000, Pending: 10000, Progressing: 10000, Soaking: 10000, Succeeded: 10000,
+		Failed: 10000, TimedOut: 10000}
 	return v1alpha1.WorkSetStatus{
 		Message: strings.Repeat("m", 512), Revision: "web-5f6d8c9b7",
 		Revisions: times(64, func(i int) v1alpha1.RevisionSummary {
-			return v1alpha1.RevisionSummary{Name: fmt.Sprint("web-5f6d8c9b7-", i), Number: 1 << 40, CreatedAt: now, Clusters: 10000}
+			return v1alpha1.RevisionSummary{Name: fmt.Sprint("web-5f6d8c9b7-", i), Number: 1 << 40, CreatedAt: now,
+				Clusters: 10000}
 		}),
 		Rollout: v1alpha1.RolloutStatus{
-			Revision: "web-5f6d8c9b7", Phase: v1alpha1.PhaseRollingBack, Message: strings.Repeat("m", 512), RolloutCounts: counts,
+			Revision: "web-5f6d8c9b7", Phase: v1alpha1.PhaseRollingBack, Message: strings.Repeat("m", 512),
+			RolloutCounts: counts,
 			Unwell: times(20, func(i int) v1alpha1.UnwellCluster {
 				return v1alpha1.UnwellCluster{Name: fmt.Sprintf("%063d", i), Group: strings.Repeat("g", 63) + "/0"}
 			}),
 			Stages: times(256, func(i int) v1alpha1.RolloutStageStatus {
-				return v1alpha1.RolloutStageStatus{Name: fmt.Sprint(strings.Repeat("g", 63), "/", i), Phase: v1alpha1.PhaseWaitingForApproval, RolloutCounts: counts, ReachedAt: &now, FinishedAt: &now}
+				return v1alpha1.RolloutStageStatus{Name: fmt.Sprint(strings.Repeat("g", 63), "/", i),
+					Phase: v1alpha1.PhaseWaitingForApproval, RolloutCounts: counts, ReachedAt: &now, FinishedAt: &now}
 			}),
 		},
 		Clusters: times(v1alpha1.MaxClusterSummaries, func(i int) v1alpha1.ClusterSummary {
-			return v1alpha1.ClusterSummary{Name: fmt.Sprintf("%063d", i), State: v1alpha1.ClusterProgressing, Revision: "web-5f6d8c9b7", Message: strings.Repeat("m", 512)}
+			return v1alpha1.ClusterSummary{Name: fmt.Sprintf("%063d", i), State: v1alpha1.ClusterProgressing,
+				Revision: "web-5f6d8c9b7", Message: strings.Repeat("m", 512)}
 		}),
 		Feedback: times(v1alpha1.MaxFeedbackSummaries, func(int) v1alpha1.FeedbackSummary {
-			return v1alpha1.FeedbackSummary{ResourceIdentifier: id, Value: "phase", Clusters: 10000, Values: times(8, func(int) v1alpha1.ValueCount {
-				return v1alpha1.ValueCount{Value: strings.Repeat("v", 128), Clusters: 1}
-			})}
+			return v1alpha1.FeedbackSummary{ResourceIdentifier: id, Value: "phase", Clusters: 10000,
+				Values: times(8, func(int) v1alpha1.ValueCount {
+					return v1alpha1.ValueCount{Value: strings.Repeat("v", 128), Clusters: 1}
+				})}
 		}),
 		Conditions: times(4, func(i int) metav1.Condition {
-			return metav1.Condition{Type: fmt.Sprint("C", i), Status: metav1.ConditionTrue, Reason: "Because", Message: strings.Repeat("m", 512), LastTransitionTime: now}
+			return metav1.Condition{Type: fmt.Sprint("C", i), Status: metav1.ConditionTrue, Reason: "Because",
+				Message: strings.Repeat("m", 512), LastTransitionTime: now}
 		}),
 	}
 }
@@ -209,9 +227,10 @@ func TestTrim(t *testing.T) {
 		t.Errorf("one that is short enough (-want +got)\n%s", diff)
 	}
 	for reason, status := range map[string]v1alpha1.WorkSetStatus{
-		"clusters, each < of whose messages is six bytes": {OmittedClusters: 5, Clusters: times(100, func(i int) v1alpha1.ClusterSummary {
-			return v1alpha1.ClusterSummary{Name: fmt.Sprint("c", i), Message: strings.Repeat("<", 512)}
-		})},
+		"clusters, each < of whose messages is six bytes": {OmittedClusters: 5,
+			Clusters: times(100, func(i int) v1alpha1.ClusterSummary {
+				return v1alpha1.ClusterSummary{Name: fmt.Sprint("c", i), Message: strings.Repeat("<", 512)}
+			})},
 		"all of it": largestStatus(),
 	} {
 		before := *status.DeepCopy()

@@ -55,7 +55,9 @@ func TestWorkSetRevisionRules(t *testing.T) {
 		{"a revision without a name", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = "" }, "spec.revision"},
 		{"a name that no revision has", func(r *v1alpha1.WorkSetRevision) { r.Spec.Revision = as(254) }, "spec.revision"},
 		{"a hash that is short", func(r *v1alpha1.WorkSetRevision) { r.Spec.Hash = r.Spec.Hash[:12] }, "spec.hash"},
-		{"a hash that is none", func(r *v1alpha1.WorkSetRevision) { r.Spec.Hash = strings.ToUpper(r.Spec.Hash) }, "spec.hash"},
+		{"a hash that is none", func(r *v1alpha1.WorkSetRevision) {
+			r.Spec.Hash = strings.ToUpper(r.Spec.Hash)
+		}, "spec.hash"},
 		{"no objects are some", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = 0 }, ""},
 		{"fewer are not", func(r *v1alpha1.WorkSetRevision) { r.Spec.Objects = -1 }, "spec.objects"},
 		{"the only part", func(r *v1alpha1.WorkSetRevision) { r.Spec.Part = "1/1" }, ""},
@@ -100,7 +102,8 @@ func TestContentOfRevisionStays(t *testing.T) {
 	for i, content := range []string{
 		`{"z":1,"a":{"é":"<b> & \u2028 \u0000 \ud83d\ude00","":null,"empty":{},"none":[]}}`,
 		`{"int":9007199254740993,"least":-9223372036854775808,"float":1.5,"small":1e-9,"large":1.7976931348623157e+308}`,
-		`{"objects":[{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null,"managedFields":[{}],"uid":"1","unknown":{}},"data":{"k":"dg=="},"status":{}}]}`,
+		`{"objects":[{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null,` +
+			`"managedFields":[{}],"uid":"1","unknown":{}},"data":{"k":"dg=="},"status":{}}]}`,
 		`{"x-kubernetes-preserve-unknown-fields":false,"$ref":"a","metadata":"text","kind":1}`,
 		`{"deep":` + strings.Repeat(`{"a":[`, 60) + `null` + strings.Repeat(`]}`, 60) + `}`,
 	} {
@@ -111,13 +114,14 @@ func TestContentOfRevisionStays(t *testing.T) {
 				t.Errorf("content %d (-want +got)\n%s", i, diff)
 			}
 			// It is decoded and encoded again to carry this out.
-			require.NoError(t, c.Patch(t.Context(), r, client.RawPatch(types.MergePatchType, []byte(`{"number":4,"metadata":{"labels":{"a":"b"}}}`))))
+			require.NoError(t, c.Patch(t.Context(), r,
+				client.RawPatch(types.MergePatchType, []byte(`{"number":4,"metadata":{"labels":{"a":"b"}}}`))))
 		}
 	}
 }
 
-// Nothing of the spec can change, by no kind of patch, and the number can. To the rules of the API server, one object equals another that has as many
-// fields of other names, where it does not know the names.
+// Nothing of the spec can change, by no kind of patch, and the number can. To the rules of the API server, one object
+// equals another that has as many fields of other names, where it does not know the names.
 func TestWorkSetRevisionIsImmutable(t *testing.T) {
 	c := installed(t)
 	const content = `{"a":{"k":"v"},"b":[{"x":1,"y":2}],"c":null,"d":[1,2]}`
@@ -127,16 +131,19 @@ func TestWorkSetRevisionIsImmutable(t *testing.T) {
 		`{"b":[{"x":1,"z":2}]}`, `{"b":[{"y":1,"x":2}]}`, `{"b":[]}`, `{"d":[2,1]}`, `{"d":[1,2.5]}`, `{"d":"text"}`,
 		`null`, `[]`, `"text"`, `{"a":null,"b":null,"c":null,"d":null}`,
 	} {
-		err := c.Patch(t.Context(), r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"content":`+change+`}}`)))
+		err := c.Patch(t.Context(), r.DeepCopy(),
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"content":`+change+`}}`)))
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", change, err)
 	}
 	for _, change := range []string{
-		`"workSet":"db"`, `"revision":"web-000000000000"`, `"hash":"` + strings.Repeat("0", 64) + `"`, `"part":"2/2"`, `"objects":8`,
+		`"workSet":"db"`, `"revision":"web-000000000000"`, `"hash":"` + strings.Repeat("0", 64) + `"`, `"part":"2/2"`,
+		`"objects":8`,
 	} {
 		err := c.Patch(t.Context(), r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{`+change+`}}`)))
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%s: want the API server to refuse it, got %v", change, err)
-		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec" || !strings.Contains(got[0].Message, "a revision never changes") {
+		} else if got := crdtest.Complaints(t, err); len(got) != 1 || got[0].Field != "spec" ||
+			!strings.Contains(got[0].Message, "a revision never changes") {
 			t.Errorf("%s: want one complaint about spec, got %+v", change, got)
 		}
 	}
@@ -159,11 +166,13 @@ func TestWorkSetRevisionIsImmutable(t *testing.T) {
 func TestColumnsOfWorkSetRevision(t *testing.T) {
 	c := installed(t)
 	createdRevision(t, c, "columns", `{}`)
-	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/worksetrevisions/columns")
+	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(),
+		"/apis/placement.muster.dev/v1alpha1/namespaces/default/worksetrevisions/columns")
 	if diff := cmp.Diff([]string{"Name", "WorkSet", "Number", "Objects", "Part", "Age"}, order); diff != "" {
 		t.Errorf("in which order (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]any{"Name": "columns", "WorkSet": "web", "Number": 3.0, "Objects": 7.0, "Part": "1/2"}, cells); diff != "" {
+	if diff := cmp.Diff(map[string]any{"Name": "columns", "WorkSet": "web", "Number": 3.0, "Objects": 7.0, "Part": "1/2"},
+		cells); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

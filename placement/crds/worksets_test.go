@@ -21,7 +21,8 @@ import (
 
 // What the API server and WorkSetSpec.Validate must both refuse, or both accept.
 
-// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of a minimal spec.
+// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of
+// a minimal spec.
 type rule struct {
 	reason       string
 	wrong, right string
@@ -35,7 +36,9 @@ const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespa
 func workSet(t *testing.T, fields string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal([]byte(`{apiVersion: placement.muster.dev/v1alpha1, kind: WorkSet, metadata: {name: web, namespace: default},
+	require.NoError(t,
+		yaml.Unmarshal(
+			[]byte(`{apiVersion: placement.muster.dev/v1alpha1, kind: WorkSet, metadata: {name: web, namespace: default},
 		spec: {placements: [{name: fleet}], manifests: [`+configMap+`]}}`), &object.Object))
 	var other map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte("{"+fields+"}"), &other), fields)
@@ -61,7 +64,9 @@ func validated(spec *v1alpha1.WorkSetSpec) []crdtest.Complaint {
 
 // list is one in YAML, of entries with a number in them.
 func list(n int, entry string) string {
-	return "[" + strings.Join(times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }), ", ") + "]"
+	return "[" + strings.Join(times(n, func(i int) string {
+		return strings.ReplaceAll(entry, "#", fmt.Sprint(i))
+	}), ", ") + "]"
 }
 
 func as(n int) string { return strings.Repeat("a", n) }
@@ -141,13 +146,14 @@ var missing = map[string]string{
 	"work.manifestOptions[0].select.name":      `work: {manifestOptions: [{select: {name: ""}}]}`,
 	"work.manifestOptions[0].select.namespace": `work: {manifestOptions: [{select: {namespace: ""}}]}`,
 	"work.manifestOptions[0].readiness.cel":    `work: {manifestOptions: [{select: {kind: A}, readiness: {}}]}`,
-	"work.manifestOptions[0].feedback[0].name": `work: {manifestOptions: [{select: {kind: A}, feedback: [{jsonPath: .a}]}]}`,
-	"work.waves.timeoutSeconds":                `work: {waves: {timeoutSeconds: 0}}`,
-	"rollout.stages[0].name":                   `rollout: {type: Stages, stages: [{}]}`,
-	"rollout.progressDeadlineSeconds":          `rollout: {progressDeadlineSeconds: 0}`,
-	"approvals[0].revision":                    `approvals: [{stage: a, gate: Before}]`,
-	"approvals[0].stage":                       `approvals: [{revision: a, gate: Before}]`,
-	"approvals[0].gate":                        `approvals: [{revision: a, stage: a}]`,
+	"work.manifestOptions[0].feedback[0].name": `work: {manifestOptions: [{select: {kind: A}, ` +
+		`feedback: [{jsonPath: .a}]}]}`,
+	"work.waves.timeoutSeconds":       `work: {waves: {timeoutSeconds: 0}}`,
+	"rollout.stages[0].name":          `rollout: {type: Stages, stages: [{}]}`,
+	"rollout.progressDeadlineSeconds": `rollout: {progressDeadlineSeconds: 0}`,
+	"approvals[0].revision":           `approvals: [{stage: a, gate: Before}]`,
+	"approvals[0].stage":              `approvals: [{revision: a, gate: Before}]`,
+	"approvals[0].gate":               `approvals: [{revision: a, stage: a}]`,
 }
 
 func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
@@ -172,21 +178,39 @@ func TestOnlyValidateRefusesWorkSet(t *testing.T) {
 	labels := `{matchLabels: {two words: a}}`
 	for _, test := range []struct{ reason, fields, field, want string }{
 		{"one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]", "Duplicate value"},
-		{"an owner of the hub", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
-		{"deeper than an agent reads", `manifests: [{apiVersion: v1, kind: A, metadata: {name: a}, spec: ` + strings.Repeat("{a: ", 100) + "1" + strings.Repeat("}", 100) + `}]`, "manifests[0]", "more than 100 deep"},
-		{"manifests that are too long together", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` + big(260<<10) + `}, {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, ` + big(260<<10) + `}]`, "manifests", "at most 524288 bytes as JSON"},
-		{"each < is six bytes where it is stored", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) + `"}}]`, "manifests", "got 6144"},
-		{"options that are too long together", `work: {manifestOptions: ` + list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`) + `}`, "work.manifestOptions", "at most 131072 bytes as JSON"},
-		{"overrides that are too long together", `overrides: {rules: ` + list(30, `{mergePatch: {a: `+as(9000)+`}}`) + `}`, "overrides.rules", "at most 262144 bytes as JSON together"},
-		{"all together", `replicas: {strategy: StaticWeight, weights: ` + list(20, `{weight: 1, clusters: {names: `+list(999, as(50)+"#")+`}}`) + `}`, "", "at most 950272 bytes as JSON"},
-		{"a field that cannot be ignored", `work: {manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]}`, "work.manifestOptions[0].ignoredFields[0]", "make the object"},
-		{"a value of a patch", `overrides: {rules: [{jsonPatch: [{op: add, path: /a}]}]}`, "overrides.rules[0].jsonPatch[0].value", "value is required"},
-		{"a patch of the name", `overrides: {rules: [{mergePatch: {metadata: {name: b}}}]}`, "overrides.rules[0].mergePatch.metadata.name", "no patch may change it"},
-		{"labels of clusters", `overrides: {rules: [{clusters: [{labelSelector: ` + labels + `}], mergePatch: {}}]}`, "overrides.rules[0].clusters[0].labelSelector.matchLabels", "name part"},
-		{"labels of weighed clusters", `replicas: {strategy: StaticWeight, weights: [{weight: 1, clusters: {labelSelector: ` + labels + `}}]}`, "replicas.weights[0].clusters.labelSelector.matchLabels", "name part"},
-		{"labels of objects", `resources: [{kind: A, labelSelector: ` + labels + `}]`, "resources[0].labelSelector.matchLabels", "name part"},
-		{"labels of stages", `rollout: {type: Stages, stages: [{name: a, selector: ` + labels + `}]}`, "rollout.stages[0].selector.matchLabels", "name part"},
-		{"an order by no label", `rollout: {type: Stages, stages: [{name: a, orderBy: two words}]}`, "rollout.stages[0].orderBy", "key of a label"},
+		{"an owner of the hub", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: ` +
+			`[{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
+		{"deeper than an agent reads", `manifests: [{apiVersion: v1, kind: A, metadata: {name: a}, spec: ` +
+			strings.Repeat("{a: ", 100) + "1" + strings.Repeat("}", 100) + `}]`, "manifests[0]", "more than 100 deep"},
+		{"manifests that are too long together", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` +
+			big(260<<10) + `}, {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, ` + big(260<<10) + `}]`, "manifests",
+			"at most 524288 bytes as JSON"},
+		{"each < is six bytes where it is stored",
+			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) +
+				`"}}]`, "manifests", "got 6144"},
+		{"options that are too long together", `work: {manifestOptions: ` +
+			list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`) + `}`, "work.manifestOptions",
+			"at most 131072 bytes as JSON"},
+		{"overrides that are too long together", `overrides: {rules: ` + list(30, `{mergePatch: {a: `+as(9000)+`}}`) + `}`,
+			"overrides.rules", "at most 262144 bytes as JSON together"},
+		{"all together", `replicas: {strategy: StaticWeight, weights: ` +
+			list(20, `{weight: 1, clusters: {names: `+list(999, as(50)+"#")+`}}`) + `}`, "", "at most 950272 bytes as JSON"},
+		{"a field that cannot be ignored", `work: {manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]}`,
+			"work.manifestOptions[0].ignoredFields[0]", "make the object"},
+		{"a value of a patch", `overrides: {rules: [{jsonPatch: [{op: add, path: /a}]}]}`,
+			"overrides.rules[0].jsonPatch[0].value", "value is required"},
+		{"a patch of the name", `overrides: {rules: [{mergePatch: {metadata: {name: b}}}]}`,
+			"overrides.rules[0].mergePatch.metadata.name", "no patch may change it"},
+		{"labels of clusters", `overrides: {rules: [{clusters: [{labelSelector: ` + labels + `}], mergePatch: {}}]}`,
+			"overrides.rules[0].clusters[0].labelSelector.matchLabels", "name part"},
+		{"labels of weighed clusters", `replicas: {strategy: StaticWeight, weights: [{weight: 1, clusters: {labelSelector: ` +
+			labels + `}}]}`, "replicas.weights[0].clusters.labelSelector.matchLabels", "name part"},
+		{"labels of objects", `resources: [{kind: A, labelSelector: ` + labels + `}]`,
+			"resources[0].labelSelector.matchLabels", "name part"},
+		{"labels of stages", `rollout: {type: Stages, stages: [{name: a, selector: ` + labels + `}]}`,
+			"rollout.stages[0].selector.matchLabels", "name part"},
+		{"an order by no label", `rollout: {type: Stages, stages: [{name: a, orderBy: two words}]}`,
+			"rollout.stages[0].orderBy", "key of a label"},
 	} {
 		object := workSet(t, test.fields)
 		ours := validated(&decoded(t, object).Spec)
@@ -217,7 +241,9 @@ rollout: {type: All, progressDeadlineSeconds: 600, onFailure: Halt, state: Run}
 revisionHistoryLimit: 10
 `), &want))
 	want.Manifests = manifests
-	if diff := cmp.Diff(want, set.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return string(a.Raw) == string(b.Raw) })); diff != "" {
+	if diff := cmp.Diff(want, set.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool {
+		return string(a.Raw) == string(b.Raw)
+	})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

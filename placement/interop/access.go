@@ -13,39 +13,44 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// AccessProvider tells the consumers of ClusterProfiles how to get to a cluster, by KEP-5339: where its API server is, and what is told to the
-// credential plugin that consumers run for the provider's name. A profile has no credential in it.
+// AccessProvider tells the consumers of ClusterProfiles how to get to a cluster, by KEP-5339: where its API server is,
+// and what is told to the credential plugin that consumers run for the provider's name. A profile has no credential in
+// it.
 type AccessProvider struct {
 	// Name, by which consumers know the plugin.
 	Name string
-	// Cluster returns what there is to say of a member; nil: nothing. It must depend on nothing but the member, and return at once.
+	// Cluster returns what there is to say of a member; nil: nothing. It must depend on nothing but the member, and return
+	// at once.
 	Cluster func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster
 }
 
 // execExtension is the extension of a cluster that client-go hands to its credential plugin.
 const execExtension = "client.authentication.k8s.io/exec"
 
-// KubeconfigSecretReader is the provider of SIG Multicluster's plugin kubeconfig-secretreader, which takes the credential out of the Secret of the member's
-// spec.kubeConfigSecretRef; consumers need to be allowed to read that. A member has it as soon as the hub knows its endpoint. The plugin
-// reads kubeconfigs and nothing else, so a member whose Secret has keys of another form is not for it. Namespace is that of Secrets whose reference
-// names none, such as membership.ConnectionNamespace.
+// KubeconfigSecretReader is the provider of SIG Multicluster's plugin kubeconfig-secretreader, which takes the
+// credential out of the Secret of the member's spec.kubeConfigSecretRef; consumers need to be allowed to read that. A
+// member has it as soon as the hub knows its endpoint. The plugin reads kubeconfigs and nothing else, so a member whose
+// Secret has keys of another form is not for it. Namespace is that of Secrets whose reference names none, such as
+// membership.ConnectionNamespace.
 func KubeconfigSecretReader(namespace string) AccessProvider {
-	return AccessProvider{Name: "kubeconfig-secretreader", Cluster: func(member *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
-		ref, endpoint := member.Spec.KubeConfigSecretRef, member.Status.Endpoint
-		if ref == nil || endpoint == nil {
-			return nil
-		}
-		where, err := json.Marshal(map[string]string{
-			"name": ref.Name, "namespace": cmp.Or(ref.Namespace, namespace), "key": cmp.Or(ref.Key, "value"),
-		})
-		if err != nil {
-			return nil // not of strings
-		}
-		return &clientcmdv1.Cluster{
-			Server: endpoint.Server, CertificateAuthorityData: endpoint.CABundle, TLSServerName: endpoint.TLSServerName, ProxyURL: endpoint.ProxyURL,
-			Extensions: []clientcmdv1.NamedExtension{{Name: execExtension, Extension: runtime.RawExtension{Raw: where}}},
-		}
-	}}
+	return AccessProvider{Name: "kubeconfig-secretreader",
+		Cluster: func(member *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
+			ref, endpoint := member.Spec.KubeConfigSecretRef, member.Status.Endpoint
+			if ref == nil || endpoint == nil {
+				return nil
+			}
+			where, err := json.Marshal(map[string]string{
+				"name": ref.Name, "namespace": cmp.Or(ref.Namespace, namespace), "key": cmp.Or(ref.Key, "value"),
+			})
+			if err != nil {
+				return nil // not of strings
+			}
+			return &clientcmdv1.Cluster{
+				Server: endpoint.Server, CertificateAuthorityData: endpoint.CABundle, TLSServerName: endpoint.TLSServerName,
+				ProxyURL:   endpoint.ProxyURL,
+				Extensions: []clientcmdv1.NamedExtension{{Name: execExtension, Extension: runtime.RawExtension{Raw: where}}},
+			}
+		}}
 }
 
 // accessTo is what the providers say of a member, as it is in a profile.

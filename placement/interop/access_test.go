@@ -16,7 +16,8 @@ import (
 // at gives a member an endpoint and a Secret.
 func at(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*membershipv1alpha1.MemberCluster) {
 	return func(m *membershipv1alpha1.MemberCluster) {
-		m.Spec.KubeConfigSecretRef, m.Status.Endpoint = &ref, &membershipv1alpha1.Endpoint{Server: server, CABundle: []byte("ca")}
+		m.Spec.KubeConfigSecretRef, m.Status.Endpoint = &ref,
+			&membershipv1alpha1.Endpoint{Server: server, CABundle: []byte("ca")}
 	}
 }
 
@@ -34,7 +35,8 @@ func TestKubeconfigSecretReader(t *testing.T) {
 	entry := func(server, namespace, key string) []any {
 		return []any{map[string]any{"name": "kubeconfig-secretreader", "cluster": map[string]any{
 			"server": server, "certificate-authority-data": "Y2E=", "extensions": []any{map[string]any{
-				"name": "client.authentication.k8s.io/exec", "extension": map[string]any{"name": "east-kubeconfig", "namespace": namespace, "key": key},
+				"name": "client.authentication.k8s.io/exec", "extension": map[string]any{"name": "east-kubeconfig",
+					"namespace": namespace, "key": key},
 			}},
 		}}}
 	}
@@ -43,9 +45,13 @@ func TestKubeconfigSecretReader(t *testing.T) {
 		member *membershipv1alpha1.MemberCluster
 		want   []any
 	}{
-		{"the Secret is where all are, in the form of cluster-api", east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"})), entry("https://east", "connections", "value")},
+		{"the Secret is where all are, in the form of cluster-api",
+			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"})),
+			entry("https://east", "connections", "value")},
 		{
-			"the Secret is elsewhere, in another key", east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig", Namespace: "capi", Key: "admin"})),
+			"the Secret is elsewhere, in another key",
+			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig", Namespace: "capi",
+				Key: "admin"})),
 			entry("https://east", "capi", "admin"),
 		},
 		{"the hub does not reach it", east(), nil},
@@ -64,9 +70,11 @@ func TestKubeconfigSecretReader(t *testing.T) {
 
 func TestAnExtensionThatIsNoJSON(t *testing.T) {
 	broken := AccessProvider{Name: "broken", Cluster: func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
-		return &clientcmdv1.Cluster{Server: "https://east", Extensions: []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte("{")}}}}
+		return &clientcmdv1.Cluster{Server: "https://east",
+			Extensions: []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte("{")}}}}
 	}}
-	profile := ProfileOf(east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"})), Options{AccessProviders: []AccessProvider{broken, by("a")}})
+	profile := ProfileOf(east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"})),
+		Options{AccessProviders: []AccessProvider{broken, by("a")}})
 	names, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
 	require.Len(t, names, 1, "it keeps no other from being told")
 }
@@ -84,8 +92,10 @@ func TestAmendAccess(t *testing.T) {
 	}{
 		{"it is told", nil, here, []any{provider("ours", "https://east")}},
 		{"it is there", []any{provider("ours", "https://east")}, here, nil},
-		{"it has moved; what others say stays in its place", []any{provider("theirs", "x"), provider("ours", "https://west"), "odd"}, here, []any{provider("theirs", "x"), provider("ours", "https://east"), "odd"}},
-		{"nobody gets there any more; others still say how", []any{provider("ours", "https://east"), provider("theirs", "x")}, east(), []any{provider("theirs", "x")}},
+		{"it has moved; what others say stays in its place", []any{provider("theirs", "x"), provider("ours", "https://west"),
+			"odd"}, here, []any{provider("theirs", "x"), provider("ours", "https://east"), "odd"}},
+		{"nobody gets there any more; others still say how", []any{provider("ours", "https://east"), provider("theirs", "x")},
+			east(), []any{provider("theirs", "x")}},
 		{"what others say is no reason to write", []any{provider("theirs", "x")}, east(), nil},
 	} {
 		o := Options{AccessProviders: []AccessProvider{by("ours")}}
@@ -112,7 +122,8 @@ func TestAmendAccessOnce(t *testing.T) {
 		have := ProfileOf(east(), o)
 		var theirs []any
 		var there []any
-		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID).Draw(t, "there") {
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID).Draw(t,
+			"there") {
 			item := map[string]any{"name": name, "cluster": map[string]any{"server": "old"}}
 			there = append(there, item)
 			if name > "b" {

@@ -28,7 +28,8 @@ func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.U
 	if len(labels) > 0 {
 		exported.SetLabels(labels)
 	}
-	exported.SetOwnerReferences([]metav1.OwnerReference{ownedBy(decision, v1alpha1.GroupVersion.WithKind("PlacementDecision"))})
+	exported.SetOwnerReferences(
+		[]metav1.OwnerReference{ownedBy(decision, v1alpha1.GroupVersion.WithKind("PlacementDecision"))})
 	decisions := make([]any, 0, len(decision.Decisions)) // not nil: the field is required
 	for _, d := range decision.Decisions {
 		chosen := map[string]any{"clusterProfileRef": map[string]any{"namespace": o.ProfileNamespace, "name": d.ClusterName}}
@@ -41,7 +42,8 @@ func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.U
 	return exported
 }
 
-// amendDecision is what is to be changed of a decision that is there; nil: nothing. Labels and owners that others have put on it stay.
+// amendDecision is what is to be changed of a decision that is there; nil: nothing. Labels and owners that others have
+// put on it stay.
 func amendDecision(have, want *unstructured.Unstructured) map[string]any {
 	change, metadata := map[string]any{}, map[string]any{}
 	if labels := missing(have.GetLabels(), want.GetLabels()); labels != nil {

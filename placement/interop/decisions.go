@@ -26,17 +26,21 @@ func (e *exporter) decisionKind() kind {
 	}
 }
 
-// syncDecision brings what is exported of a PlacementDecision to what it should be. The garbage collector deletes it after that.
+// syncDecision brings what is exported of a PlacementDecision to what it should be. The garbage collector deletes it
+// after that.
 func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Duration, error) {
 	decision := &v1alpha1.PlacementDecision{}
-	if err := e.cache.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, decision); err != nil || decision.DeletionTimestamp != nil {
+	if err := e.cache.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, decision); err != nil ||
+		decision.DeletionTimestamp != nil {
 		if apierrors.IsNotFound(err) {
 			x.forget(k)
 		}
 		return 0, client.IgnoreNotFound(err)
 	}
 	// A consumer would take the profile of another cluster for this one.
-	decision.Decisions = slices.DeleteFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool { return e.isTaken(d.ClusterName) })
+	decision.Decisions = slices.DeleteFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool {
+		return e.isTaken(d.ClusterName)
+	})
 	have, want := x.get(k), DecisionOf(decision, e.Options)
 	switch {
 	case have == nil:
@@ -55,7 +59,8 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 	return 0, nil
 }
 
-// sawProfile has those decisions looked at anew that name a cluster whose profile is of another manager, or was until now.
+// sawProfile has those decisions looked at anew that name a cluster whose profile is of another manager, or was until
+// now.
 func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
 	x := e.decisions.Load()
 	if x == nil || managerOf(profile) == e.ClusterManager {
@@ -68,7 +73,9 @@ func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
 	}
 	for i := range decisions.Items {
 		decision := &decisions.Items[i]
-		if slices.ContainsFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool { return d.ClusterName == profile.GetName() }) {
+		if slices.ContainsFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool {
+			return d.ClusterName == profile.GetName()
+		}) {
 			x.queue.Add(x.keyOf(decision))
 		}
 	}

@@ -68,17 +68,22 @@ func TestDecisions(t *testing.T) {
 	h.there(decisions, "web-decision-0", on("east"))
 }
 
-// Objects of others are never touched, whatever their names are; it is said whose they are, and made up for when they go.
+// Objects of others are never touched, whatever their names are; it is said whose they are, and made up for when they
+// go.
 func TestForeign(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	foreign := []*unstructured.Unstructured{
-		object(profiles, h.options.ProfileNamespace, "east", map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
-		object(profiles, h.options.ProfileNamespace, "west", map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "muster"}}}),
-		object(profiles, h.options.ProfileNamespace, "unrelated", map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
+		object(profiles, h.options.ProfileNamespace, "east",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
+		object(profiles, h.options.ProfileNamespace, "west",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "muster"}}}),
+		object(profiles, h.options.ProfileNamespace, "unrelated",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
 		object(decisions, h.namespace, "web-decision-1", map[string]any{"decisions": []any{}}),
 		object(decisions, h.namespace, "unrelated", map[string]any{"decisions": []any{}}),
 	}
-	require.NoError(t, h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.options.ProfileNamespace}}))
+	require.NoError(t,
+		h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.options.ProfileNamespace}}))
 	for _, u := range foreign {
 		require.NoError(t, h.client.Create(t.Context(), u))
 	}
@@ -99,12 +104,16 @@ func TestForeign(t *testing.T) {
 				told[e.Note] = true
 			}
 		}
-		return told["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this member, and left alone: delete or rename it to have this exported`] &&
-			told["ClusterProfile "+h.options.ProfileNamespace+`/west is of cluster manager "muster" and not of this member, and left alone: delete or rename it to have this exported`] &&
-			told["PlacementDecision "+h.namespace+"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]
+		return told["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
+			`member, and left alone: delete or rename it to have this exported`] &&
+			told["ClusterProfile "+h.options.ProfileNamespace+`/west is of cluster manager "muster" and not of this member, `+
+				`and left alone: delete or rename it to have this exported`] &&
+			told["PlacementDecision "+h.namespace+
+				"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]
 	})
 	require.ElementsMatch(t, []string{
-		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status", "create multicluster.x-k8s.io/placementdecisions",
+		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status",
+		"create multicluster.x-k8s.io/placementdecisions",
 	}, r.quiet(t))
 	h.property("east", "1")
 	h.patch(foreign[0], `{"spec":{"displayName":"Not the East"}}`)
@@ -128,7 +137,8 @@ func TestForeign(t *testing.T) {
 	r.quiet(t)
 	require.NoError(t, h.client.Delete(t.Context(), north))
 	h.gone(profiles, "north")
-	other := object(profiles, h.options.ProfileNamespace, "north", map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})
+	other := object(profiles, h.options.ProfileNamespace, "north",
+		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})
 	h.eventually("another creates the profile", func() bool { // A reconcile with an older cache may create it once more.
 		return h.client.Create(t.Context(), other.DeepCopy()) == nil
 	})

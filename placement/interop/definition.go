@@ -13,15 +13,17 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
-// watchDefinition watches the CustomResourceDefinition of a kind, and no other. The whole of it comes over the wire, not just its metadata, since
-// only its status tells whether the API server serves it; what is kept is small.
+// watchDefinition watches the CustomResourceDefinition of a kind, and no other. The whole of it comes over the wire,
+// not just its metadata, since only its status tells whether the API server serves it; what is kept is small.
 func (e *exporter) watchDefinition(k kind) toolscache.SharedIndexInformer {
 	name := k.resource.GroupResource().String()
-	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, definitions, "", 0, toolscache.Indexers{}, func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	}).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, definitions, "", 0, toolscache.Indexers{},
+		func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}).Informer()
 	// These fail only on an informer that has begun.
 	_ = informer.SetTransform(slim)
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(name))
@@ -61,7 +63,8 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// servedAs is the UID of the one definition in a store, if the API server serves what it defines in the version that is exported.
+// servedAs is the UID of the one definition in a store, if the API server serves what it defines in the version that is
+// exported.
 func servedAs(store toolscache.Store) types.UID {
 	for _, item := range store.List() {
 		u, ok := item.(*unstructured.Unstructured)

@@ -12,17 +12,20 @@ import (
 )
 
 func TestServedAs(t *testing.T) {
-	const good = `{metadata: {uid: "1"}, spec: {versions: [{name: v1alpha2, served: true}, {name: v1alpha1, served: true, schema: {a: 1}}]},
+	const good = `{metadata: {uid: "1"}, spec: {versions: [{name: v1alpha2, served: true}, {name: v1alpha1, served: true,
+	  schema: {a: 1}}]},
 		status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "True"}]}}`
 	for _, test := range []struct {
 		reason, definition string
 		want               types.UID
 	}{
 		{"served", good, "1"},
-		{"the version is not served any more", strings.Replace(good, "v1alpha1, served: true", "v1alpha1, served: false", 1), ""},
+		{"the version is not served any more", strings.Replace(good, "v1alpha1, served: true", "v1alpha1, served: false",
+			1), ""},
 		{"the version is not there any more", strings.Replace(good, "v1alpha1", "v1", 1), ""},
 		{"not established yet", strings.Replace(good, `Established, status: "True"`, `Established, status: "False"`, 1), ""},
-		{"the API server has not looked at it", `{metadata: {uid: "1"}, spec: {versions: [{name: v1alpha1, served: true}]}, status: {conditions: null}}`, ""},
+		{"the API server has not looked at it",
+			`{metadata: {uid: "1"}, spec: {versions: [{name: v1alpha1, served: true}]}, status: {conditions: null}}`, ""},
 		{"it is going", strings.Replace(good, `uid: "1"`, `uid: "1", deletionTimestamp: "2026-03-01T12:00:00Z"`, 1), ""},
 		{"no definition at all", `{metadata: {uid: "1"}, spec: 5, status: 6}`, ""},
 	} {

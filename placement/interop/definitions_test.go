@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Without definitions there is nothing but the watches for them. What is installed later is exported then, without a restart, and
-// what is removed is not asked for any more.
+// Without definitions there is nothing but the watches for them. What is installed later is exported then, without a
+// restart, and what is removed is not asked for any more.
 func TestDefinitions(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
@@ -24,7 +24,8 @@ func TestDefinitions(t *testing.T) {
 
 	h.define(decisions)
 	r.quiet(t)
-	require.NotContains(t, r.wire.all(), "list multicluster.x-k8s.io/placementdecisions", "there is nothing that decisions could refer to")
+	require.NotContains(t, r.wire.all(), "list multicluster.x-k8s.io/placementdecisions",
+		"there is nothing that decisions could refer to")
 	h.define(profiles)
 	h.there(profiles, "east", complete)
 	h.there(decisions, "web-decision-0", on("east"))

@@ -18,8 +18,10 @@ func ExampleProfileOf() {
 	east.Status.Version.Kubernetes = "v1.36.3"
 	east.Status.Properties = []membershipv1alpha1.Property{{Name: "topology.kubernetes.io/region", Value: "eu-north-1"}}
 	east.Status.Conditions = []metav1.Condition{
-		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", LastTransitionTime: joined},
-		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", LastTransitionTime: joined},
+		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined",
+			LastTransitionTime: joined},
+		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating",
+			LastTransitionTime: joined},
 	}
 	profile := interop.ProfileOf(east, interop.Options{ClusterManager: "acme"})
 	fmt.Println(profile.GetNamespace(), profile.GetLabels())

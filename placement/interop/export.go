@@ -66,12 +66,15 @@ var errBehind = errors.New("the cache is behind")
 // begin starts to export a kind. The export's stop ends it, and waits until it has.
 func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *export {
 	ctx, cancel := context.WithCancel(ctx)
-	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{},
+		nil).Informer()
 	x := &export{
 		exporter: e, kind: k, definition: definition, paces: map[key]pace{}, told: map[key]types.UID{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, lastWait), workqueue.TypedRateLimitingQueueConfig[key]{Clock: e.Clock}),
-		store: toolscache.NewIntegerResourceVersionMutationCacheWithOptions(e.log, informer.GetStore(), toolscache.MutationCacheOptions{MaxCacheSize: written}),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, lastWait),
+			workqueue.TypedRateLimitingQueueConfig[key]{Clock: e.Clock}),
+		store: toolscache.NewIntegerResourceVersionMutationCacheWithOptions(e.log, informer.GetStore(),
+			toolscache.MutationCacheOptions{MaxCacheSize: written}),
 	}
 	// These fail only on an informer that has begun.
 	_ = informer.SetTransform(func(object any) (any, error) { return x.slim(object), nil })
@@ -138,7 +141,8 @@ type informer interface {
 	RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error
 }
 
-// follow has a function told of every object that has come, changed or gone, until the context ends, and returns once it knows those that there are.
+// follow has a function told of every object that has come, changed or gone, until the context ends, and returns once
+// it knows those that there are.
 func follow(ctx context.Context, from informer, tell func(metav1.Object)) error {
 	told := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -171,7 +175,8 @@ func (x *export) work(ctx context.Context) {
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && !passes(err) {
-				x.log.Error(err, "An export has failed; trying again.", "resource", x.resource.GroupResource().String(), "object", k.String())
+				x.log.Error(err, "An export has failed; trying again.", "resource", x.resource.GroupResource().String(), "object",
+					k.String())
 			}
 			x.queue.AddRateLimited(k)
 		case wait > 0:
@@ -184,9 +189,11 @@ func (x *export) work(ctx context.Context) {
 	}
 }
 
-// passes reports whether an error says no more than that something has changed in the meantime, which the watches will tell of.
+// passes reports whether an error says no more than that something has changed in the meantime, which the watches will
+// tell of.
 func passes(err error) bool {
-	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.IsNotFound(err)
 }
 
 // get is an object as it was seen or written last; nil: there is none. It belongs to the store.

@@ -105,7 +105,8 @@ func (e *exporter) look() {
 func (e *exporter) failed(what string) toolscache.WatchErrorHandlerWithContext {
 	return func(_ context.Context, _ *toolscache.Reflector, err error) {
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), apierrors.IsNotFound(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), apierrors.IsNotFound(err),
+			apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			e.log.V(1).Info("A watch has ended; trying again.", "resource", what, "reason", err.Error())
 		default:
 			e.log.Error(err, "A watch has failed; trying again.", "resource", what)

@@ -66,9 +66,11 @@ func TestLaggingWatch(t *testing.T) {
 	}
 	conditions, _, err := unstructured.NestedSlice(h.get(profiles, "east").Object, "status", "conditions")
 	require.NoError(t, err)
-	mine := map[string]any{"type": "Mine", "status": "True", "reason": "Mine", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z"}
+	mine := map[string]any{"type": "Mine", "status": "True", "reason": "Mine", "message": "",
+		"lastTransitionTime": "2026-03-01T12:00:00Z"}
 	patch, err := (&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": profile.GetAPIVersion(), "kind": profile.GetKind(), "status": map[string]any{"conditions": append(conditions, mine)},
+		"apiVersion": profile.GetAPIVersion(), "kind": profile.GetKind(),
+		"status": map[string]any{"conditions": append(conditions, mine)},
 	}}).MarshalJSON()
 	require.NoError(t, err)
 	h.patch(profile, string(patch), "status")

@@ -19,7 +19,8 @@ func newObject(kind, namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// ownedBy refers to what an object is made from. It does not block the deletion of that, which would take a permission on its finalizers.
+// ownedBy refers to what an object is made from. It does not block the deletion of that, which would take a permission
+// on its finalizers.
 func ownedBy(source metav1.Object, kind schema.GroupVersionKind) metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(source, kind)
 	owner.BlockOwnerDeletion = nil
@@ -30,7 +31,8 @@ func ownedBy(source metav1.Object, kind schema.GroupVersionKind) metav1.OwnerRef
 // has another owner.
 func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Name != object.GetName() || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind {
+	if owner == nil || owner.Name != object.GetName() ||
+		schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind {
 		return nil
 	}
 	return owner

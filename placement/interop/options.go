@@ -23,15 +23,15 @@ const (
 
 // Options are what a product can decide. The zero value works; each field says what it then means.
 type Options struct {
-	// ProfileNamespace is the namespace of all ClusterProfiles. It is created when the first of them is, if it is not there. Empty:
-	// DefaultProfileNamespace.
+	// ProfileNamespace is the namespace of all ClusterProfiles. It is created when the first of them is, if it is not
+	// there. Empty: DefaultProfileNamespace.
 	ProfileNamespace string
-	// ClusterManager is who manages the ClusterProfiles: their spec.clusterManager.name and their label, and the schedulerName of
-	// decisions. A product should have a name of its own, and keep it: profiles that have another are left alone, those of an earlier name too.
-	// It is a label's value. Empty: DefaultClusterManager.
+	// ClusterManager is who manages the ClusterProfiles: their spec.clusterManager.name and their label, and the
+	// schedulerName of decisions. A product should have a name of its own, and keep it: profiles that have another are
+	// left alone, those of an earlier name too. It is a label's value. Empty: DefaultClusterManager.
 	ClusterManager string
-	// AccessProviders are what profiles say about the way to their clusters, such as [KubeconfigSecretReader]. Providers of other names are left alone.
-	// Nil: nothing.
+	// AccessProviders are what profiles say about the way to their clusters, such as [KubeconfigSecretReader]. Providers
+	// of other names are left alone. Nil: nothing.
 	AccessProviders []AccessProvider
 	// Clock tells the time. Nil: the system's.
 	Clock clock.WithTicker
@@ -49,10 +49,12 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	var problems []error
 	if errs := validation.IsDNS1123Label(o.ProfileNamespace); len(errs) > 0 {
-		problems = append(problems, fmt.Errorf("interop.Options.ProfileNamespace: %q cannot be a namespace: %s", o.ProfileNamespace, strings.Join(errs, "; ")))
+		problems = append(problems, fmt.Errorf("interop.Options.ProfileNamespace: %q cannot be a namespace: %s",
+			o.ProfileNamespace, strings.Join(errs, "; ")))
 	}
 	if errs := validation.IsValidLabelValue(o.ClusterManager); len(errs) > 0 {
-		problems = append(problems, fmt.Errorf("interop.Options.ClusterManager: %q cannot be the value of a label: %s", o.ClusterManager, strings.Join(errs, "; ")))
+		problems = append(problems, fmt.Errorf("interop.Options.ClusterManager: %q cannot be the value of a label: %s",
+			o.ClusterManager, strings.Join(errs, "; ")))
 	}
 	names := map[string]bool{}
 	for i, provider := range o.AccessProviders {
@@ -70,9 +72,10 @@ func (o Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// SetupWithManager adds the export to a manager. It runs on the leader alone, and does nothing while the API server has neither of the kinds. The
-// manager's scheme knows membership/v1alpha1 and placement/v1alpha1, whose CustomResourceDefinitions are installed by the time that the
-// manager starts; it needs to know nothing of the kinds that are exported.
+// SetupWithManager adds the export to a manager. It runs on the leader alone, and does nothing while the API server has
+// neither of the kinds. The manager's scheme knows membership/v1alpha1 and placement/v1alpha1, whose
+// CustomResourceDefinitions are installed by the time that the manager starts; it needs to know nothing of the kinds
+// that are exported.
 //
 // The permissions that it needs are in the folder rbac.
 func SetupWithManager(mgr manager.Manager, o Options) error {
@@ -81,10 +84,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("PlacementDecision")) {
-		return errors.New("the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+		return errors.New(
+			"the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
 	}
 	if !mgr.GetScheme().Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+		return errors.New(
+			"the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
 	}
 	// Neither the manager's client nor its cache: both may be limited to namespaces, and would have to know the kinds.
 	d, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

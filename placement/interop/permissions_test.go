@@ -36,7 +36,9 @@ func TestPermissions(t *testing.T) {
 	r.quiet(t)
 	h.clock.Step(time.Hour)
 	h.patch(h.get(profiles, "east"), `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return u.GetLabels()["x-k8s.io/cluster-manager"] != "" })
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetLabels()["x-k8s.io/cluster-manager"] != ""
+	})
 	decision.Decisions = nil
 	require.NoError(t, h.client.Update(t.Context(), decision))
 	h.there(decisions, "web-decision-0", on())
@@ -57,7 +59,8 @@ func TestPermissions(t *testing.T) {
 	slices.Sort(granted)
 	slices.Sort(used)
 	used = slices.Compact(used)
-	watchLists := func(s string) bool { return len(s) > 5 && s[:5] == "list " } // a watch may list, where the API server can do that
+	// a watch may list, where the API server can do that
+	watchLists := func(s string) bool { return len(s) > 5 && s[:5] == "list " }
 	require.Equal(t, slices.DeleteFunc(granted, watchLists), slices.DeleteFunc(used, watchLists))
 
 	c := mustertest.Client(t, user, scheme)

@@ -39,8 +39,8 @@ const (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// hub is a namespace of the shared plane, for decisions, and the name of another for profiles. Definitions are the plane's, so the tests
-// run one after another.
+// hub is a namespace of the shared plane, for decisions, and the name of another for profiles. Definitions are the
+// plane's, so the tests run one after another.
 type hub struct {
 	t         *testing.T
 	client    client.Client
@@ -57,7 +57,8 @@ func newHub(t *testing.T, defined ...string) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
 	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
-	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c), clock: clocktesting.NewFakeClock(start)}
+	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c),
+		clock: clocktesting.NewFakeClock(start)}
 	h.options = interop.Options{ProfileNamespace: h.namespace + "-profiles", Clock: h.clock}
 	for _, name := range []string{profiles, decisions} {
 		if slices.Contains(defined, name) {
@@ -71,7 +72,8 @@ func newHub(t *testing.T, defined ...string) *hub {
 
 func definition(name string) *unstructured.Unstructured {
 	d := &unstructured.Unstructured{Object: map[string]any{}}
-	d.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	d.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	d.SetName(name + ".multicluster.x-k8s.io")
 	return d
 }
@@ -93,7 +95,8 @@ func (h *hub) undefine(name string) {
 	h.t.Helper()
 	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), definition(name))))
 	h.eventually(name+" are gone", func() bool {
-		return apierrors.IsNotFound(h.client.Get(h.t.Context(), client.ObjectKey{Name: definition(name).GetName()}, definition(name)))
+		return apierrors.IsNotFound(h.client.Get(h.t.Context(), client.ObjectKey{Name: definition(name).GetName()},
+			definition(name)))
 	})
 }
 
@@ -125,7 +128,9 @@ func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 		f(config, &options)
 	}
 	config.Wrap(r.wire.over)
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return interop.SetupWithManager(mgr, h.options) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+		return interop.SetupWithManager(mgr, h.options)
+	})
 	return r
 }
 
@@ -142,8 +147,10 @@ func (h *hub) member(name string, change ...func(*membershipv1alpha1.MemberClust
 	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
 		s.Version.Kubernetes = "v1.36.3"
 		s.Conditions = []metav1.Condition{
-			{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", LastTransitionTime: metav1.NewTime(start)},
-			{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", LastTransitionTime: metav1.NewTime(start)},
+			{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined",
+				LastTransitionTime: metav1.NewTime(start)},
+			{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating",
+				LastTransitionTime: metav1.NewTime(start)},
 		}
 	})
 	return m
@@ -170,7 +177,8 @@ func (h *hub) property(name, value string) {
 func (h *hub) slice(name string, clusters ...string) *v1alpha1.PlacementDecision {
 	h.t.Helper()
 	d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: h.namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web", v1alpha1.DecisionIndexLabel: "0"},
+		Namespace: h.namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web",
+			v1alpha1.DecisionIndexLabel: "0"},
 	}}
 	for _, cluster := range clusters {
 		d.Decisions = append(d.Decisions, v1alpha1.ClusterDecision{ClusterName: cluster, Reason: "Scheduled"})

@@ -31,7 +31,8 @@ func ProfileOf(member *membershipv1alpha1.MemberCluster, o Options) *unstructure
 		labels[memberIDLabel] = id
 	}
 	profile.SetLabels(labels)
-	profile.SetOwnerReferences([]metav1.OwnerReference{ownedBy(member, membershipv1alpha1.GroupVersion.WithKind("MemberCluster"))})
+	profile.SetOwnerReferences(
+		[]metav1.OwnerReference{ownedBy(member, membershipv1alpha1.GroupVersion.WithKind("MemberCluster"))})
 	profile.Object["spec"] = map[string]any{
 		"displayName":    member.Name,
 		"clusterManager": map[string]any{"name": o.ClusterManager},
@@ -53,8 +54,8 @@ func ProfileOf(member *membershipv1alpha1.MemberCluster, o Options) *unstructure
 	return profile
 }
 
-// memberID is what tells that profiles, of whatever managers, are of one cluster: what an administrator has labeled the member with, or else the
-// ID of the cluster. Empty: nothing does.
+// memberID is what tells that profiles, of whatever managers, are of one cluster: what an administrator has labeled the
+// member with, or else the ID of the cluster. Empty: nothing does.
 func memberID(member *membershipv1alpha1.MemberCluster) string {
 	if id := member.Labels[memberIDLabel]; id != "" {
 		return id
@@ -65,12 +66,14 @@ func memberID(member *membershipv1alpha1.MemberCluster) string {
 	return ""
 }
 
-// propertiesOf are the properties, by name. One without a value cannot be in a profile; the limits of a member's are as tight otherwise.
+// propertiesOf are the properties, by name. One without a value cannot be in a profile; the limits of a member's are as
+// tight otherwise.
 func propertiesOf(member *membershipv1alpha1.MemberCluster) []any {
 	var properties []any
-	for _, property := range slices.SortedFunc(slices.Values(member.Status.Properties), func(a, b membershipv1alpha1.Property) int {
-		return strings.Compare(a.Name, b.Name)
-	}) {
+	for _, property := range slices.SortedFunc(slices.Values(member.Status.Properties),
+		func(a, b membershipv1alpha1.Property) int {
+			return strings.Compare(a.Name, b.Name)
+		}) {
 		if property.Value != "" {
 			properties = append(properties, map[string]any{"name": property.Name, "value": property.Value})
 		}
@@ -83,7 +86,8 @@ func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) 
 	condition := meta.FindStatusCondition(member.Status.Conditions, ours)
 	if condition == nil {
 		condition = &metav1.Condition{
-			Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "Nothing is known yet.", LastTransitionTime: member.CreationTimestamp,
+			Status: metav1.ConditionUnknown, Reason: "NotReported", Message: "Nothing is known yet.",
+			LastTransitionTime: member.CreationTimestamp,
 		}
 	}
 	return map[string]any{
@@ -92,9 +96,11 @@ func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) 
 	}
 }
 
-// amendProfile is what is to be changed of a profile that is there: of its metadata, and of its status. Nil: nothing. What is neither of
-// a member nor in the way of what is stays: the display name, and labels, conditions and access providers that are not ours.
-func amendProfile(have, want *unstructured.Unstructured, access []AccessProvider) (metadata, status map[string]any, turned bool) {
+// amendProfile is what is to be changed of a profile that is there: of its metadata, and of its status. Nil: nothing.
+// What is neither of a member nor in the way of what is stays: the display name, and labels, conditions and access
+// providers that are not ours.
+func amendProfile(have, want *unstructured.Unstructured,
+	access []AccessProvider) (metadata, status map[string]any, turned bool) {
 	if labels := missing(have.GetLabels(), want.GetLabels()); labels != nil {
 		metadata = map[string]any{"metadata": map[string]any{"labels": labels}}
 	}
@@ -111,7 +117,8 @@ func amendProfile(have, want *unstructured.Unstructured, access []AccessProvider
 	if !same(list(is, "conditions"), merged) {
 		change["conditions"] = merged
 	}
-	if providers := mergeAccess(list(is, "accessProviders"), list(shall, "accessProviders"), access); !same(list(is, "accessProviders"), providers) {
+	if providers := mergeAccess(list(is, "accessProviders"), list(shall, "accessProviders"), access); !same(
+		list(is, "accessProviders"), providers) {
 		change["accessProviders"] = providers
 	}
 	if len(change) > 0 {

@@ -22,8 +22,10 @@ var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func east(with ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1", CreationTimestamp: noon}}
 	m.Status.Conditions = []metav1.Condition{
-		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", Message: "In.", LastTransitionTime: noon},
-		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", Message: "Well.", LastTransitionTime: noon},
+		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", Message: "In.",
+			LastTransitionTime: noon},
+		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", Message: "Well.",
+			LastTransitionTime: noon},
 	}
 	for _, f := range with {
 		f(m)
@@ -51,13 +53,19 @@ func TestProfileOf(t *testing.T) {
 		field  []string
 		want   any
 	}{
-		{"the manager is in the label that consumers filter by", east(), []string{"metadata", "labels"}, map[string]any{managerLabel: "acme"}},
+		{"the manager is in the label that consumers filter by", east(), []string{"metadata", "labels"},
+			map[string]any{managerLabel: "acme"}},
 		{
-			"a cluster ID tells one cluster under two managers from two", east(func(m *membershipv1alpha1.MemberCluster) { m.Spec.ClusterID = "7f0a" }),
+			"a cluster ID tells one cluster under two managers from two", east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Spec.ClusterID = "7f0a"
+			}),
 			[]string{"metadata", "labels", memberIDLabel}, "7f0a",
 		},
 		{
-			"an ID that cannot be a label is none, rather than an error for ever", east(func(m *membershipv1alpha1.MemberCluster) { m.Spec.ClusterID = "arn:aws:eks" }),
+			"an ID that cannot be a label is none, rather than an error for ever",
+			east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Spec.ClusterID = "arn:aws:eks"
+			}),
 			[]string{"metadata", "labels"}, map[string]any{managerLabel: "acme"},
 		},
 		{
@@ -66,29 +74,42 @@ func TestProfileOf(t *testing.T) {
 			}), []string{"metadata", "labels", memberIDLabel}, "shop-1",
 		},
 		{"who owns it is who it is of", east(), []string{"metadata", "ownerReferences"}, []any{map[string]any{
-			"apiVersion": "membership.muster.dev/v1alpha1", "kind": "MemberCluster", "name": "east", "uid": "1", "controller": true,
+			"apiVersion": "membership.muster.dev/v1alpha1", "kind": "MemberCluster", "name": "east", "uid": "1",
+			"controller": true,
 		}}},
 		{"no properties is no field", east(), []string{"status", "properties"}, nil},
 		{"no version is no field", east(), []string{"status", "version"}, nil},
 		{
-			"the version is as the member's API server says it", east(func(m *membershipv1alpha1.MemberCluster) { m.Status.Version.Kubernetes = "v1.36.3" }),
+			"the version is as the member's API server says it", east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Version.Kubernetes = "v1.36.3"
+			}),
 			[]string{"status", "version", "kubernetes"}, "v1.36.3",
 		},
 		{
-			"properties are in order, whatever order they came in, and without those that the API refuses", east(properties("b", "2", "empty", "", "a", "1")),
-			[]string{"status", "properties"}, []any{map[string]any{"name": "a", "value": "1"}, map[string]any{"name": "b", "value": "2"}},
+			"properties are in order, whatever order they came in, and without those that the API refuses",
+			east(properties("b", "2", "empty", "", "a", "1")),
+			[]string{"status", "properties"}, []any{map[string]any{"name": "a", "value": "1"},
+				map[string]any{"name": "b", "value": "2"}},
 		},
 		{
-			"what nobody has said yet is unknown, and has been since the member came", east(func(m *membershipv1alpha1.MemberCluster) { m.Status.Conditions = nil }),
+			"what nobody has said yet is unknown, and has been since the member came",
+			east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Conditions = nil
+			}),
 			[]string{"status", "conditions"}, []any{
-				map[string]any{"type": controlPlaneHealthy, "status": "Unknown", "reason": "NotReported", "message": "Nothing is known yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
-				map[string]any{"type": joined, "status": "Unknown", "reason": "NotReported", "message": "Nothing is known yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": controlPlaneHealthy, "status": "Unknown", "reason": "NotReported",
+					"message": "Nothing is known yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": joined, "status": "Unknown", "reason": "NotReported", "message": "Nothing is known yet.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
 			},
 		},
 		{
-			"conditions are the member's, their times too", east(healthy(metav1.ConditionFalse)), []string{"status", "conditions"}, []any{
-				map[string]any{"type": controlPlaneHealthy, "status": "False", "reason": "Heartbeating", "message": "Well.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
-				map[string]any{"type": joined, "status": "True", "reason": "AgentJoined", "message": "In.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+			"conditions are the member's, their times too", east(healthy(metav1.ConditionFalse)),
+			[]string{"status", "conditions"}, []any{
+				map[string]any{"type": controlPlaneHealthy, "status": "False", "reason": "Heartbeating", "message": "Well.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": joined, "status": "True", "reason": "AgentJoined", "message": "In.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
 			},
 		},
 	} {
@@ -102,7 +123,8 @@ func TestProfileOf(t *testing.T) {
 }
 
 func TestAmendProfile(t *testing.T) {
-	theirs := map[string]any{"type": "Patched", "status": "True", "reason": "Yes", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z"}
+	theirs := map[string]any{"type": "Patched", "status": "True", "reason": "Yes", "message": "",
+		"lastTransitionTime": "2026-03-01T12:00:00Z"}
 	for _, test := range []struct {
 		reason   string
 		have     func(profile *unstructured.Unstructured) // what the profile of east differs in
@@ -146,24 +168,33 @@ func TestAmendProfile(t *testing.T) {
 			reason: "a new profile has none of it, and its conditions are news", member: east(properties("a", "1")),
 			have: func(p *unstructured.Unstructured) { delete(p.Object, "status") },
 			status: `{status: {properties: [{name: a, value: "1"}], conditions: [
-				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well., lastTransitionTime: "2026-03-01T12:00:00Z"},
-				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`, turned: true,
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
 		},
 		{
-			reason: "a condition that turns is news; those of others stay in their places", member: east(healthy(metav1.ConditionUnknown)),
+			reason: "a condition that turns is news; those of others stay in their places",
+			member: east(healthy(metav1.ConditionUnknown)),
 			have: func(p *unstructured.Unstructured) {
 				set(p, append([]any{theirs}, list(p.Object["status"].(map[string]any), "conditions")...), "status", "conditions")
 			},
 			status: `{status: {conditions: [
 				{type: Patched, status: "True", reason: "Yes", message: "", lastTransitionTime: "2026-03-01T12:00:00Z"},
-				{type: ControlPlaneHealthy, status: Unknown, reason: Heartbeating, message: Well., lastTransitionTime: "2026-03-01T12:00:00Z"},
-				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`, turned: true,
+				{type: ControlPlaneHealthy, status: Unknown, reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
 		},
 		{
-			reason: "another message is no news", member: east(func(m *membershipv1alpha1.MemberCluster) { m.Status.Conditions[0].Message = "Still in." }),
+			reason: "another message is no news", member: east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Conditions[0].Message = "Still in."
+			}),
 			status: `{status: {conditions: [
-				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well., lastTransitionTime: "2026-03-01T12:00:00Z"},
-				{type: Joined, status: "True", reason: AgentJoined, message: Still in., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: Still in.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
 		},
 		{
 			reason: "a status of another shape than the API's breaks nothing", member: east(properties("a", "1")),
@@ -171,8 +202,10 @@ func TestAmendProfile(t *testing.T) {
 				p.Object["status"] = map[string]any{"version": "new", "properties": "none", "conditions": []any{"odd"}}
 			},
 			status: `{status: {properties: [{name: a, value: "1"}], conditions: [odd,
-				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well., lastTransitionTime: "2026-03-01T12:00:00Z"},
-				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`, turned: true,
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
 		},
 	} {
 		have := ProfileOf(east(), Options{})
@@ -188,11 +221,13 @@ func TestAmendProfile(t *testing.T) {
 	}
 }
 
-// Whatever has become of a profile or a decision: when what is amended has been applied, there is nothing left to amend.
+// Whatever has become of a profile or a decision: when what is amended has been applied, there is nothing left to
+// amend.
 func TestAmendOnce(t *testing.T) {
 	member := rapid.Custom(func(t *rapid.T) *membershipv1alpha1.MemberCluster {
 		pairs := rapid.SliceOfN(rapid.StringMatching("[ab]?"), 4, 4).Draw(t, "properties")
-		m := east(properties(pairs...), healthy(rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "healthy")))
+		m := east(properties(pairs...),
+			healthy(rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "healthy")))
 		m.Status.Conditions = m.Status.Conditions[rapid.IntRange(0, 2).Draw(t, "from"):]
 		m.Status.Version.Kubernetes = rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")
 		m.Spec.ClusterID = rapid.SampledFrom([]string{"", "a", "b:c"}).Draw(t, "id")
@@ -219,7 +254,8 @@ func TestOptions(t *testing.T) {
 		{"a namespace that cannot be", Options{ProfileNamespace: "My.Clusters"}, "ProfileNamespace"},
 		{"a provider without a name", Options{AccessProviders: []AccessProvider{by("")}}, "AccessProviders[0].Name"},
 		{"two of one name", Options{AccessProviders: []AccessProvider{by("a"), by("a")}}, "AccessProviders[1].Name"},
-		{"a provider that says nothing", Options{AccessProviders: []AccessProvider{{Name: "a"}}}, "AccessProviders[0].Cluster"},
+		{"a provider that says nothing", Options{AccessProviders: []AccessProvider{{Name: "a"}}},
+			"AccessProviders[0].Cluster"},
 		{"a manager that cannot be a label", Options{ClusterManager: "acme/eu"}, "ClusterManager"},
 	} {
 		err := test.o.withDefaults().validate()

@@ -69,7 +69,8 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 // createProfile creates the profile of an accepted member: every agent with a join credential can cause a
 // MemberCluster, which must not be taken for a cluster of the fleet. A profile that is there stays as long as the
 // member, and tells what has become of it.
-func (e *exporter) createProfile(ctx context.Context, x *export, member *membershipv1alpha1.MemberCluster) (time.Duration, error) {
+func (e *exporter) createProfile(ctx context.Context, x *export,
+	member *membershipv1alpha1.MemberCluster) (time.Duration, error) {
 	if member.DeletionTimestamp != nil || member.Spec.Accepted == nil || !*member.Spec.Accepted {
 		return 0, nil
 	}
@@ -94,7 +95,8 @@ func (e *exporter) createNamespace(ctx context.Context) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	namespace.SetName(e.ProfileNamespace)
 	namespaces := e.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
-	if _, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldOwner}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldOwner}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", e.ProfileNamespace, err)
 	}
 	return nil
@@ -105,7 +107,9 @@ func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unst
 	k := key{Namespace: want.GetNamespace(), Name: want.GetName()}
 	metadata, status, turned := amendProfile(have, want, x.AccessProviders)
 	if status != nil {
-		patched, wait, err := x.pay(k, turned, func() (*unstructured.Unstructured, error) { return x.patch(ctx, have, status, "status") })
+		patched, wait, err := x.pay(k, turned, func() (*unstructured.Unstructured, error) {
+			return x.patch(ctx, have, status, "status")
+		})
 		if wait > 0 || err != nil {
 			return wait, err
 		}
@@ -118,9 +122,10 @@ func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unst
 	return wait, err
 }
 
-// pay pays for a write, or says how long that has to wait. One that is refused because the cache is behind has written nothing, and costs nothing:
-// else a watch that lags would use up what is meant for news.
-func (x *export) pay(k key, turned bool, write func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, time.Duration, error) {
+// pay pays for a write, or says how long that has to wait. One that is refused because the cache is behind has written
+// nothing, and costs nothing: else a watch that lags would use up what is meant for news.
+func (x *export) pay(k key, turned bool,
+	write func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, time.Duration, error) {
 	if wait := x.spend(k, turned); wait > 0 {
 		return nil, wait, nil
 	}
@@ -131,7 +136,8 @@ func (x *export) pay(k key, turned bool, write func() (*unstructured.Unstructure
 	return wrote, 0, err
 }
 
-// deleteProfile deletes a profile whose member is gone. A member that has come under its name is another cluster, and gets another profile.
+// deleteProfile deletes a profile whose member is gone. A member that has come under its name is another cluster, and
+// gets another profile.
 func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructured.Unstructured) error {
 	// A cache that is behind may not know the member yet, but consumers take a profile that goes for a cluster that does.
 	member, uid := &membershipv1alpha1.MemberCluster{}, have.GetUID()
@@ -143,13 +149,15 @@ func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructu
 		return errBehind
 	}
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
-	if err := x.objects(k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); client.IgnoreNotFound(err) != nil {
+	if err := x.objects(k).Delete(ctx, k.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete ClusterProfile %s: %w", k, err)
 	}
 	return nil
 }
 
-// isTaken reports whether the profile that a decision would refer to is of another cluster manager, and so of another cluster.
+// isTaken reports whether the profile that a decision would refer to is of another cluster manager, and so of another
+// cluster.
 func (e *exporter) isTaken(cluster string) bool {
 	x := e.profiles.Load()
 	if x == nil {

@@ -116,7 +116,9 @@ func TestCoalescing(t *testing.T) {
 
 	h.property("east", "a")
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionUnknown })
-	profile := h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == "Unknown" })
+	profile := h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "ControlPlaneHealthy") == "Unknown"
+	})
 	require.Equal(t, "a", property(profile), "what waits goes with it")
 	require.Len(t, r.quiet(t), before+2)
 
@@ -126,7 +128,9 @@ func TestCoalescing(t *testing.T) {
 		})
 		if i < 8 {
 			want := []string{"True", "False"}[i%2]
-			h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == want })
+			h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+				return status(u, "ControlPlaneHealthy") == want
+			})
 		}
 	}
 	require.Len(t, r.quiet(t), before+10, "ten in half a minute are the most")
@@ -134,7 +138,9 @@ func TestCoalescing(t *testing.T) {
 	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionTrue })
 	require.Len(t, r.quiet(t), before+10)
 	h.clock.Step(30 * time.Second)
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == "True" })
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "ControlPlaneHealthy") == "True"
+	})
 	require.Len(t, r.quiet(t), before+11)
 }
 
@@ -151,11 +157,17 @@ func TestOthers(t *testing.T) {
 	require.Len(t, first.quiet(t), 4, "nothing is written for that")
 	h.clock.Step(time.Hour)
 	h.patch(profile, `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)
-	h.patch(profile, `{"status":{"properties":null,"conditions":[{"type":"Mine","status":"True","reason":"Mine","message":"","lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`, "status")
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "Joined") == "True" && property(u) == "1" })
+	h.patch(profile,
+		`{"status":{"properties":null,"conditions":[{"type":"Mine","status":"True","reason":"Mine","message":"",`+
+			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`, "status")
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "Joined") == "True" && property(u) == "1"
+	})
 	first.quiet(t)
 	h.clock.Step(time.Hour)
-	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return u.GetLabels()["x-k8s.io/cluster-manager"] == "muster" })
+	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetLabels()["x-k8s.io/cluster-manager"] == "muster"
+	})
 	require.Equal(t, "a", profile.GetLabels()["team"])
 	require.Equal(t, "True", status(profile, "Mine"))
 	for _, field := range [][]string{{"spec", "displayName"}, {"status", "accessProviders"}} {
@@ -167,7 +179,9 @@ func TestOthers(t *testing.T) {
 	require.Equal(t, "The East", name)
 
 	require.NoError(t, h.client.Delete(t.Context(), profile))
-	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return u.GetUID() != profile.GetUID() && complete(u) })
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetUID() != profile.GetUID() && complete(u)
+	})
 	first.quiet(t)
 	first.stop()
 	second := h.start()
@@ -185,7 +199,8 @@ func TestMissingMembers(t *testing.T) {
 	first.quiet(t)
 	first.stop()
 	blind := h.start(func(_ *rest.Config, o *manager.Options) {
-		o.Cache.ByObject = map[client.Object]cache.ByObject{&membershipv1alpha1.MemberCluster{}: {Label: labels.SelectorFromSet(labels.Set{"no": "one"})}}
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&membershipv1alpha1.MemberCluster{}: {Label: labels.SelectorFromSet(labels.Set{"no": "one"})}}
 	})
 	h.eventually("it looks again", func() bool {
 		all := blind.wire.all()
@@ -230,10 +245,13 @@ func TestAccessProviders(t *testing.T) {
 	}
 	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 2 })
 	want := interop.ProfileOf(&membershipv1alpha1.MemberCluster{
-		Spec:   membershipv1alpha1.MemberClusterSpec{KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"}},
-		Status: membershipv1alpha1.MemberClusterStatus{Endpoint: &membershipv1alpha1.Endpoint{Server: "https://east:6443", CABundle: []byte("ca")}},
+		Spec: membershipv1alpha1.MemberClusterSpec{KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{
+			Name: "east-kubeconfig"}},
+		Status: membershipv1alpha1.MemberClusterStatus{Endpoint: &membershipv1alpha1.Endpoint{Server: "https://east:6443",
+			CABundle: []byte("ca")}},
 	}, h.options)
-	require.Equal(t, append([]any{map[string]any{"name": "theirs"}}, access(want)...), access(profile), "as it was written")
+	require.Equal(t, append([]any{map[string]any{"name": "theirs"}}, access(want)...), access(profile),
+		"as it was written")
 	before := len(r.quiet(t))
 	h.clock.Step(time.Hour)
 	require.Len(t, r.quiet(t), before, "and it is written once")

@@ -26,7 +26,8 @@ func (x *export) create(ctx context.Context, want *unstructured.Unstructured) (*
 }
 
 // patch changes an object, if it is still as it was.
-func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, change map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
+func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, change map[string]any,
+	subresources ...string) (*unstructured.Unstructured, error) {
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
 	metadata, _ := change["metadata"].(map[string]any)
 	if metadata == nil {
@@ -38,7 +39,8 @@ func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, cha
 	if err != nil {
 		return nil, err
 	}
-	patched, err := x.objects(k).Patch(ctx, k.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldOwner}, subresources...)
+	patched, err := x.objects(k).Patch(ctx, k.Name, types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: fieldOwner}, subresources...)
 	if err != nil {
 		return nil, fmt.Errorf("patch %s %s: %w", have.GetKind(), k, err)
 	}
@@ -98,5 +100,6 @@ func (x *export) forget(k key) {
 // namespaceMissing reports whether an object could not be created for want of its namespace, rather than of its kind.
 func namespaceMissing(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }

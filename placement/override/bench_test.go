@@ -18,11 +18,17 @@ func BenchmarkManifests(b *testing.B) {
 	const n = 1000
 	var objects []bundle.Object
 	for i := range n {
-		objects = append(objects, parse(b, fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d", "namespace": "shop", "labels": {"app": "web"}},
-			"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
-			"spec": {"containers": [{"name": "web", "image": "web:1", "ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "100m"}}}]}}}}`, i)))
+		objects = append(objects,
+			parse(b, fmt.Sprintf(
+				`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d", "namespace": "shop",
+				  "labels": {"app": "web"}},
+			"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+			  "template": {"metadata": {"labels": {"app": "web"}},
+			"spec": {"containers": [{"name": "web", "image": "web:1", "ports": [{"containerPort": 80}],
+			  "resources": {"requests": {"cpu": "100m"}}}]}}}}`, i)))
 	}
-	const patches = `jsonPatch: [{op: replace, path: /spec/template/spec/containers/0/image, value: "${muster.cluster.labels['region']}.example.com/web:2"}], mergePatch: {spec: {replicas: 3}}`
+	const patches = `jsonPatch: [{op: replace, path: /spec/template/spec/containers/0/image, ` +
+		`value: "${muster.cluster.labels['region']}.example.com/web:2"}], mergePatch: {spec: {replicas: 3}}`
 	cluster := &scheduler.Cluster{Name: "east", Labels: map[string]string{"region": "eu"}}
 	perManifest := func(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N*n), "µs/manifest")
@@ -43,7 +49,8 @@ func BenchmarkManifests(b *testing.B) {
 		}
 		perManifest(b)
 	})
-	for _, some := range []struct{ name, objects string }{{"all patched", "[]"}, {"one of ten patched", "[{name: web-%d}]"}, {"none patched", "[{kind: Service}]"}} {
+	for _, some := range []struct{ name, objects string }{{"all patched", "[]"},
+		{"one of ten patched", "[{name: web-%d}]"}, {"none patched", "[{kind: Service}]"}} {
 		rules := ""
 		switch some.name {
 		case "one of ten patched":

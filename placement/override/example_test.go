@@ -13,7 +13,8 @@ import (
 
 // More replicas in Europe, and every cluster knows its name.
 func ExampleApply() {
-	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`))
+	web, err := bundle.Parse([]byte(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`))
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +79,8 @@ rules:
 	if err != nil {
 		panic(err)
 	}
-	result, err := plan.For(&scheduler.Cluster{Name: "paris", Labels: map[string]string{"stage": "production", "region": "eu"}})
+	result, err := plan.For(
+		&scheduler.Cluster{Name: "paris", Labels: map[string]string{"stage": "production", "region": "eu"}})
 	fmt.Println(len(result.Objects), result.Deleted, err)
 	_, err = plan.For(&scheduler.Cluster{Name: "lab"})
 	fmt.Println(err)

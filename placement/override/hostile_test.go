@@ -87,7 +87,8 @@ func TestHostileRulesAreBounded(t *testing.T) {
 		{
 			"one level deeper each time", `{apiVersion: v1, kind: A, metadata: {name: a}, x: {}}`,
 			rulesOf(times(200, func(i int) v1alpha1.JSONPatchOperation {
-				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/x" + strings.Repeat("/x", i), Value: value(`{}`)}
+				return v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/x" + strings.Repeat("/x", i),
+					Value: value(`{}`)}
 			})...),
 			override.ErrTooDeep,
 		},
@@ -95,23 +96,28 @@ func TestHostileRulesAreBounded(t *testing.T) {
 			"deep below deep", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
 			rulesOf(
 				v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/a", Value: value(nested(v1alpha1.MaxPatchDepth))},
-				v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchCopy, From: "/a", Path: strings.Repeat("/a", v1alpha1.MaxPatchDepth)},
+				v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchCopy, From: "/a",
+					Path: strings.Repeat("/a", v1alpha1.MaxPatchDepth)},
 			),
 			override.ErrTooDeep,
 		},
 		{
 			"a little text that stands for much", `{apiVersion: v1, kind: A, metadata: {name: a}}`,
-			&v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: value(`{"x":[` + strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`)}}},
+			&v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{
+				{MergePatch: value(`{"x":[` + strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`)}}},
 			override.ErrTooLarge,
 		},
 		{
-			"so in a manifest", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [` + strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`,
+			"so in a manifest", `{apiVersion: v1, kind: A, metadata: {name: a}, x: [` +
+				strings.Repeat(`"${muster.cluster.properties['p']}",`, 5000) + `1]}`,
 			&v1alpha1.Overrides{ExpandManifests: true},
 			override.ErrTooLarge,
 		},
 		{
-			"an object as large as may be takes nothing more", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` + strings.Repeat("x", workv1alpha1.MaxManifestBytes-100) + `}`,
-			rulesOf(v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/z", Value: value(`"` + strings.Repeat("z", 200) + `"`)}),
+			"an object as large as may be takes nothing more", `{apiVersion: v1, kind: A, metadata: {name: a}, big: ` +
+				strings.Repeat("x", workv1alpha1.MaxManifestBytes-100) + `}`,
+			rulesOf(v1alpha1.JSONPatchOperation{Op: v1alpha1.JSONPatchAdd, Path: "/z",
+				Value: value(`"` + strings.Repeat("z", 200) + `"`)}),
 			override.ErrTooLarge,
 		},
 	} {

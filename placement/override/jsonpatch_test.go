@@ -47,40 +47,59 @@ func TestJSONPatch(t *testing.T) {
 		reason, document, patch, want string
 		err                           error
 	}{
-		{"A.1 adding a member", `{"foo":"bar"}`, `[{"op":"add","path":"/baz","value":"qux"}]`, `{"baz":"qux","foo":"bar"}`, nil},
-		{"A.2 adding an item", `{"foo":["bar","baz"]}`, `[{"op":"add","path":"/foo/1","value":"qux"}]`, `{"foo":["bar","qux","baz"]}`, nil},
+		{"A.1 adding a member", `{"foo":"bar"}`, `[{"op":"add","path":"/baz","value":"qux"}]`,
+			`{"baz":"qux","foo":"bar"}`, nil},
+		{"A.2 adding an item", `{"foo":["bar","baz"]}`, `[{"op":"add","path":"/foo/1","value":"qux"}]`,
+			`{"foo":["bar","qux","baz"]}`, nil},
 		{"A.3 removing a member", `{"baz":"qux","foo":"bar"}`, `[{"op":"remove","path":"/baz"}]`, `{"foo":"bar"}`, nil},
-		{"A.4 removing an item", `{"foo":["bar","qux","baz"]}`, `[{"op":"remove","path":"/foo/1"}]`, `{"foo":["bar","baz"]}`, nil},
-		{"A.5 replacing a value", `{"baz":"qux","foo":"bar"}`, `[{"op":"replace","path":"/baz","value":"boo"}]`, `{"baz":"boo","foo":"bar"}`, nil},
-		{"A.6 moving a value", `{"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}}`, `[{"op":"move","from":"/foo/waldo","path":"/qux/thud"}]`, `{"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}}`, nil},
-		{"A.7 moving an item", `{"foo":["all","grass","cows","eat"]}`, `[{"op":"move","from":"/foo/1","path":"/foo/3"}]`, `{"foo":["all","cows","eat","grass"]}`, nil},
-		{"A.8 testing values", `{"baz":"qux","foo":["a",2,"c"]}`, `[{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}]`, `{"baz":"qux","foo":["a",2,"c"]}`, nil},
+		{"A.4 removing an item", `{"foo":["bar","qux","baz"]}`, `[{"op":"remove","path":"/foo/1"}]`,
+			`{"foo":["bar","baz"]}`, nil},
+		{"A.5 replacing a value", `{"baz":"qux","foo":"bar"}`, `[{"op":"replace","path":"/baz","value":"boo"}]`,
+			`{"baz":"boo","foo":"bar"}`, nil},
+		{"A.6 moving a value", `{"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}}`,
+			`[{"op":"move","from":"/foo/waldo","path":"/qux/thud"}]`,
+			`{"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}}`, nil},
+		{"A.7 moving an item", `{"foo":["all","grass","cows","eat"]}`, `[{"op":"move","from":"/foo/1","path":"/foo/3"}]`,
+			`{"foo":["all","cows","eat","grass"]}`, nil},
+		{"A.8 testing values", `{"baz":"qux","foo":["a",2,"c"]}`,
+			`[{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}]`,
+			`{"baz":"qux","foo":["a",2,"c"]}`, nil},
 		{"A.9 testing another value", `{"baz":"qux"}`, `[{"op":"test","path":"/baz","value":"bar"}]`, ``, ErrTestFailed},
-		{"A.10 adding a nested member", `{"foo":"bar"}`, `[{"op":"add","path":"/child","value":{"grandchild":{}}}]`, `{"child":{"grandchild":{}},"foo":"bar"}`, nil},
-		{"A.12 adding to what is not there", `{"foo":"bar"}`, `[{"op":"add","path":"/baz/bat","value":"qux"}]`, ``, ErrNoPath},
-		{"A.14 escaped names", `{"/":9,"~1":10}`, `[{"op":"test","path":"/~01","value":10},{"op":"test","path":"/~1","value":9}]`, `{"/":9,"~1":10}`, nil},
+		{"A.10 adding a nested member", `{"foo":"bar"}`, `[{"op":"add","path":"/child","value":{"grandchild":{}}}]`,
+			`{"child":{"grandchild":{}},"foo":"bar"}`, nil},
+		{"A.12 adding to what is not there", `{"foo":"bar"}`, `[{"op":"add","path":"/baz/bat","value":"qux"}]`, ``,
+			ErrNoPath},
+		{"A.14 escaped names", `{"/":9,"~1":10}`,
+			`[{"op":"test","path":"/~01","value":10},{"op":"test","path":"/~1","value":9}]`, `{"/":9,"~1":10}`, nil},
 		{"A.15 a number is no string", `{"~1":10}`, `[{"op":"test","path":"/~01","value":"10"}]`, ``, ErrTestFailed},
-		{"A.16 adding a list to a list", `{"foo":["bar"]}`, `[{"op":"add","path":"/foo/-","value":["abc","def"]}]`, `{"foo":["bar",["abc","def"]]}`, nil},
+		{"A.16 adding a list to a list", `{"foo":["bar"]}`, `[{"op":"add","path":"/foo/-","value":["abc","def"]}]`,
+			`{"foo":["bar",["abc","def"]]}`, nil},
 		{"adding what is there replaces it", `{"foo":1}`, `[{"op":"add","path":"/foo","value":2}]`, `{"foo":2}`, nil},
 		{"an empty name is one", `{"":{"a":1}}`, `[{"op":"replace","path":"//a","value":2}]`, `{"":{"a":2}}`, nil},
 		{"at the end by its index", `{"a":[1]}`, `[{"op":"add","path":"/a/1","value":2}]`, `{"a":[1,2]}`, nil},
 		{"behind the end", `{"a":[1]}`, `[{"op":"add","path":"/a/2","value":2}]`, ``, ErrNoPath},
 		{"to replace there must be something", `{"a":{}}`, `[{"op":"replace","path":"/a/b","value":2}]`, ``, ErrNoPath},
 		{"also in a list", `{"a":[]}`, `[{"op":"replace","path":"/a/0","value":2}]`, ``, ErrNoPath},
-		{"an item is replaced, not inserted", `{"a":[1,2]}`, `[{"op":"replace","path":"/a/0","value":3}]`, `{"a":[3,2]}`, nil},
+		{"an item is replaced, not inserted", `{"a":[1,2]}`, `[{"op":"replace","path":"/a/0","value":3}]`,
+			`{"a":[3,2]}`, nil},
 		{"- is no item", `{"a":[1]}`, `[{"op":"remove","path":"/a/-"}]`, ``, ErrNoPath},
 		{"no signs", `{"a":[1]}`, `[{"op":"remove","path":"/a/-1"}]`, ``, ErrNoPath},
 		{"no zeros", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/01"}]`, ``, ErrNoPath},
 		{"no plus", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/+1"}]`, ``, ErrNoPath},
 		{"no index beyond all", `{"a":[1,2]}`, `[{"op":"remove","path":"/a/99999999999999999999"}]`, ``, ErrNoPath},
-		{"numbers are equal by value", `{"a":1,"b":1.5,"c":[{"d":2}]}`, `[{"op":"test","path":"/a","value":1.0},{"op":"test","path":"/b","value":1.50},{"op":"test","path":"/c","value":[{"d":2e0}]}]`, `{"a":1,"b":1.5,"c":[{"d":2}]}`, nil},
+		{"numbers are equal by value", `{"a":1,"b":1.5,"c":[{"d":2}]}`,
+			`[{"op":"test","path":"/a","value":1.0},{"op":"test","path":"/b","value":1.50},{"op":"test","path":"/c",` +
+				`"value":[{"d":2e0}]}]`, `{"a":1,"b":1.5,"c":[{"d":2}]}`, nil},
 		{"and not by their whole part", `{"a":1}`, `[{"op":"test","path":"/a","value":1.5}]`, ``, ErrTestFailed},
 		{"exactly", `{"a":9007199254740993}`, `[{"op":"test","path":"/a","value":9007199254740992.0}]`, ``, ErrTestFailed},
-		{"a map is equal with all its fields", `{"a":{"b":1}}`, `[{"op":"test","path":"/a","value":{"b":1,"c":2}}]`, ``, ErrTestFailed},
+		{"a map is equal with all its fields", `{"a":{"b":1}}`, `[{"op":"test","path":"/a","value":{"b":1,"c":2}}]`, ``,
+			ErrTestFailed},
 		{"and with no more", `{"a":{"b":1,"c":2}}`, `[{"op":"test","path":"/a","value":{"b":1}}]`, ``, ErrTestFailed},
 		{"a list is equal in its order", `{"a":[1,2]}`, `[{"op":"test","path":"/a","value":[2,1]}]`, ``, ErrTestFailed},
 		{"false is not 0", `{"a":false}`, `[{"op":"test","path":"/a","value":0}]`, ``, ErrTestFailed},
-		{"what was copied is another one", `{"a":{"b":1}}`, `[{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"/c/b","value":2}]`, `{"a":{"b":1},"c":{"b":2}}`, nil},
+		{"what was copied is another one", `{"a":{"b":1}}`,
+			`[{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"/c/b","value":2}]`,
+			`{"a":{"b":1},"c":{"b":2}}`, nil},
 		{"moving to where it is", `{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/0"}]`, `{"a":[1,2]}`, nil},
 		{"removed before it is added", `{"a":[1,2]}`, `[{"op":"move","from":"/a/0","path":"/a/2"}]`, ``, ErrNoPath},
 	} {
@@ -114,7 +133,8 @@ func FuzzJSONPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document, patch string) {
 		var content map[string]any
 		var spec []v1alpha1.JSONPatchOperation
-		if utiljson.Unmarshal([]byte(document), &content) != nil || content == nil || utiljson.Unmarshal([]byte(patch), &spec) != nil {
+		if utiljson.Unmarshal([]byte(document), &content) != nil || content == nil ||
+			utiljson.Unmarshal([]byte(patch), &spec) != nil {
 			return
 		}
 		for i := range spec {
@@ -127,7 +147,8 @@ func FuzzJSONPatch(f *testing.F) {
 		if names(spec, func(name string) bool { return name == "" }) {
 			return // which the library takes for the whole document
 		}
-		if errors.Is(err, errNotJSON) || errors.Is(err, ErrSyntax) || errors.Is(err, ErrNoValue) || errors.Is(err, ErrTooDeep) {
+		if errors.Is(err, errNotJSON) || errors.Is(err, ErrSyntax) || errors.Is(err, ErrNoValue) ||
+			errors.Is(err, ErrTooDeep) {
 			return
 		}
 		text, marshalErr := json.Marshal(spec)
@@ -155,7 +176,9 @@ func FuzzJSONPatch(f *testing.F) {
 
 // differs says whether the library may know better: it takes indices such as 01, and tests numbers by their digits.
 func differs(patch []v1alpha1.JSONPatchOperation) bool {
-	return slices.ContainsFunc(patch, func(op v1alpha1.JSONPatchOperation) bool { return op.Op == v1alpha1.JSONPatchTest }) ||
+	return slices.ContainsFunc(patch, func(op v1alpha1.JSONPatchOperation) bool {
+		return op.Op == v1alpha1.JSONPatchTest
+	}) ||
 		names(patch, func(name string) bool {
 			i, err := strconv.Atoi(name)
 			return err == nil && strconv.Itoa(i) != name || errors.Is(err, strconv.ErrRange)
@@ -186,7 +209,8 @@ func FuzzMergePatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, document, patch string) {
 		var target, changes map[string]any
-		if utiljson.Unmarshal([]byte(document), &target) != nil || target == nil || utiljson.Unmarshal([]byte(patch), &changes) != nil || changes == nil {
+		if utiljson.Unmarshal([]byte(document), &target) != nil || target == nil ||
+			utiljson.Unmarshal([]byte(patch), &changes) != nil || changes == nil {
 			return
 		}
 		one, err := json.Marshal(target)

@@ -66,8 +66,9 @@ func Apply(objects []bundle.Object, overrides *v1alpha1.Overrides, cluster *sche
 	return plan.For(cluster)
 }
 
-// New makes a plan. It keeps the objects, and nothing of the overrides. The error has all that is wrong with the overrides by
-// their fields, as [v1alpha1.Overrides.Validate] says it, and variables and CEL expressions that cannot be read.
+// New makes a plan. It keeps the objects, and nothing of the overrides. The error has all that is wrong with the
+// overrides by their fields, as [v1alpha1.Overrides.Validate] says it, and variables and CEL expressions that cannot be
+// read.
 func New(objects []bundle.Object, overrides *v1alpha1.Overrides) (*Plan, error) {
 	if errs := overrides.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("invalid overrides: %w", errs.ToAggregate())
@@ -95,7 +96,8 @@ func New(objects []bundle.Object, overrides *v1alpha1.Overrides) (*Plan, error) 
 		if !t.variables && len(t.rules) == 0 {
 			continue
 		}
-		if id := plan.objects[i].ResourceIdentifier; t.variables && strings.Contains(id.Group+id.Version+id.Kind+id.Namespace+id.Name, start) {
+		if id := plan.objects[i].ResourceIdentifier; t.variables &&
+			strings.Contains(id.Group+id.Version+id.Kind+id.Namespace+id.Name, start) {
 			return nil, fmt.Errorf("override %s: %w", id, ErrIdentity)
 		}
 		if err := utiljson.Unmarshal(plan.objects[i].JSON, &t.content); err != nil {
@@ -106,8 +108,8 @@ func New(objects []bundle.Object, overrides *v1alpha1.Overrides) (*Plan, error) 
 	return plan, nil
 }
 
-// For returns what the cluster gets, or an error that is one [*Error], or several joined, one an object. The same cluster
-// always gets the same, to the byte.
+// For returns what the cluster gets, or an error that is one [*Error], or several joined, one an object. The same
+// cluster always gets the same, to the byte.
 func (p *Plan) For(cluster *scheduler.Cluster) (Result, error) {
 	selected := make([]bool, len(p.rules))
 	for i := range p.rules {

@@ -23,8 +23,10 @@ var east = &scheduler.Cluster{
 }
 
 const (
-	web    = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, args: [a, b, c]}}`
-	config = `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: "${muster.cluster.name}"}}`
+	web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, ` +
+		`args: [a, b, c]}}`
+	config = `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
+		`data: {where: "${muster.cluster.name}"}}`
 )
 
 func parse(t testing.TB, text string) bundle.Object {
@@ -52,68 +54,110 @@ func TestApply(t *testing.T) {
 		{
 			"a rule for all clusters and objects", `{rules: [{mergePatch: {metadata: {labels: {a: b}}}}]}`,
 			[]string{
-				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {a: b}}, spec: {replicas: 2, args: [a, b, c]}}`,
-				`{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, labels: {a: b}}, data: {where: "${muster.cluster.name}"}}`,
+				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {a: b}}, ` +
+					`spec: {replicas: 2, args: [a, b, c]}}`,
+				`{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, labels: {a: b}}, ` +
+					`data: {where: "${muster.cluster.name}"}}`,
 			},
 		},
 		{
-			"the later rule wins", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}, {objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}]}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 4, args: [a, b, c]}}`, config},
+			"the later rule wins", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}, ` +
+				`{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}]}`,
+			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 4, ` +
+				`args: [a, b, c]}}`, config},
 		},
 		{
-			"the order is the list's, not that of the kinds of patches", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}, {objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}]}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, args: [a, b, c]}}`, config},
+			"the order is the list's, not that of the kinds of patches",
+			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/replicas, value: 4}]}, ` +
+				`{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}}]}`,
+			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, ` +
+				`args: [a, b, c]}}`, config},
 		},
 		{
-			"in one rule the JSON patch is first", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: 3}}, jsonPatch: [{op: test, path: /spec/replicas, value: 2}]}]}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, args: [a, b, c]}}`, config},
+			"in one rule the JSON patch is first", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: ` +
+				`3}}, jsonPatch: [{op: test, path: /spec/replicas, value: 2}]}]}`,
+			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3, ` +
+				`args: [a, b, c]}}`, config},
 		},
 		{
-			"null removes, lists are replaced", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: null, gone: null, args: [x], new: {deep: 1, not: null}}}}]}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {args: [x], new: {deep: 1}}}`, config},
+			"null removes, lists are replaced", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {replicas: null, ` +
+				`gone: null, args: [x], new: {deep: 1, not: null}}}}]}`,
+			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {args: [x], ` +
+				`new: {deep: 1}}}`, config},
 		},
 		{
 			"operations build on each other", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [
-				{op: move, from: /spec/args/0, path: /spec/args/-}, {op: remove, path: /spec/args/0}, {op: add, path: /spec/args/1, value: d},
-				{op: copy, from: /metadata/name, path: /spec/name}, {op: test, path: "", value: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2.0, name: web, args: [c, d, a]}}}]}]}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, name: web, args: [c, d, a]}}`, config},
+				{op: move, from: /spec/args/0, path: /spec/args/-}, {op: remove, path: /spec/args/0}, {op: add, path: /spec/args/1,
+				  value: d},
+				{op: copy, from: /metadata/name, path: /spec/name}, {op: test, path: "", value: {apiVersion: apps/v1,
+				  kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2.0, name: web, args: [c, d,
+				  a]}}}]}]}`,
+			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, ` +
+				`name: web, args: [c, d, a]}}`, config},
 		},
 		{"another cluster's rule", `{rules: [{clusters: [{names: [west]}], mergePatch: {x: 1}}]}`, []string{web, config}},
 		{
-			"a cluster by its name, though the other selector does not match", `{rules: [{clusters: [{cel: ["false"]}, {names: [west, east]}], objects: [{kind: ConfigMap}], delete: true}]}`,
+			"a cluster by its name, though the other selector does not match",
+			`{rules: [{clusters: [{cel: ["false"]}, {names: [west, east]}], objects: [{kind: ConfigMap}], delete: true}]}`,
 			[]string{web},
 		},
 		{
-			"a cluster by its labels and properties", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}, cel: ["quantity(cluster.properties['example.com/cost']) < quantity('10')"]}], objects: [{kind: ConfigMap}], delete: true}]}`,
+			"a cluster by its labels and properties", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}, ` +
+				`cel: ["quantity(cluster.properties['example.com/cost']) < quantity('10')"]}], objects: [{kind: ConfigMap}], ` +
+				`delete: true}]}`,
 			[]string{web},
 		},
-		{"a label selector that asks for nothing", `{rules: [{clusters: [{names: [east], labelSelector: {}}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web}},
-		{"no selector matches", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: us}}}, {cel: ["cluster.name == 'west'"]}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
-		{"all of a cluster's selector must match: the name", `{rules: [{clusters: [{names: [west], labelSelector: {matchLabels: {region: eu}}}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
-		{"and the labels", `{rules: [{clusters: [{names: [east], labelSelector: {matchLabels: {region: us}}}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
-		{"and the expressions", `{rules: [{clusters: [{names: [east], cel: ["true", "false"]}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
+		{"a label selector that asks for nothing",
+			`{rules: [{clusters: [{names: [east], labelSelector: {}}], objects: [{kind: ConfigMap}], delete: true}]}`,
+			[]string{web}},
+		{"no selector matches", `{rules: [{clusters: [{labelSelector: {matchLabels: {region: us}}}, ` +
+			`{cel: ["cluster.name == 'west'"]}], objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
+		{"all of a cluster's selector must match: the name", `{rules: [{clusters: [{names: [west], ` +
+			`labelSelector: {matchLabels: {region: eu}}}], objects: [{kind: ConfigMap}], delete: true}]}`,
+			[]string{web, config}},
+		{"and the labels", `{rules: [{clusters: [{names: [east], labelSelector: {matchLabels: {region: us}}}], ` +
+			`objects: [{kind: ConfigMap}], delete: true}]}`, []string{web, config}},
+		{"and the expressions",
+			`{rules: [{clusters: [{names: [east], cel: ["true", "false"]}], objects: [{kind: ConfigMap}], delete: true}]}`,
+			[]string{web, config}},
 		{"the core group is empty", `{rules: [{objects: [{group: "", name: web}], delete: true}]}`, []string{web}},
 		{"a group is any if unset", `{rules: [{objects: [{namespace: shop, name: web}], delete: true}]}`, nil},
-		{"any of the selectors is enough", `{rules: [{objects: [{kind: Secret}, {group: apps}], delete: true}]}`, []string{config}},
-		{"all of a selector must match", `{rules: [{objects: [{kind: Deployment, namespace: other}, {kind: ConfigMap, name: other}], delete: true}]}`, []string{web, config}},
-		{"what is deleted is not patched: not before, not after", `{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: remove, path: /nothing}]}, {objects: [{kind: ConfigMap}], delete: true}, {objects: [{kind: ConfigMap}], mergePatch: {a: 1}}]}`, []string{web}},
+		{"any of the selectors is enough", `{rules: [{objects: [{kind: Secret}, {group: apps}], delete: true}]}`,
+			[]string{config}},
+		{"all of a selector must match",
+			`{rules: [{objects: [{kind: Deployment, namespace: other}, {kind: ConfigMap, name: other}], delete: true}]}`,
+			[]string{web, config}},
+		{"what is deleted is not patched: not before, not after",
+			`{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: remove, path: /nothing}]}, ` +
+				`{objects: [{kind: ConfigMap}], delete: true}, {objects: [{kind: ConfigMap}], mergePatch: {a: 1}}]}`,
+			[]string{web}},
 		{
 			"variables in patches; the manifest's are text",
-			`{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: add, path: /data/a, value: "${muster.cluster.labels[\"region\"]}"}], mergePatch: {data: {b: ["${muster.cluster.properties['example.com/cost']}"], c: "${muster.cluster.labels['zone']:-none}"}}}]}`,
-			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: "${muster.cluster.name}", a: eu, b: ["5"], c: none}}`},
+			`{rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: add, path: /data/a, ` +
+				`value: "${muster.cluster.labels[\"region\"]}"}], mergePatch: {data: {b: ` +
+				`["${muster.cluster.properties['example.com/cost']}"], c: "${muster.cluster.labels['zone']:-none}"}}}]}`,
+			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
+				`data: {where: "${muster.cluster.name}", a: eu, b: ["5"], c: none}}`},
 		},
-		{"variables in manifests", `{expandManifests: true}`, []string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: east}}`}},
+		{"variables in manifests", `{expandManifests: true}`,
+			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: east}}`}},
 		{
-			"a rule sees what the manifest's variables stand for", `{expandManifests: true, rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: test, path: /data/where, value: "${muster.cluster.name}"}, {op: test, path: /data/where, value: east}]}]}`,
+			"a rule sees what the manifest's variables stand for",
+			`{expandManifests: true, rules: [{objects: [{kind: ConfigMap}], jsonPatch: [{op: test, path: /data/where, ` +
+				`value: "${muster.cluster.name}"}, {op: test, path: /data/where, value: east}]}]}`,
 			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: east}}`},
 		},
 		{
-			"what a cluster says of itself is text, not a variable or a field", `{expandManifests: true, rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {where: "${muster.cluster.properties['sly']}"}}}]}`,
-			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: "${muster.cluster.name}\", \"x\": \""}}`},
+			"what a cluster says of itself is text, not a variable or a field", `{expandManifests: true, ` +
+				`rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {where: "${muster.cluster.properties['sly']}"}}}]}`,
+			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
+				`data: {where: "${muster.cluster.name}\", \"x\": \""}}`},
 		},
 		{
-			"names of fields have no variables", `{rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {"${muster.cluster.nonsense}": a}}}]}`,
-			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, data: {where: "${muster.cluster.name}", "${muster.cluster.nonsense}": a}}`},
+			"names of fields have no variables",
+			`{rules: [{objects: [{kind: ConfigMap}], mergePatch: {data: {"${muster.cluster.nonsense}": a}}}]}`,
+			[]string{web, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}, ` +
+				`data: {where: "${muster.cluster.name}", "${muster.cluster.nonsense}": a}}`},
 		},
 	} {
 		result, err := override.Apply([]bundle.Object{parse(t, web), parse(t, config)}, overrides(t, test.overrides), east)
@@ -145,7 +189,8 @@ func TestResult(t *testing.T) {
 		{mergePatch: {data: {a: b}}}]}`), east)
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 3}, result.Rules, "neither another cluster's rule nor one for no object")
-	require.Equal(t, []workv1alpha1.ResourceIdentifier{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}}, result.Deleted)
+	require.Equal(t, []workv1alpha1.ResourceIdentifier{{Group: "apps", Version: "v1", Kind: "Deployment",
+		Namespace: "shop", Name: "web"}}, result.Deleted)
 	require.Len(t, result.Objects, 1)
 }
 
@@ -156,19 +201,33 @@ func TestApplyFails(t *testing.T) {
 		field             string
 		text              string
 	}{
-		{"a test that fails", `{rules: [{mergePatch: {a: 1}}, {objects: [{kind: Deployment}], jsonPatch: [{op: test, path: /spec/replicas, value: 2}, {op: test, path: /spec/replicas, value: 3}]}]}`, override.ErrTestFailed, "rules[1].jsonPatch[1].path", "apps/Deployment shop/web for cluster east"},
-		{"nothing to replace", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/x, value: 2}]}]}`, override.ErrNoPath, "rules[0].jsonPatch[0].path", `"x"`},
-		{"nothing to add to", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /a/b, value: 2}]}]}`, override.ErrNoPath, "rules[0].jsonPatch[0].path", `"a"`},
-		{"nothing to remove", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: remove, path: /spec/args/3}]}]}`, override.ErrNoPath, "rules[0].jsonPatch[0].path", `"3"`},
-		{"nothing to move", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: move, from: /x, path: /y}]}]}`, override.ErrNoPath, "rules[0].jsonPatch[0].from", `"x"`},
-		{"a field of a number", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /spec/replicas/x, value: 1}]}]}`, override.ErrNoPath, "rules[0].jsonPatch[0].path", `"x"`},
-		{"a label that the cluster does not have", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /x, value: {a.b: ["", "${muster.cluster.labels['zone']}"]}}]}]}`, override.ErrNoValue, `rules[0].jsonPatch[0].value["a.b"][1]`, `muster.cluster.labels["zone"]`},
-		{"a property that it does not have", `{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {x: "${muster.cluster.properties['zone']}"}}}]}`, override.ErrNoValue, "rules[0].mergePatch.spec.x", `muster.cluster.properties["zone"]`},
+		{"a test that fails", `{rules: [{mergePatch: {a: 1}}, {objects: [{kind: Deployment}], jsonPatch: [{op: test, ` +
+			`path: /spec/replicas, value: 2}, {op: test, path: /spec/replicas, value: 3}]}]}`, override.ErrTestFailed,
+			"rules[1].jsonPatch[1].path", "apps/Deployment shop/web for cluster east"},
+		{"nothing to replace",
+			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: replace, path: /spec/x, value: 2}]}]}`,
+			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"x"`},
+		{"nothing to add to", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /a/b, value: 2}]}]}`,
+			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"a"`},
+		{"nothing to remove", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: remove, path: /spec/args/3}]}]}`,
+			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"3"`},
+		{"nothing to move", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: move, from: /x, path: /y}]}]}`,
+			override.ErrNoPath, "rules[0].jsonPatch[0].from", `"x"`},
+		{"a field of a number",
+			`{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, path: /spec/replicas/x, value: 1}]}]}`,
+			override.ErrNoPath, "rules[0].jsonPatch[0].path", `"x"`},
+		{"a label that the cluster does not have", `{rules: [{objects: [{kind: Deployment}], jsonPatch: [{op: add, ` +
+			`path: /x, value: {a.b: ["", "${muster.cluster.labels['zone']}"]}}]}]}`, override.ErrNoValue,
+			`rules[0].jsonPatch[0].value["a.b"][1]`, `muster.cluster.labels["zone"]`},
+		{"a property that it does not have",
+			`{rules: [{objects: [{kind: Deployment}], mergePatch: {spec: {x: "${muster.cluster.properties['zone']}"}}}]}`,
+			override.ErrNoValue, "rules[0].mergePatch.spec.x", `muster.cluster.properties["zone"]`},
 	} {
 		objects := []bundle.Object{parse(t, web), parse(t, config)}
 		result, err := override.Apply(objects, overrides(t, test.overrides), east)
 		var at *override.Error
-		if !errors.Is(err, test.want) || !errors.As(err, &at) || at.Field != test.field || !strings.Contains(err.Error(), test.text) {
+		if !errors.Is(err, test.want) || !errors.As(err, &at) || at.Field != test.field ||
+			!strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: want %q at %s, with %q, got %v", test.reason, test.want, test.field, test.text, err)
 		}
 		require.Equal(t, override.Result{}, result, test.reason)
@@ -177,15 +236,20 @@ func TestApplyFails(t *testing.T) {
 
 // An error in a manifest names the manifest's field; and all objects that fail are named.
 func TestApplyFailsInManifests(t *testing.T) {
-	other := `{apiVersion: v1, kind: ConfigMap, metadata: {name: other}, data: {"a.b": "${muster.cluster.labels['zone']}"}}`
-	wrong := `{apiVersion: v1, kind: ConfigMap, metadata: {name: wrong}, data: {b: "${muster.cluster.region}", c: "${muster.}"}}`
-	_, err := override.Apply([]bundle.Object{parse(t, other), parse(t, config), parse(t, wrong)}, &v1alpha1.Overrides{ExpandManifests: true}, east)
+	other := `{apiVersion: v1, kind: ConfigMap, metadata: {name: other}, ` +
+		`data: {"a.b": "${muster.cluster.labels['zone']}"}}`
+	wrong := `{apiVersion: v1, kind: ConfigMap, metadata: {name: wrong}, data: {b: "${muster.cluster.region}", ` +
+		`c: "${muster.}"}}`
+	_, err := override.Apply([]bundle.Object{parse(t, other), parse(t, config), parse(t, wrong)},
+		&v1alpha1.Overrides{ExpandManifests: true}, east)
 	require.ErrorIs(t, err, override.ErrNoValue)
 	require.ErrorIs(t, err, override.ErrSyntax)
-	require.ErrorContains(t, err, `override ConfigMap other for cluster east: .data["a.b"]: muster.cluster.labels["zone"]: `)
+	require.ErrorContains(t, err,
+		`override ConfigMap other for cluster east: .data["a.b"]: muster.cluster.labels["zone"]: `)
 	require.ErrorContains(t, err, `override ConfigMap wrong for cluster east: .data.b: ${muster.cluster.region`)
 	for range 20 {
-		_, again := override.Apply([]bundle.Object{parse(t, other), parse(t, config), parse(t, wrong)}, &v1alpha1.Overrides{ExpandManifests: true}, east)
+		_, again := override.Apply([]bundle.Object{parse(t, other), parse(t, config), parse(t, wrong)},
+			&v1alpha1.Overrides{ExpandManifests: true}, east)
 		require.EqualError(t, again, err.Error(), "not the order of a map")
 	}
 }
@@ -193,9 +257,14 @@ func TestApplyFailsInManifests(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for _, test := range []struct{ reason, overrides, want string }{
 		{"what Validate refuses", `{rules: [{}]}`, "rules[0]: Invalid value: a rule must do something"},
-		{"a variable that cannot be read", `{rules: [{jsonPatch: [{op: add, path: /a, value: {b: "${muster.cluster.labels[x]}"}}]}]}`, "rules[0].jsonPatch[0].value.b: ${muster.cluster.labels[x]: a variable must be"},
-		{"one in a merge patch", `{rules: [{mergePatch: {b: ["${muster.x}"]}}]}`, "rules[0].mergePatch.b[0]: ${muster.x: a variable must be"},
-		{"CEL that cannot be compiled", `{rules: [{clusters: [{cel: ["true"]}, {cel: ["cluster.nme == 'a'"]}], mergePatch: {a: 1}}]}`, "rules[0].clusters[1].cel[0]: "},
+		{"a variable that cannot be read",
+			`{rules: [{jsonPatch: [{op: add, path: /a, value: {b: "${muster.cluster.labels[x]}"}}]}]}`,
+			"rules[0].jsonPatch[0].value.b: ${muster.cluster.labels[x]: a variable must be"},
+		{"one in a merge patch", `{rules: [{mergePatch: {b: ["${muster.x}"]}}]}`,
+			"rules[0].mergePatch.b[0]: ${muster.x: a variable must be"},
+		{"CEL that cannot be compiled",
+			`{rules: [{clusters: [{cel: ["true"]}, {cel: ["cluster.nme == 'a'"]}], mergePatch: {a: 1}}]}`,
+			"rules[0].clusters[1].cel[0]: "},
 		{"a number that is none", `{rules: [{mergePatch: {b: 1e999}}]}`, "rules[0].mergePatch"},
 	} {
 		text := test.overrides
@@ -208,6 +277,8 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: want %q, got %v", test.reason, test.want, err)
 		}
 	}
-	_, err := override.New([]bundle.Object{parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: "a-${muster.cluster.name}"}}`)}, &v1alpha1.Overrides{ExpandManifests: true})
+	_, err := override.New(
+		[]bundle.Object{parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: "a-${muster.cluster.name}"}}`)},
+		&v1alpha1.Overrides{ExpandManifests: true})
 	require.ErrorIs(t, err, override.ErrIdentity)
 }

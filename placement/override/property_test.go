@@ -17,11 +17,14 @@ import (
 
 // drawRule is one of any kind; many of them fail on some object.
 func drawRule(t *rapid.T) v1alpha1.OverrideRule {
-	texts := rapid.SampledFrom([]string{`"a"`, `1`, `{"b":["${muster.cluster.name}"]}`, `"${muster.cluster.labels['region']:-none}"`, `"${muster.cluster.labels['zone']}"`, `[]`})
-	paths := rapid.SampledFrom([]string{"/data/a", "/data/b", "/data/a/b/0", "/data/a/b/-", "/metadata/labels", "/metadata/annotations/a", "/x"})
+	texts := rapid.SampledFrom([]string{`"a"`, `1`, `{"b":["${muster.cluster.name}"]}`,
+		`"${muster.cluster.labels['region']:-none}"`, `"${muster.cluster.labels['zone']}"`, `[]`})
+	paths := rapid.SampledFrom([]string{"/data/a", "/data/b", "/data/a/b/0", "/data/a/b/-", "/metadata/labels",
+		"/metadata/annotations/a", "/x"})
 	var rule v1alpha1.OverrideRule
 	if rapid.Bool().Draw(t, "some clusters") {
-		rule.Clusters = []v1alpha1.ClusterSelector{{Names: []string{rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")}}}
+		rule.Clusters = []v1alpha1.ClusterSelector{
+			{Names: []string{rapid.SampledFrom([]string{"east", "west"}).Draw(t, "cluster")}}}
 	}
 	if rapid.Bool().Draw(t, "some objects") {
 		rule.Objects = []v1alpha1.ObjectSelector{{Name: rapid.SampledFrom([]string{"o0", "o1", "o2"}).Draw(t, "object")}}
@@ -30,7 +33,8 @@ func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "operations") {
-		op := v1alpha1.JSONPatchOperation{Op: rapid.SampledFrom([]v1alpha1.JSONPatchOp{"add", "add", "add", "replace", "remove", "move", "copy", "test"}).Draw(t, "op"), Path: paths.Draw(t, "path")}
+		op := v1alpha1.JSONPatchOperation{Op: rapid.SampledFrom([]v1alpha1.JSONPatchOp{"add", "add", "add", "replace",
+			"remove", "move", "copy", "test"}).Draw(t, "op"), Path: paths.Draw(t, "path")}
 		switch op.Op {
 		case v1alpha1.JSONPatchAdd, v1alpha1.JSONPatchReplace, v1alpha1.JSONPatchTest:
 			op.Value = value(texts.Draw(t, "value"))
@@ -49,7 +53,8 @@ func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 }
 
 func TestProperties(t *testing.T) {
-	clusters := []*scheduler.Cluster{{Name: "east", Labels: map[string]string{"region": "eu", "zone": "1"}}, {Name: "west"}}
+	clusters := []*scheduler.Cluster{{Name: "east", Labels: map[string]string{"region": "eu", "zone": "1"}},
+		{Name: "west"}}
 	drawn, succeeded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		overrides := &v1alpha1.Overrides{ExpandManifests: rapid.Bool().Draw(t, "expand")}
@@ -58,7 +63,10 @@ func TestProperties(t *testing.T) {
 		}
 		var objects []bundle.Object
 		for i := range 3 {
-			o, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o%d","labels":{}},"data":{"a":{"b":[1]},"b":"${muster.cluster.name}"}}`, i))
+			o, err := bundle.Parse(
+				fmt.Appendf(nil,
+					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o%d","labels":{}},"data":{"a":{"b":[1]},`+
+						`"b":"${muster.cluster.name}"}}`, i))
 			require.NoError(t, err)
 			objects = append(objects, o)
 		}
@@ -112,9 +120,12 @@ func cmpCopy(objects []bundle.Object) []bundle.Object {
 
 // A plan is shared by all that write Works. Run it with the race detector.
 func TestPlanIsShared(t *testing.T) {
-	plan, err := override.New([]bundle.Object{parse(t, web), parse(t, config)}, overrides(t, `{expandManifests: true, rules: [
-		{clusters: [{labelSelector: {matchLabels: {region: eu}}, cel: ["cluster.name == 'east'"]}], objects: [{kind: Deployment}],
-		 jsonPatch: [{op: add, path: /spec/new, value: {a: ["${muster.cluster.name}"]}}, {op: add, path: /spec/new/a/-, value: b}], mergePatch: {spec: {more: {b: "${muster.cluster.name}"}}}}]}`))
+	plan, err := override.New([]bundle.Object{parse(t, web), parse(t, config)},
+		overrides(t, `{expandManifests: true, rules: [
+		{clusters: [{labelSelector: {matchLabels: {region: eu}}, cel: ["cluster.name == 'east'"]}],
+		  objects: [{kind: Deployment}],
+		 jsonPatch: [{op: add, path: /spec/new, value: {a: ["${muster.cluster.name}"]}}, {op: add, path: /spec/new/a/-,
+		   value: b}], mergePatch: {spec: {more: {b: "${muster.cluster.name}"}}}}]}`))
 	require.NoError(t, err)
 	want, err := plan.For(east)
 	require.NoError(t, err)

@@ -61,5 +61,7 @@ func (r *rule) isFor(o *bundle.Object) bool {
 
 // selects says whether the rule is for the cluster.
 func (r *rule) selects(cluster *scheduler.Cluster) bool {
-	return len(r.clusters) == 0 || slices.ContainsFunc(r.clusters, func(c selector.Clusters) bool { return c.Match(cluster) })
+	return len(r.clusters) == 0 || slices.ContainsFunc(r.clusters, func(c selector.Clusters) bool {
+		return c.Match(cluster)
+	})
 }

@@ -13,8 +13,10 @@ import (
 
 // Why something cannot be done. Errors wrap them.
 var (
-	ErrSyntax     = errors.New("a variable must be name, labels[\"key\"] or properties[\"name\"] of muster.cluster, then :- and a default if there is to be one; $${muster. is text")
-	ErrIdentity   = errors.New("apiVersion, kind, metadata.name and metadata.namespace are the same for all clusters and cannot have variables")
+	ErrSyntax = errors.New("a variable must be name, labels[\"key\"] or properties[\"name\"] of muster.cluster, " +
+		"then :- and a default if there is to be one; $${muster. is text")
+	ErrIdentity = errors.New(
+		"apiVersion, kind, metadata.name and metadata.namespace are the same for all clusters and cannot have variables")
 	ErrNoValue    = errors.New("the cluster does not have it, and there is no default")
 	ErrTooLarge   = fmt.Errorf("there would be more than %d bytes", workv1alpha1.MaxManifestBytes)
 	ErrTooDeep    = fmt.Errorf("maps and lists would be nested more than %d deep", workv1alpha1.MaxManifestDepth)
@@ -42,8 +44,8 @@ func (v variable) String() string {
 	return fmt.Sprintf("muster.cluster.%s[%q]", v.of, v.name)
 }
 
-// Expand returns the text with what its variables stand for. The error is [ErrSyntax], [ErrNoValue] or [ErrTooLarge], and
-// names the variable.
+// Expand returns the text with what its variables stand for. The error is [ErrSyntax], [ErrNoValue] or [ErrTooLarge],
+// and names the variable.
 func Expand(text string, cluster *scheduler.Cluster) (string, error) {
 	return expand(text, of(cluster), workv1alpha1.MaxManifestBytes)
 }
@@ -162,8 +164,8 @@ func checkVariables(value any, at string) error {
 	return within(at, err)
 }
 
-// expandAll has a function make other strings of all strings in a value, in place. It returns the value, which is another one if it
-// is a string itself. Where several fail the error is always the same.
+// expandAll has a function make other strings of all strings in a value, in place. It returns the value, which is
+// another one if it is a string itself. Where several fail the error is always the same.
 func expandAll(value any, expand func(string) (string, error)) (any, error) {
 	switch value := value.(type) {
 	case string:

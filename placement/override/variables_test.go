@@ -35,7 +35,8 @@ func TestExpand(t *testing.T) {
 		{"but not for what is there", "${muster.cluster.labels['region']:-none}", "eu"},
 		{"a default may be empty", "<${muster.cluster.labels['zone']:-}>", "<>"},
 		{"a default is text", "${muster.cluster.labels['zone']:-a :- $b 'c'}", "a :- $b 'c'"},
-		{"shells and templates keep theirs", "${HOME} $(POD_IP) ${muster} ${mustered} $$ {{ .x }} ${ muster.x}", "${HOME} $(POD_IP) ${muster} ${mustered} $$ {{ .x }} ${ muster.x}"},
+		{"shells and templates keep theirs", "${HOME} $(POD_IP) ${muster} ${mustered} $$ {{ .x }} ${ muster.x}",
+			"${HOME} $(POD_IP) ${muster} ${mustered} $$ {{ .x }} ${ muster.x}"},
 		{"two dollars are one, and no variable", "$${muster.cluster.name}", "${muster.cluster.name}"},
 		{"even of what would be none", "$${muster.x", "${muster.x"},
 		{"three are one, and a variable", "$$${muster.cluster.name}", "$east"},
@@ -70,8 +71,10 @@ func TestExpandFails(t *testing.T) {
 		{"spaces", "${muster.cluster.name }", override.ErrSyntax},
 		{"half a default", "${muster.cluster.name:none}", override.ErrSyntax},
 		{"a default without an end", "${muster.cluster.name:-none", override.ErrSyntax},
-		{"a default that would be a variable", "${muster.cluster.labels['zone']:-${muster.cluster.name}}", override.ErrSyntax},
-		{"the one that is wrong after those that are right", "${muster.cluster.name}$${muster.x}${muster.x}", override.ErrSyntax},
+		{"a default that would be a variable", "${muster.cluster.labels['zone']:-${muster.cluster.name}}",
+			override.ErrSyntax},
+		{"the one that is wrong after those that are right", "${muster.cluster.name}$${muster.x}${muster.x}",
+			override.ErrSyntax},
 	} {
 		got, err := override.Expand(test.text, described)
 		if !errors.Is(err, test.want) || got != "" {
@@ -95,7 +98,9 @@ func TestExpandIsBounded(t *testing.T) {
 }
 
 func FuzzExpand(f *testing.F) {
-	for _, seed := range []string{"${muster.cluster.name}", "$$${muster.cluster.labels['region']:-a}", `${muster.cluster.properties["sly"]}`, "$${muster.", "${muster.cluster.labels[\"", "a${muster.cluster.labels['x']:-}${b}"} {
+	for _, seed := range []string{"${muster.cluster.name}", "$$${muster.cluster.labels['region']:-a}",
+		`${muster.cluster.properties["sly"]}`, "$${muster.", "${muster.cluster.labels[\"",
+		"a${muster.cluster.labels['x']:-}${b}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -40,7 +40,8 @@ func (r *rollout) forward() {
 			return
 		}
 		if s.lost {
-			r.blocked = fmt.Sprintf("All clusters of mandatory group %s have left before it was done. It goes on when one is back, or without the group after a state of Stop.", s.Name)
+			r.blocked = fmt.Sprintf("All clusters of mandatory group %s have left before it was done. It goes on when one is "+
+				"back, or without the group after a state of Stop.", s.Name)
 			return
 		}
 		if s.reachedAt == nil {
@@ -63,8 +64,8 @@ func (r *rollout) forward() {
 	}
 }
 
-// tooManyFailed reports whether the rollout must not be in a stage, for what has failed. In mandatory groups nothing may; what
-// has failed elsewhere is of no concern to them, since it is no reason to think that they would fail.
+// tooManyFailed reports whether the rollout must not be in a stage, for what has failed. In mandatory groups nothing
+// may; what has failed elsewhere is of no concern to them, since it is no reason to think that they would fail.
 func (r *rollout) tooManyFailed(s *stage) bool {
 	if r.over() {
 		return false
@@ -89,7 +90,8 @@ func (r *rollout) failedMandatory() (n int) {
 	return n
 }
 
-// pass reports whether a gate is open, and notes what it waits for. A rollout that has succeeded has passed all of them.
+// pass reports whether a gate is open, and notes what it waits for. A rollout that has succeeded has passed all of
+// them.
 func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.RolloutGate, reached *metav1.Time) bool {
 	if r.over() {
 		return true

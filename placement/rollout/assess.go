@@ -138,8 +138,8 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 func before(t time.Time, mark *metav1.Time) bool { return mark != nil && t.Before(mark.Time) }
 
-// stamp is a time as the API stores it: in whole seconds, rounded down. What happens in the same second is then taken for
-// later, which is the side to err on.
+// stamp is a time as the API stores it: in whole seconds, rounded down. What happens in the same second is then taken
+// for later, which is the side to err on.
 func stamp(now time.Time) *metav1.Time {
 	return new(metav1.NewTime(now.Truncate(time.Second)))
 }

@@ -54,7 +54,8 @@ func (s *slots) take(m *member) {
 	}
 }
 
-// choose goes through the targets of a stage that are not at the goal. An empty reason: they may be updated while there are slots.
+// choose goes through the targets of a stage that are not at the goal. An empty reason: they may be updated while there
+// are slots.
 func (c *chooser) choose(s *stage, reason HoldReason, whom func(*member) bool) {
 	for i := range s.members {
 		m := &s.members[i]
@@ -117,8 +118,8 @@ func (r *rollout) heldAll() HoldReason {
 	return ""
 }
 
-// hasForNewcomers reports whether there is a revision for targets that are held and have nothing. One that is on its way itself is not,
-// but when all are there and nothing but a person holds it.
+// hasForNewcomers reports whether there is a revision for targets that are held and have nothing. One that is on its
+// way itself is not, but when all are there and nothing but a person holds it.
 func (r *rollout) hasForNewcomers() bool {
 	if r.memory.StableRevision == r.goal() {
 		return r.settled() && !r.running()

@@ -19,15 +19,15 @@
 //	                     that selects it, or else in one more     group, name                  maxConcurrency of all, or all
 //	                     at the end, "Remaining"
 //
-// If a Placement divides its decision groups into parts (spec.clustersPerDecisionGroup), each part is a stage. The parts of a
-// group are in order, and all of them are mandatory if the group is.
+// If a Placement divides its decision groups into parts (spec.clustersPerDecisionGroup), each part is a stage. The
+// parts of a group are in order, and all of them are mandatory if the group is.
 //
 // Percentages are rounded down, of the clusters that there are now. maxConcurrency is at least 1.
 //
 // # Clusters
 //
-// What a cluster is follows from its record, the deadline (progressDeadlineSeconds) and the soak (minSuccessSeconds), which
-// count from when it was told its revision or when its health began, whichever is later:
+// What a cluster is follows from its record, the deadline (progressDeadlineSeconds) and the soak (minSuccessSeconds),
+// which count from when it was told its revision or when its health began, whichever is later:
 //
 //	at the revision   health                 for            is            holds      its stage is   counts as
 //	no                any                                   pending       - (1)      not done       -
@@ -91,10 +91,10 @@
 //
 // # What controllers owe
 //
-//   - Store the status before anything is updated. To lose it costs the way back and begins the waits anew, but no slot is
-//     given away twice.
-//   - Record with a cluster the revision that it is told and when, in one write, and read that back before looking again.
-//     Where a write fails the cluster is named again.
+//   - Store the status before anything is updated. To lose it costs the way back and begins the waits anew, but no slot
+//     is given away twice.
+//   - Record with a cluster the revision that it is told and when, in one write, and read that back before looking
+//     again. Where a write fails the cluster is named again.
 //   - Tell clusters in [Plan].Stable that revision, and record it likewise; who no longer has it tells them nothing.
 //   - Health is that at the recorded revision. An answer about one before is Unknown.
 //   - Look again when a target, the strategy, the revision or an approval changes, and after [Plan].After.

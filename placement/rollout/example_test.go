@@ -28,10 +28,12 @@ func ExampleNext() {
 			OnFailure: v1alpha1.FailureRollBack,
 		},
 		Revision: "v2",
-		Status:   v1alpha1.RolloutStatus{Revision: "v1", StableRevision: "v1", StableSince: new(metav1.NewTime(now.Add(-time.Hour)))},
+		Status: v1alpha1.RolloutStatus{Revision: "v1", StableRevision: "v1",
+			StableSince: new(metav1.NewTime(now.Add(-time.Hour)))},
 	}
 	for _, name := range []string{"east", "north", "south", "west"} {
-		observed.Targets = append(observed.Targets, rollout.Target{Name: name, Revision: "v1", Since: now.Add(-2 * time.Hour), Health: rollout.Succeeded})
+		observed.Targets = append(observed.Targets, rollout.Target{Name: name, Revision: "v1", Since: now.Add(-2 * time.Hour),
+			Health: rollout.Succeeded})
 	}
 	observed.Targets[3].Labels = map[string]string{"env": "canary"}
 

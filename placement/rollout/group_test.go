@@ -27,10 +27,11 @@ func TestGroup_Text(t *testing.T) {
 	}
 }
 
-// TestGroup_PartsOfAMandatoryGroup: a reference by name or index includes all parts, which are updated in order and before
-// other groups.
+// TestGroup_PartsOfAMandatoryGroup: a reference by name or index includes all parts, which are updated in order and
+// before other groups.
 func TestGroup_PartsOfAMandatoryGroup(t *testing.T) {
-	for name, reference := range map[string]v1alpha1.DecisionGroupReference{"name": {Name: "g"}, "index": {Index: new(int32(1))}} {
+	for name, reference := range map[string]v1alpha1.DecisionGroupReference{"name": {Name: "g"},
+		"index": {Index: new(int32(1))}} {
 		t.Run(name, func(t *testing.T) {
 			r := &rollout{Observed: Observed{
 				Strategy: v1alpha1.RolloutStrategy{MandatoryGroups: []v1alpha1.DecisionGroupReference{reference}},

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A revision may be what has killed a cluster, and a cluster that is dead may leave. So who fails is remembered by name, and so is
-// who cannot be reached on its way, which comes to the same in the end.
+// A revision may be what has killed a cluster, and a cluster that is dead may leave. So who fails is remembered by
+// name, and so is who cannot be reached on its way, which comes to the same in the end.
 
 // maxUnwell is how many clusters are remembered, as the API bounds it.
 const maxUnwell = 20
@@ -32,7 +32,8 @@ func (r *rollout) recall() {
 	}
 }
 
-// unwell is what to remember: first those that have left, since the others are still there to be seen, and then those of mandatory groups.
+// unwell is what to remember: first those that have left, since the others are still there to be seen, and then those
+// of mandatory groups.
 func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	if r.settled() {
 		return nil
@@ -61,7 +62,8 @@ func (r *rollout) isMandatory(text string) bool {
 	return is && slices.ContainsFunc(r.Strategy.MandatoryGroups, group.named)
 }
 
-// lostGroups are mandatory groups that were not done when they lost their last cluster. If a person says stop, they are forgotten.
+// lostGroups are mandatory groups that were not done when they lost their last cluster. If a person says stop, they are
+// forgotten.
 func (r *rollout) lostGroups(there map[Group]int) (lost []Group) {
 	if r.Strategy.State == v1alpha1.RolloutStop || r.settled() {
 		return nil
@@ -87,9 +89,12 @@ func (r *rollout) undeclared() string {
 		}
 		path := fmt.Sprintf("mandatoryGroups[%d]", i)
 		if ref.Index != nil {
-			return fmt.Sprintf("%s: there is no decision group %d: the placements have %d, counted from 0", path, *ref.Index, len(r.Groups))
+			return fmt.Sprintf("%s: there is no decision group %d: the placements have %d, counted from 0", path, *ref.Index,
+				len(r.Groups))
 		}
-		return fmt.Sprintf("%s: no placement has a decision group %s: correct the name, or declare it in spec.decisionGroups of a Placement", path, ref.Name)
+		return fmt.Sprintf(
+			"%s: no placement has a decision group %s: correct the name, or declare it in spec.decisionGroups of a Placement",
+			path, ref.Name)
 	}
 	return ""
 }

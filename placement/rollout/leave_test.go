@@ -63,31 +63,37 @@ func TestClustersThatLeave(t *testing.T) {
 		{
 			"the canary fails and leaves: nobody else gets what has killed it", underWay,
 			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(mandatoryFirst, prod)},
-			"Failed", "", "1 cluster of a mandatory group failed: canary (left). Who has left counts until there is another revision, or the state has been Stop.",
+			"Failed", "", "1 cluster of a mandatory group failed: canary (left). Who has left counts until there is another " +
+				"revision, or the state has been Stop.",
 		},
 		{
 			"it leaves before anybody knows: its group is not done", underWay,
 			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(mandatoryFirst, prod)},
-			"Failed", "", "All clusters of mandatory group 0 have left before it was done. It goes on when one is back, or without the group after a state of Stop.",
+			"Failed", "", "All clusters of mandatory group 0 have left before it was done. It goes on when one is back, " +
+				"or without the group after a state of Stop.",
 		},
 		{
 			"it is back", underWay,
-			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(mandatoryFirst, prod), observe(mandatoryFirst, "canary - - - 0", prod)},
+			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(mandatoryFirst, prod),
+				observe(mandatoryFirst, "canary - - - 0", prod)},
 			"Progressing", "canary", "",
 		},
 		{
 			"another one is there, and well", underWay,
-			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(mandatoryFirst, "other r2 Succeeded 1m 0", prod)},
+			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod),
+				observe(mandatoryFirst, "other r2 Succeeded 1m 0", prod)},
 			"Progressing", "prod", "",
 		},
 		{
 			"a person says stop, and then lets it run without the group", underWay,
-			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(stopped(mandatoryFirst), prod), observe(mandatoryFirst, prod)},
+			[]Observed{observe(mandatoryFirst, "canary r2 Progressing 1m 0", prod), observe(stopped(mandatoryFirst), prod),
+				observe(mandatoryFirst, prod)},
 			"Progressing", "prod", "",
 		},
 		{
 			"likewise where it failed", underWay,
-			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(stopped(mandatoryFirst), prod), observe(mandatoryFirst, prod)},
+			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(stopped(mandatoryFirst), prod),
+				observe(mandatoryFirst, prod)},
 			"Progressing", "prod", "",
 		},
 		{
@@ -107,42 +113,51 @@ func TestClustersThatLeave(t *testing.T) {
 		},
 		{
 			"all are away for a moment", underWay,
-			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(mandatoryFirst), observe(mandatoryFirst, prod)},
+			[]Observed{observe(mandatoryFirst, "canary r2 Failed 1m 0", prod), observe(mandatoryFirst),
+				observe(mandatoryFirst, prod)},
 			"Failed", "", "",
 		},
 		{
 			"where no group is mandatory it counts like another failure", underWay,
 			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h")},
-			"Failed", "", "1 cluster failed, where 0 may: a (left). Who has left counts until there is another revision, or the state has been Stop.",
+			"Failed", "", "1 cluster failed, where 0 may: a (left). Who has left counts until there is another revision, " +
+				"or the state has been Stop.",
 		},
 		{
 			"with those that are there", underWay,
-			[]Observed{observe(tolerating(oneByOne, number(1)), "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(tolerating(oneByOne, number(1)), "b r2 Failed 1s", "c r1 Succeeded 3h")},
-			"Failed", "", "2 clusters failed, where 1 may: b, a (left). Who has left counts until there is another revision, or the state has been Stop.",
+			[]Observed{observe(tolerating(oneByOne, number(1)), "a r2 Failed 1m", "b r1 Succeeded 3h"),
+				observe(tolerating(oneByOne, number(1)), "b r2 Failed 1s", "c r1 Succeeded 3h")},
+			"Failed", "", "2 clusters failed, where 1 may: b, a (left). Who has left counts until there is another revision, " +
+				"or the state has been Stop.",
 		},
 		{
 			"that may be", underWay,
-			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(tolerating(oneByOne, number(1)), "b r1 Succeeded 3h")},
+			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"),
+				observe(tolerating(oneByOne, number(1)), "b r1 Succeeded 3h")},
 			"Progressing", "b", "",
 		},
 		{
 			"and until there is another revision", underWay,
-			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), {Strategy: oneByOne, Revision: "r3", Targets: []Target{target("b r1 Succeeded 3h")}}},
+			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"),
+				{Strategy: oneByOne, Revision: "r3", Targets: []Target{target("b r1 Succeeded 3h")}}},
 			"Progressing", "b", "",
 		},
 		{
 			"who is back with nothing has not made up for it", underWay,
-			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h"), observe(oneByOne, "a", "b r1 Succeeded 3h")},
+			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h"),
+				observe(oneByOne, "a", "b r1 Succeeded 3h")},
 			"Failed", "", "",
 		},
 		{
 			"nor with the stable revision", underWay,
-			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "a r1 Succeeded 1s", "b r1 Succeeded 3h")},
+			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"),
+				observe(oneByOne, "a r1 Succeeded 1s", "b r1 Succeeded 3h")},
 			"Failed", "", "",
 		},
 		{
 			"who is back at the revision counts as it is", underWay,
-			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h"), observe(oneByOne, "a r2 Succeeded 1s", "b r1 Succeeded 3h")},
+			[]Observed{observe(oneByOne, "a r2 Failed 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h"),
+				observe(oneByOne, "a r2 Succeeded 1s", "b r1 Succeeded 3h")},
 			"Progressing", "b", "",
 		},
 		{
@@ -152,7 +167,8 @@ func TestClustersThatLeave(t *testing.T) {
 		},
 		{
 			"who could be reached before it left counts no more: somebody has changed his mind", underWay,
-			[]Observed{observe(oneByOne, "a r2 Unknown 1m", "b r1 Succeeded 3h"), observe(oneByOne, "a r2 Progressing 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h")},
+			[]Observed{observe(oneByOne, "a r2 Unknown 1m", "b r1 Succeeded 3h"),
+				observe(oneByOne, "a r2 Progressing 1m", "b r1 Succeeded 3h"), observe(oneByOne, "b r1 Succeeded 3h")},
 			"Progressing", "b", "",
 		},
 		{
@@ -162,13 +178,15 @@ func TestClustersThatLeave(t *testing.T) {
 		},
 		{
 			"a failure that has left leads back like another", underWay,
-			[]Observed{observe(rollBack, "a r2 Unknown 1m", "b r2 Succeeded 10m", "c r1 Succeeded 3h"), observe(rollBack, "b r2 Succeeded 10m", "c r1 Succeeded 3h")},
+			[]Observed{observe(rollBack, "a r2 Unknown 1m", "b r2 Succeeded 10m", "c r1 Succeeded 3h"),
+				observe(rollBack, "b r2 Succeeded 10m", "c r1 Succeeded 3h")},
 			"RollingBack", "b", "Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a (left).",
 		},
 	} {
 		plan := looks(t, test.status, test.looks...)
 		if got := strings.Join(plan.Update, " "); plan.Status.Phase != test.phase || got != test.update {
-			t.Errorf("%s: want %s and %q to update, got %s and %q: %s", test.reason, test.phase, test.update, plan.Status.Phase, got, plan.Status.Message)
+			t.Errorf("%s: want %s and %q to update, got %s and %q: %s", test.reason, test.phase, test.update, plan.Status.Phase,
+				got, plan.Status.Message)
 		}
 		if test.message != "" && plan.Status.Message != test.message {
 			t.Errorf("%s: want %q, got %q", test.reason, test.message, plan.Status.Message)
@@ -191,7 +209,8 @@ func TestUnwellIsBounded(t *testing.T) {
 		t.Errorf("want %d remembered and none to update, got %d and %v", maxUnwell, len(plan.Status.Unwell), plan.Update)
 	}
 	well := observe(many.Strategy, "prod r2 Succeeded 1m")
-	if plan := looks(t, underWay, observe(many.Strategy, "a r2 Failed 1m", "prod r2 Succeeded 1m"), well); plan.Status.Phase != v1alpha1.PhaseSucceeded || plan.Status.Unwell != nil {
+	if plan := looks(t, underWay, observe(many.Strategy, "a r2 Failed 1m", "prod r2 Succeeded 1m"),
+		well); plan.Status.Phase != v1alpha1.PhaseSucceeded || plan.Status.Unwell != nil {
 		t.Errorf("a rollout that is over remembers %v", plan.Status.Unwell)
 	}
 }
@@ -200,8 +219,12 @@ func TestUnwellIsBounded(t *testing.T) {
 func TestNewcomers(t *testing.T) {
 	paused := with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = v1alpha1.RolloutPause })
 	approving := with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.Approval = true })
-	rollingBack := remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(0)} })
-	done := remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2" })
+	rollingBack := remembering(func(s *v1alpha1.RolloutStatus) {
+		s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(0)}
+	})
+	done := remembering(func(s *v1alpha1.RolloutStatus) {
+		s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2"
+	})
 	const old = "old r1 Succeeded 3h 1"
 	for _, test := range []struct {
 		reason         string
@@ -213,16 +236,21 @@ func TestNewcomers(t *testing.T) {
 		{"it is stopped", underWay, observe(stopped(oneByOne), "new", old), "", "new"},
 		{"it is halted", underWay, observe(oneByOne, "bad r2 Failed 1m", "new", old), "", "new"},
 		{"it waits for somebody", underWay, observe(approving, "canary r2 Succeeded 5m 0", "new - - - 1", old), "", "new"},
-		{"it is another group's turn", underWay, observe(perGroup, "canary r2 Progressing 1m 0", "new - - - 1", old), "", "new"},
+		{"it is another group's turn", underWay, observe(perGroup, "canary r2 Progressing 1m 0", "new - - - 1", old), "",
+			"new"},
 		{"a mandatory group has left", finishedNot("0"), observe(mandatoryFirst, "new - - - 1", old), "", "new"},
-		{"there is no slot for the new one: they need none for what is not new", underWay, observe(oneByOne, "a r2 Progressing 1m", "new", "newer", old), "", "new newer"},
+		{"there is no slot for the new one: they need none for what is not new", underWay,
+			observe(oneByOne, "a r2 Progressing 1m", "new", "newer", old), "", "new newer"},
 		{"it is its turn", underWay, observe(oneByOne, "new", old), "new", ""},
 		{"it is on the way back", rollingBack, observe(oneByOne, "bad r2 Failed 1m", "new", old), "bad", ""},
 		{"and that is paused", rollingBack, observe(paused, "bad r2 Failed 1m", "new", old), "", "new"},
 		{"it was done before it was paused", done, observe(paused, "new", "b r2 Succeeded 3h"), "", "new"},
-		{"it was done, and runs: new ones have the pace that they always have", done, observe(oneByOne, "new", "newer", "b r2 Succeeded 3h"), "new", ""},
+		{"it was done, and runs: new ones have the pace that they always have", done,
+			observe(oneByOne, "new", "newer", "b r2 Succeeded 3h"), "new", ""},
 		{
-			"what is to be the stable one again is on its way itself", remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			"what is to be the stable one again is on its way itself", remembering(func(s *v1alpha1.RolloutStatus) {
+				s.StableRevision = "r2"
+			}),
 			observe(approving, "canary r2 Progressing 1s 0", "new - - - 1"), "", "",
 		},
 		{"there is none yet", v1alpha1.RolloutStatus{}, observe(paused, "new"), "", ""},
@@ -247,13 +275,20 @@ func TestGroupsThatAreNone(t *testing.T) {
 		status  v1alpha1.RolloutStatus
 		problem string
 	}{
-		{"its name", v1alpha1.DecisionGroupReference{Name: "canry"}, declared, underWay, "mandatoryGroups[0]: no placement has a decision group canry: correct the name, or declare it in spec.decisionGroups of a Placement"},
-		{"its index", v1alpha1.DecisionGroupReference{Index: new(int32(2))}, declared, underWay, "mandatoryGroups[0]: there is no decision group 2: the placements have 2, counted from 0"},
+		{"its name", v1alpha1.DecisionGroupReference{Name: "canry"}, declared, underWay, "mandatoryGroups[0]: no placement " +
+			"has a decision group canry: correct the name, or declare it in spec.decisionGroups of a Placement"},
+		{"its index", v1alpha1.DecisionGroupReference{Index: new(int32(2))}, declared, underWay,
+			"mandatoryGroups[0]: there is no decision group 2: the placements have 2, counted from 0"},
 		{"one without clusters is one", v1alpha1.DecisionGroupReference{Name: "canary"}, declared, underWay, ""},
 		{"nobody knows", v1alpha1.DecisionGroupReference{Name: "canry"}, nil, underWay, ""},
-		{"it does not matter any more", v1alpha1.DecisionGroupReference{Name: "canry"}, declared, remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt = ago(0) }), ""},
+		{"it does not matter any more", v1alpha1.DecisionGroupReference{Name: "canry"}, declared,
+			remembering(func(s *v1alpha1.RolloutStatus) {
+				s.FinishedAt = ago(0)
+			}), ""},
 	} {
-		strategy := with(perGroup, func(s *v1alpha1.RolloutStrategy) { s.MandatoryGroups = []v1alpha1.DecisionGroupReference{test.group} })
+		strategy := with(perGroup, func(s *v1alpha1.RolloutStrategy) {
+			s.MandatoryGroups = []v1alpha1.DecisionGroupReference{test.group}
+		})
 		o := observe(strategy, "a r1 Succeeded 3h 1", "new - - - 1")
 		o.Groups = test.groups
 		plan := looks(t, test.status, o)
@@ -263,8 +298,10 @@ func TestGroupsThatAreNone(t *testing.T) {
 		if test.problem == "" {
 			continue
 		}
-		if want := "The strategy cannot be carried out: " + test.problem + "."; plan.Status.Phase != v1alpha1.PhaseFailed || plan.Status.Message != want || len(plan.Hold) != 2 || len(plan.Stable) != 1 {
-			t.Errorf("%s: want all held and to be told so, got %s %q, %v held", test.reason, plan.Status.Phase, plan.Status.Message, plan.Hold)
+		if want := "The strategy cannot be carried out: " + test.problem + "."; plan.Status.Phase != v1alpha1.PhaseFailed ||
+			plan.Status.Message != want || len(plan.Hold) != 2 || len(plan.Stable) != 1 {
+			t.Errorf("%s: want all held and to be told so, got %s %q, %v held", test.reason, plan.Status.Phase,
+				plan.Status.Message, plan.Hold)
 		}
 	}
 }

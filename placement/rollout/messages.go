@@ -36,9 +36,11 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 	case v1alpha1.PhaseWaitingForApproval:
 		return fmt.Sprintf("Waiting for the approval %s stage %s.", strings.ToLower(string(s.gate)), s.Name)
 	case v1alpha1.PhaseWaitingForTime:
-		return fmt.Sprintf("Waiting until %s %s stage %s.", s.until.UTC().Format(time.RFC3339), strings.ToLower(string(s.gate)), s.Name)
+		return fmt.Sprintf("Waiting until %s %s stage %s.", s.until.UTC().Format(time.RFC3339),
+			strings.ToLower(string(s.gate)), s.Name)
 	case v1alpha1.PhaseSoaking:
-		return fmt.Sprintf("Waiting%s for %s to stay well for %s: %s.", r.where(), clusters(r.taken), seconds(r.Strategy.MinSuccessSeconds), updated)
+		return fmt.Sprintf("Waiting%s for %s to stay well for %s: %s.", r.where(), clusters(r.taken),
+			seconds(r.Strategy.MinSuccessSeconds), updated)
 	}
 	return fmt.Sprintf("Updating%s: %s, and %d on the way.", r.where(), updated, r.going+len(r.plan.Update))
 }

@@ -38,7 +38,8 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 		MinSuccessSeconds:       int32(rapid.SampledFrom([]int{0, 0, 10, 60}).Draw(t, "soak")),
 		ProgressDeadlineSeconds: int32(rapid.SampledFrom([]int{0, 30, 120}).Draw(t, "deadline")),
 		MaxFailures:             anyShare(t, 0, "maxFailures"),
-		OnFailure:               rapid.SampledFrom([]v1alpha1.FailureAction{v1alpha1.FailureHalt, v1alpha1.FailureRollBack}).Draw(t, "onFailure"),
+		OnFailure: rapid.SampledFrom([]v1alpha1.FailureAction{v1alpha1.FailureHalt, v1alpha1.FailureRollBack}).
+			Draw(t, "onFailure"),
 	}
 	if s.Type != v1alpha1.RolloutAll {
 		s.MaxConcurrency = anyShare(t, 1, "maxConcurrency")
@@ -55,8 +56,9 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 		for i := range rapid.IntRange(1, 3).Draw(t, "stages") {
 			name := fmt.Sprintf("s%d", i)
 			stage := v1alpha1.RolloutStage{
-				Name: name, MaxConcurrency: anyShare(t, 1, name+" maxConcurrency"), OrderBy: rapid.SampledFrom([]string{"", "order"}).Draw(t, "orderBy"),
-				Before: anyGate(t, name+" before"), After: anyGate(t, name+" after"),
+				Name: name, MaxConcurrency: anyShare(t, 1, name+" maxConcurrency"),
+				OrderBy: rapid.SampledFrom([]string{"", "order"}).Draw(t, "orderBy"),
+				Before:  anyGate(t, name+" before"), After: anyGate(t, name+" after"),
 			}
 			if rapid.IntRange(0, 3).Draw(t, name+" selects") > 0 {
 				stage.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": name}}
@@ -85,8 +87,9 @@ func anyGroups(t *rapid.T) []Group {
 func (w *world) join(t *rapid.T) {
 	w.names++
 	c := &cluster{Target: Target{
-		Name: fmt.Sprintf("c%d", w.names), Health: rapid.SampledFrom([]Health{Succeeded, Succeeded, Unknown, Failed, Progressing}).Draw(t, "health"),
-		Since: epoch.Add(-time.Hour), HealthSince: epoch.Add(-time.Hour),
+		Name:   fmt.Sprintf("c%d", w.names),
+		Health: rapid.SampledFrom([]Health{Succeeded, Succeeded, Unknown, Failed, Progressing}).Draw(t, "health"),
+		Since:  epoch.Add(-time.Hour), HealthSince: epoch.Add(-time.Hour),
 		Labels: map[string]string{"env": rapid.SampledFrom([]string{"s0", "s1", "s2", "s3"}).Draw(t, "env")},
 		Group:  Group{Index: int32(rapid.IntRange(0, 3).Draw(t, "group"))},
 	}}
@@ -134,13 +137,15 @@ func (w *world) event(t *rapid.T) {
 	case event == 2 && len(w.clusters) > 0: // it falls ill, or gets well, by itself
 		c := some()
 		c.told = false
-		c.Health, c.HealthSince, c.due = rapid.SampledFrom([]Health{Progressing, Unknown, Failed, Succeeded}).Draw(t, "by itself"), w.now, time.Time{}
+		c.Health, c.HealthSince, c.due = rapid.SampledFrom([]Health{Progressing, Unknown, Failed, Succeeded}).Draw(t,
+			"by itself"), w.now, time.Time{}
 	case event == 3 && len(w.strategy.Stages) > 0:
 		w.approve(rapid.SampledFrom(w.strategy.Stages).Draw(t, "stage").Name)
 	case event == 4:
 		w.newRevision(t)
 	case event == 5:
-		w.strategy.State = rapid.SampledFrom([]v1alpha1.RolloutState{v1alpha1.RolloutRun, v1alpha1.RolloutPause, v1alpha1.RolloutStop}).Draw(t, "state")
+		w.strategy.State = rapid.SampledFrom([]v1alpha1.RolloutState{v1alpha1.RolloutRun, v1alpha1.RolloutPause,
+			v1alpha1.RolloutStop}).Draw(t, "state")
 	case event == 6 && len(w.approvals) > 0:
 		w.approvals = w.approvals[1:]
 	case event == 7 && rapid.Bool().Draw(t, "at all"): // whatever has a revision may now be on its way to it
@@ -167,7 +172,9 @@ func (w *world) fair(t *rapid.T) Plan {
 			continue
 		}
 		if plan.Status.Phase == v1alpha1.PhaseWaitingForApproval {
-			i := slices.IndexFunc(plan.Status.Stages, func(s v1alpha1.RolloutStageStatus) bool { return s.Phase == plan.Status.Phase })
+			i := slices.IndexFunc(plan.Status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
+				return s.Phase == plan.Status.Phase
+			})
 			w.approve(plan.Status.Stages[i].Name)
 			continue
 		}
@@ -197,7 +204,8 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 		if w.undeclared() {
 			return
 		}
-		if stable := w.status.StableRevision; w.strategy.OnFailure == v1alpha1.FailureRollBack && stable != "" && stable != w.revision {
+		if stable := w.status.StableRevision; w.strategy.OnFailure == v1alpha1.FailureRollBack && stable != "" &&
+			stable != w.revision {
 			t.Fatalf("it did not go back to %s", stable)
 		}
 	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseRolledBack:
@@ -205,7 +213,8 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 		if plan.Status.Rollback != nil {
 			ended = plan.Status.Rollback.FinishedAt
 		}
-		if len(w.clusters) > 0 && (ended == nil || !ended.Equal(plan.Status.StableSince) || plan.Status.StableRevision != plan.Revision) {
+		if len(w.clusters) > 0 && (ended == nil || !ended.Equal(plan.Status.StableSince) ||
+			plan.Status.StableRevision != plan.Revision) {
 			t.Fatalf("%s at %v, and stable since %v at %q", phase, ended, plan.Status.StableSince, plan.Status.StableRevision)
 		}
 		if len(plan.Hold) > 0 {

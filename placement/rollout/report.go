@@ -2,8 +2,8 @@ package rollout
 
 import "github.com/muster-sdk/muster/placement/v1alpha1"
 
-// maxRows bounds the table as the API does. A row that is left out is one that is not remembered: its stage is then taken for
-// one that is not done, which costs at most a wait.
+// maxRows bounds the table as the API does. A row that is left out is one that is not remembered: its stage is then
+// taken for one that is not done, which costs at most a wait.
 const maxRows = 256
 
 // report puts the status into words and numbers.
@@ -27,8 +27,8 @@ func (r *rollout) report() Plan {
 	return r.plan
 }
 
-// withoutTargets returns the plan for a rollout without targets. It keeps the memory, since the targets may be away for a
-// moment, and finishes nothing: a revision that no target had is not known to be good.
+// withoutTargets returns the plan for a rollout without targets. It keeps the memory, since the targets may be away for
+// a moment, and finishes nothing: a revision that no target had is not known to be good.
 func (r *rollout) withoutTargets() Plan {
 	status := r.memory
 	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."

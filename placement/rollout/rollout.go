@@ -41,8 +41,8 @@ type Target struct {
 	HealthSince time.Time
 }
 
-// Group is the decision group that a cluster is in, or a part of it. A reference to a group by name or index is a reference
-// to all of its parts.
+// Group is the decision group that a cluster is in, or a part of it. A reference to a group by name or index is a
+// reference to all of its parts.
 type Group struct {
 	Name  string // may be empty
 	Index int32
@@ -67,10 +67,11 @@ type Plan struct {
 	Revision string
 	// Hold has every other cluster that is not at Revision, in the order in which they will get their turn.
 	Hold []Hold
-	// Stable names those on Hold that have nothing, and can have Status.StableRevision until it is their turn: at once, whatever holds
-	// them, in their order. To have a cluster take the place of another one is no part of the rollout.
+	// Stable names those on Hold that have nothing, and can have Status.StableRevision until it is their turn: at once,
+	// whatever holds them, in their order. To have a cluster take the place of another one is no part of the rollout.
 	Stable []string
-	// Problem is what is wrong with the strategy and holds everybody, as the path of a field in it and what to do. Empty: nothing.
+	// Problem is what is wrong with the strategy and holds everybody, as the path of a field in it and what to do. Empty:
+	// nothing.
 	Problem string
 	// Status to store. It must be stored before anything is updated.
 	Status v1alpha1.RolloutStatus
@@ -98,8 +99,8 @@ const (
 	HoldFailures    HoldReason = "MaxFailures" // more clusters have failed than may
 )
 
-// Next decides which clusters may be updated now. It fails only for what can never be carried out: a strategy that is not
-// valid, or no revision.
+// Next decides which clusters may be updated now. It fails only for what can never be carried out: a strategy that is
+// not valid, or no revision.
 func Next(o Observed) (Plan, error) {
 	if errs := o.Strategy.Validate(nil); len(errs) > 0 {
 		return Plan{}, fmt.Errorf("roll out %q: strategy: %w", o.Revision, errs.ToAggregate())

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A cluster in a table is "name revision health age group order": east r2 Progressing 30s 0. The age is that of both the revision and
-// the health, or of one and the other: 3h/30s.
+// A cluster in a table is "name revision health age group order": east r2 Progressing 30s 0. The age is that of both
+// the revision and the health, or of one and the other: 3h/30s.
 func target(text string) Target {
 	f := append(strings.Fields(text), "", "", "", "", "")
 	t := Target{Name: f[0], Revision: strings.TrimPrefix(f[1], "-"), Health: Health(f[2])}
@@ -48,10 +48,12 @@ var (
 	oneByOne = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: number(1)}
 	perGroup = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressivePerGroup}
 	staged   = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages, Stages: []v1alpha1.RolloutStage{
-		{Name: "canary", Selector: picking("0"), MaxConcurrency: number(5)}, {Name: "prod", Selector: picking("1"), MaxConcurrency: percent("50%"), OrderBy: "order"},
+		{Name: "canary", Selector: picking("0"), MaxConcurrency: number(5)},
+		{Name: "prod", Selector: picking("1"), MaxConcurrency: percent("50%"), OrderBy: "order"},
 	}}
 	// r2 is rolled out since an hour, and r1 was before.
-	underWay = v1alpha1.RolloutStatus{Revision: "r2", StableRevision: "r1", StableSince: ago(2 * time.Hour), StartedAt: ago(time.Hour)}
+	underWay = v1alpha1.RolloutStatus{Revision: "r2", StableRevision: "r1", StableSince: ago(2 * time.Hour),
+		StartedAt: ago(time.Hour)}
 )
 
 func with(s v1alpha1.RolloutStrategy, change func(*v1alpha1.RolloutStrategy)) v1alpha1.RolloutStrategy {
@@ -106,14 +108,20 @@ func TestNext(t *testing.T) {
 		{
 			reason: "a quarter without a number", strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive},
 			targets: []string{"a", "b", "c", "d", "e", "f", "g", "h"},
-			phase:   "Progressing", update: "a b", hold: "c:MaxConcurrency d:MaxConcurrency e:MaxConcurrency f:MaxConcurrency g:MaxConcurrency h:MaxConcurrency",
+			phase:   "Progressing", update: "a b",
+			hold: "c:MaxConcurrency d:MaxConcurrency e:MaxConcurrency f:MaxConcurrency g:MaxConcurrency h:MaxConcurrency",
 		},
 		{
-			reason: "a percentage is rounded down", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = percent("99%") }),
+			reason: "a percentage is rounded down", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
+				s.MaxConcurrency = percent("99%")
+			}),
 			targets: []string{"a", "b", "c"}, phase: "Progressing", update: "a b", hold: "c:MaxConcurrency",
 		},
 		{
-			reason: "a percentage that comes to nothing is one, or it would never end", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = percent("1%") }),
+			reason: "a percentage that comes to nothing is one, or it would never end",
+			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
+				s.MaxConcurrency = percent("1%")
+			}),
 			targets: []string{"a", "b"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
 		},
 		{
@@ -146,7 +154,8 @@ func TestNext(t *testing.T) {
 			targets: []string{"a", "b r2 Failed 1s"}, phase: "Progressing", update: "a",
 		},
 		{
-			reason: "trap: more failures may be than there are clusters", strategy: tolerating(oneByOne, number(100)), status: underWay,
+			reason: "trap: more failures may be than there are clusters", strategy: tolerating(oneByOne, number(100)),
+			status:  underWay,
 			targets: []string{"a", "b r2 Failed 1s", "c r2 Failed 1s"}, phase: "Progressing", update: "a",
 		},
 		{
@@ -155,17 +164,21 @@ func TestNext(t *testing.T) {
 		},
 		{
 			reason: "who was unwell before is no failure, and has its turn", strategy: oneByOne, status: underWay,
-			targets: []string{"a r1 Failed 3h", "b r1 Unknown 3h", "c r1 Succeeded 3h"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency c:MaxConcurrency",
+			targets: []string{"a r1 Failed 3h", "b r1 Unknown 3h", "c r1 Succeeded 3h"}, phase: "Progressing", update: "a",
+			hold: "b:MaxConcurrency c:MaxConcurrency",
 		},
 		{
-			reason: "who was unwell before at the very revision is no failure, and does not block", strategy: soakingFor(oneByOne, 60),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
-			targets: []string{"a r2 Failed 3h", "b r2 Unknown 3h", "c r2 Progressing 3h", "d r2 Succeeded 3h"}, phase: "Succeeded",
+			reason:   "who was unwell before at the very revision is no failure, and does not block",
+			strategy: soakingFor(oneByOne, 60),
+			status:   remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			targets:  []string{"a r2 Failed 3h", "b r2 Unknown 3h", "c r2 Progressing 3h", "d r2 Succeeded 3h"},
+			phase:    "Succeeded",
 		},
 		{
-			reason: "who falls ill where the last success left it is neither waited for nor soaks", strategy: soakingFor(oneByOne, 60),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
-			targets: []string{"a r2 Unknown 3h/1m", "b r2 Succeeded 3h/1s", "c"}, phase: "Progressing", update: "c",
+			reason:   "who falls ill where the last success left it is neither waited for nor soaks",
+			strategy: soakingFor(oneByOne, 60),
+			status:   remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			targets:  []string{"a r2 Unknown 3h/1m", "b r2 Succeeded 3h/1s", "c"}, phase: "Progressing", update: "c",
 		},
 		{
 			reason: "time begins with the health, if that was later", strategy: soakingFor(oneByOne, 60), status: underWay,
@@ -176,7 +189,8 @@ func TestNext(t *testing.T) {
 			targets: []string{"a r2 Succeeded 1s/3h"}, phase: "Soaking",
 		},
 		{
-			reason: "at the end as well, failures that may be are a success", strategy: tolerating(oneByOne, number(1)), status: underWay,
+			reason: "at the end as well, failures that may be are a success", strategy: tolerating(oneByOne, number(1)),
+			status:  underWay,
 			targets: []string{"a r2 Succeeded 1m", "b r2 Failed 1s"}, phase: "Succeeded",
 		},
 		{
@@ -189,51 +203,68 @@ func TestNext(t *testing.T) {
 			phase: "Progressing", update: "c", hold: "a:Order b:Order",
 		},
 		{
-			reason: "mandatory groups first, as they are listed", strategy: mandatory, targets: []string{"a - - - 0", "b - - - 1", "c - - - 2"},
-			phase: "Progressing", update: "c", hold: "b:Order a:Order",
+			reason: "mandatory groups first, as they are listed", strategy: mandatory,
+			targets: []string{"a - - - 0", "b - - - 1", "c - - - 2"},
+			phase:   "Progressing", update: "c", hold: "b:Order a:Order",
 		},
 		{
 			reason: "a group waits for the soak of all", strategy: soakingFor(perGroup, 60), status: underWay,
-			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 59s 0", "c r1 Succeeded 3h 1"}, phase: "Soaking", hold: "c:Order",
+			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 59s 0", "c r1 Succeeded 3h 1"}, phase: "Soaking",
+			hold: "c:Order",
 		},
 		{
 			reason: "and then no longer", strategy: soakingFor(perGroup, 60), status: underWay,
-			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 60s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
+			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 60s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
+			update: "c",
 		},
 		{
-			reason: "trap: a time-out that may be does not start the next group while another cluster is on its way", strategy: tolerating(perGroup, number(5)), status: underWay,
-			targets: []string{"a r2 Progressing 10m 0", "b r2 Progressing 1m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
+			reason:   "trap: a time-out that may be does not start the next group while another cluster is on its way",
+			strategy: tolerating(perGroup, number(5)), status: underWay,
+			targets: []string{"a r2 Progressing 10m 0", "b r2 Progressing 1m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
+			hold: "c:Order",
 		},
 		{
-			reason: "trap: nor while one is to be updated", strategy: with(tolerating(perGroup, number(5)), func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }), status: underWay,
-			targets: []string{"a r2 Progressing 10m 0", "b r1 Succeeded 3h 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b", hold: "c:Order",
+			reason: "trap: nor while one is to be updated",
+			strategy: with(tolerating(perGroup, number(5)), func(s *v1alpha1.RolloutStrategy) {
+				s.MaxConcurrency = number(1)
+			}), status: underWay,
+			targets: []string{"a r2 Progressing 10m 0", "b r1 Succeeded 3h 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
+			update: "b", hold: "c:Order",
 		},
 		{
 			reason: "trap: a time-out elsewhere does not halt a mandatory group", strategy: mandatory, status: underWay,
-			targets: []string{"a r2 Progressing 20m 0", "b r1 Succeeded 3h 1", "c r1 Succeeded 3h 2"}, phase: "Progressing", update: "c", hold: "b:Order",
+			targets: []string{"a r2 Progressing 20m 0", "b r1 Succeeded 3h 1", "c r1 Succeeded 3h 2"}, phase: "Progressing",
+			update: "c", hold: "b:Order",
 		},
 		{
 			reason: "it halts what comes after", strategy: mandatory, status: underWay,
-			targets: []string{"a r2 Progressing 20m 0", "b r2 Succeeded 1h 1", "c r2 Succeeded 1h 2", "d r1 Succeeded 3h 0"}, phase: "Failed", hold: "d:MaxFailures",
+			targets: []string{"a r2 Progressing 20m 0", "b r2 Succeeded 1h 1", "c r2 Succeeded 1h 2", "d r1 Succeeded 3h 0"},
+			phase:   "Failed", hold: "d:MaxFailures",
 		},
 		{
 			reason: "in a mandatory group none may fail", strategy: tolerating(mandatory, percent("100%")), status: underWay,
-			targets: []string{"b r1 Succeeded 3h 1", "c r2 Failed 1s 2", "d r1 Succeeded 3h 2"}, phase: "Failed", hold: "d:MaxFailures b:MaxFailures",
+			targets: []string{"b r1 Succeeded 3h 1", "c r2 Failed 1s 2", "d r1 Succeeded 3h 2"}, phase: "Failed",
+			hold: "d:MaxFailures b:MaxFailures",
 		},
 		{
-			reason: "a group is back to its turn when a cluster joins it", strategy: perGroup, status: finished("0", ago(time.Minute)),
-			targets: []string{"a r2 Succeeded 5m 0", "b - - - 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b", hold: "c:Order",
+			reason: "a group is back to its turn when a cluster joins it", strategy: perGroup,
+			status:  finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Succeeded 5m 0", "b - - - 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
+			hold: "c:Order",
 		},
 		{
 			reason: "and waits for it, though it was done", strategy: perGroup, status: finished("0", ago(time.Minute)),
-			targets: []string{"a r2 Succeeded 5m 0", "b r2 Progressing 30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
+			targets: []string{"a r2 Succeeded 5m 0", "b r2 Progressing 30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing",
+			hold: "c:Order",
 		},
 		{
-			reason: "but not for one that it was done with, and that is now unwell for another reason", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			reason: "but not for one that it was done with, and that is now unwell for another reason", strategy: perGroup,
+			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Unknown 5m/30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
 		},
 		{
-			reason: "one that was on its way all along came from another group, and is waited for", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			reason: "one that was on its way all along came from another group, and is waited for", strategy: perGroup,
+			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Progressing 5m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
 		},
 		{
@@ -241,7 +272,8 @@ func TestNext(t *testing.T) {
 			targets: []string{"a r2 Succeeded 5m/1s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
 		},
 		{
-			reason: "though, lasting, that is a failure like another", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			reason: "though, lasting, that is a failure like another", strategy: perGroup,
+			status:  finished("0", ago(time.Minute)),
 			targets: []string{"a r2 Unknown 15m 0", "c r1 Succeeded 3h 1"}, phase: "Failed", hold: "c:MaxFailures",
 		},
 		// Stages.
@@ -265,9 +297,10 @@ func TestNext(t *testing.T) {
 		},
 		{
 			reason: "one of another revision, stage or gate does not count", strategy: approving, status: underWay,
-			targets:  []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
-			approved: []v1alpha1.RolloutApproval{{Revision: "r1", Stage: "canary", Gate: "After"}, {Revision: "r2", Stage: "prod", Gate: "After"}, {Revision: "r2", Stage: "canary", Gate: "Before"}},
-			phase:    "WaitingForApproval", hold: "b:Order",
+			targets: []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
+			approved: []v1alpha1.RolloutApproval{{Revision: "r1", Stage: "canary", Gate: "After"},
+				{Revision: "r2", Stage: "prod", Gate: "After"}, {Revision: "r2", Stage: "canary", Gate: "Before"}},
+			phase: "WaitingForApproval", hold: "b:Order",
 		},
 		{
 			reason: "the right one does", strategy: approving, status: underWay,
@@ -286,10 +319,12 @@ func TestNext(t *testing.T) {
 		{
 			reason: "before the first cluster of a stage", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.Approval = true }),
-			targets:  []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "a:Approval b:Order",
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval",
+			hold: "a:Approval b:Order",
 		},
 		{
-			reason: "time is waited for from when the stage was done", strategy: waiting, status: finished("canary", ago(59*time.Minute)),
+			reason: "time is waited for from when the stage was done", strategy: waiting,
+			status:  finished("canary", ago(59*time.Minute)),
 			targets: []string{"a r2 Succeeded 1h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForTime", hold: "b:Order",
 		},
 		{
@@ -303,22 +338,28 @@ func TestNext(t *testing.T) {
 		},
 		// A newer revision.
 		{
-			reason: "who is on the way to the revision between keeps the slot, and others wait for theirs", strategy: oneByOne, status: underWay,
-			targets: []string{"a r1 Succeeded 3h", "b r1.5 Progressing 1m"}, phase: "Progressing", update: "b", hold: "a:MaxConcurrency",
+			reason: "who is on the way to the revision between keeps the slot, and others wait for theirs", strategy: oneByOne,
+			status:  underWay,
+			targets: []string{"a r1 Succeeded 3h", "b r1.5 Progressing 1m"}, phase: "Progressing", update: "b",
+			hold: "a:MaxConcurrency",
 		},
 		{
 			reason: "in a later stage it has its slot there", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
-			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 1m 1"}, phase: "Progressing", hold: "a:MaxConcurrency b:Order",
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 1m 1"}, phase: "Progressing",
+			hold: "a:MaxConcurrency b:Order",
 		},
 		{
 			reason: "but not for ever", status: underWay,
 			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
-			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 10m 1"}, phase: "Progressing", update: "a", hold: "b:Order",
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 10m 1"}, phase: "Progressing", update: "a",
+			hold: "b:Order",
 		},
 		{
-			reason: "what failed of the revision between does not count against the one that may mend it", strategy: oneByOne, status: underWay,
-			targets: []string{"a r1.5 Failed 1m", "b r1.5 Failed 1m"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
+			reason: "what failed of the revision between does not count against the one that may mend it", strategy: oneByOne,
+			status:  underWay,
+			targets: []string{"a r1.5 Failed 1m", "b r1.5 Failed 1m"}, phase: "Progressing", update: "a",
+			hold: "b:MaxConcurrency",
 		},
 		{
 			reason: "a status of another revision is forgotten", strategy: approving,
@@ -327,16 +368,20 @@ func TestNext(t *testing.T) {
 		},
 		// The way back.
 		{
-			reason: "what was updated goes back, the broken first, within the slots", strategy: with(oneByOne, rollBack), status: underWay,
-			targets: []string{"a r2 Succeeded 20m", "b r2 Failed 1m", "c r1 Succeeded 3h"}, phase: "RollingBack", update: "b", hold: "a:MaxConcurrency",
+			reason: "what was updated goes back, the broken first, within the slots", strategy: with(oneByOne, rollBack),
+			status:  underWay,
+			targets: []string{"a r2 Succeeded 20m", "b r2 Failed 1m", "c r1 Succeeded 3h"}, phase: "RollingBack", update: "b",
+			hold: "a:MaxConcurrency",
 		},
 		{
 			reason: "who is on the way turns around in its slot", strategy: with(oneByOne, rollBack), status: underWay,
-			targets: []string{"a r2 Failed 20m", "b r2 Progressing 1m", "c r2 Succeeded 3m"}, phase: "RollingBack", update: "b", hold: "a:MaxConcurrency c:MaxConcurrency",
+			targets: []string{"a r2 Failed 20m", "b r2 Progressing 1m", "c r2 Succeeded 3m"}, phase: "RollingBack", update: "b",
+			hold: "a:MaxConcurrency c:MaxConcurrency",
 		},
 		{
 			reason: "in stages, each within its own", strategy: with(staged, rollBack), status: underWay,
-			targets: []string{"a r2 Succeeded 20m 0", "b r2 Failed 1m 1", "c r2 Succeeded 1m 1"}, phase: "RollingBack", update: "b a", hold: "c:MaxConcurrency",
+			targets: []string{"a r2 Succeeded 20m 0", "b r2 Failed 1m 1", "c r2 Succeeded 1m 1"}, phase: "RollingBack",
+			update: "b a", hold: "c:MaxConcurrency",
 		},
 		{
 			reason: "with nothing to go back to it is a halt", strategy: with(oneByOne, rollBack),
@@ -344,17 +389,23 @@ func TestNext(t *testing.T) {
 		},
 		{
 			reason: "there it is over, whatever is unwell", strategy: with(oneByOne, rollBack),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
+			}),
 			targets: []string{"a r1 Succeeded 30s", "b r1 Failed 30s", "c r1 Unknown 3h"}, phase: "RolledBack",
 		},
 		{
 			reason: "nobody soaks where all soaked before", strategy: soakingFor(with(oneByOne, rollBack), 60),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
+			}),
 			targets: []string{"a r1 Succeeded 1s"}, phase: "RolledBack",
 		},
 		{
 			reason: "but for who is on the way back it waits", strategy: with(oneByOne, rollBack),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)}
+			}),
 			targets: []string{"a r1 Progressing 1s"}, phase: "RollingBack",
 		},
 		{
@@ -379,13 +430,16 @@ func TestNext(t *testing.T) {
 			targets:  []string{"a r1 Succeeded 3h", "b r2 Failed 1m"}, phase: "Paused", hold: "a:Paused",
 		},
 		{
-			reason: "what is done is done, paused or not", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
+			reason:   "what is done is done, paused or not",
+			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
 			targets: []string{"a r2 Succeeded 3m"}, phase: "Succeeded",
 		},
 		// Success is final.
 		{
 			reason: "failures after success are no affair of the rollout", strategy: with(oneByOne, rollBack),
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2" }),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2"
+			}),
 			targets: []string{"a r2 Failed 1m", "b"}, phase: "Succeeded", update: "b",
 		},
 		{
@@ -397,7 +451,9 @@ func TestNext(t *testing.T) {
 		},
 		{
 			reason: "who joins after success needs no approval", strategy: approving,
-			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2" }),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2"
+			}),
 			targets: []string{"a r2 Succeeded 1m 0", "b - - - 1"}, phase: "Succeeded", update: "b",
 		},
 		{reason: "nobody is there", strategy: approving, status: underWay, phase: "Succeeded"},
@@ -419,7 +475,8 @@ func TestNext(t *testing.T) {
 				Phase        v1alpha1.RolloutPhase
 				Update, Hold string
 			}
-			want, got := answer{test.phase, test.update, test.hold}, answer{plan.Status.Phase, strings.Join(plan.Update, " "), strings.Join(hold, " ")}
+			want, got := answer{test.phase, test.update, test.hold}, answer{plan.Status.Phase, strings.Join(plan.Update, " "),
+				strings.Join(hold, " ")}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s%s", diff, plan.Status.Message)
 			}
@@ -434,7 +491,8 @@ func TestNextRemembersWhenNobodyIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Status.FinishedAt != nil || plan.Status.StableRevision != "r1" || !cmp.Equal(plan.Status.Stages, status.Stages) {
+	if plan.Status.FinishedAt != nil || plan.Status.StableRevision != "r1" ||
+		!cmp.Equal(plan.Status.Stages, status.Stages) {
 		t.Errorf("what was is forgotten, or what was not is done: %+v", plan.Status)
 	}
 	status.Rollback = &v1alpha1.RollbackStatus{}
@@ -446,8 +504,10 @@ func TestNextRemembersWhenNobodyIsThere(t *testing.T) {
 
 func TestNextRefuses(t *testing.T) {
 	for want, o := range map[string]Observed{
-		"there is no revision":         {},
-		"maxConcurrency must be":       {Revision: "r1", Strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(0) })},
+		"there is no revision": {},
+		"maxConcurrency must be": {Revision: "r1", Strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
+			s.MaxConcurrency = number(0)
+		})},
 		"stages is required with type": {Revision: "r1", Strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages}},
 	} {
 		if _, err := Next(o); err == nil || !strings.Contains(err.Error(), want) {
@@ -463,15 +523,27 @@ func TestMessages(t *testing.T) {
 		targets  []string
 		want     string
 	}{
-		{staged, []string{"a r2 Succeeded 5m 0", "b - - - 1"}, "Updating stage prod: 1 of 2 clusters at r2, and 1 on the way."},
-		{perGroup, []string{"a r2 Progressing 5m 3", "b - - - 4"}, "Updating group 3: 0 of 2 clusters at r2, and 1 on the way."},
-		{soakingFor(oneByOne, 90), []string{"a r2 Succeeded 5s"}, "Waiting for 1 cluster to stay well for 1m30s: 0 of 1 cluster at r2."},
+		{staged, []string{"a r2 Succeeded 5m 0", "b - - - 1"},
+			"Updating stage prod: 1 of 2 clusters at r2, and 1 on the way."},
+		{perGroup, []string{"a r2 Progressing 5m 3", "b - - - 4"},
+			"Updating group 3: 0 of 2 clusters at r2, and 1 on the way."},
+		{soakingFor(oneByOne, 90), []string{"a r2 Succeeded 5s"},
+			"Waiting for 1 cluster to stay well for 1m30s: 0 of 1 cluster at r2."},
 		{oneByOne, []string{"a r2 Succeeded 5m"}, "Done: 1 of 1 cluster at r2."},
-		{tolerating(oneByOne, number(3)), []string{"a r2 Failed 1s", "b r2 Failed 1s", "c r2 Failed 1s", "d r2 Unknown 15m", "e"}, "4 clusters failed, where 3 may: a, b, c and 1 more."},
-		{with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.Approval = true }), []string{"a - - - 0"}, "Waiting for the approval before stage canary."},
-		{with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.WaitSeconds = 60 }), []string{"a - - - 1"}, "Waiting until 2026-01-01T12:01:00Z after stage canary."},
-		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.OnFailure = "RollBack" }), []string{"a r2 Failed 1s", "b r1 Succeeded 3h"}, "Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a."},
-		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), []string{"a"}, "Paused: 0 of 1 cluster at r2."},
+		{tolerating(oneByOne, number(3)), []string{"a r2 Failed 1s", "b r2 Failed 1s", "c r2 Failed 1s", "d r2 Unknown 15m",
+			"e"}, "4 clusters failed, where 3 may: a, b, c and 1 more."},
+		{with(staged, func(s *v1alpha1.RolloutStrategy) {
+			s.Stages[0].Before.Approval = true
+		}), []string{"a - - - 0"}, "Waiting for the approval before stage canary."},
+		{with(staged, func(s *v1alpha1.RolloutStrategy) {
+			s.Stages[0].After.WaitSeconds = 60
+		}), []string{"a - - - 1"}, "Waiting until 2026-01-01T12:01:00Z after stage canary."},
+		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) {
+			s.OnFailure = "RollBack"
+		}), []string{"a r2 Failed 1s", "b r1 Succeeded 3h"},
+			"Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a."},
+		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), []string{"a"},
+			"Paused: 0 of 1 cluster at r2."},
 	} {
 		o := Observed{Now: epoch, Strategy: test.strategy, Revision: "r2", Status: underWay}
 		for _, text := range test.targets {

@@ -91,8 +91,8 @@ func (r *rollout) arrange() error {
 	return nil
 }
 
-// arrangeGroups has a stage for each group that has a cluster, or has lost them: those first that are mandatory, in the order in which they are
-// named, the others by index.
+// arrangeGroups has a stage for each group that has a cluster, or has lost them: those first that are mandatory, in the
+// order in which they are named, the others by index.
 func (r *rollout) arrangeGroups() {
 	type ranked struct {
 		Group
@@ -189,7 +189,8 @@ func orderOf(set map[string]string, key string) order {
 }
 
 func (o order) compare(other order) int {
-	return cmp.Or(cmp.Compare(o.class, other.class), cmp.Compare(o.number, other.number), strings.Compare(o.text, other.text))
+	return cmp.Or(cmp.Compare(o.class, other.class), cmp.Compare(o.number, other.number),
+		strings.Compare(o.text, other.text))
 }
 
 func (g Group) compare(other Group) int {
@@ -220,8 +221,8 @@ func (g Group) named(ref v1alpha1.DecisionGroupReference) bool {
 	return g.Name == ref.Name
 }
 
-// String returns the name and the index of the group as name/index, or the index if the group has no name. A part other than
-// the first is added to the index, as in name/index.part.
+// String returns the name and the index of the group as name/index, or the index if the group has no name. A part other
+// than the first is added to the index, as in name/index.part.
 func (g Group) String() string {
 	index := strconv.Itoa(int(g.Index))
 	if g.Part != 0 {

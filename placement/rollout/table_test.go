@@ -50,7 +50,9 @@ func TestTable(t *testing.T) {
 			"canary Failed 1 progressing, 1 failed; prod Pending 1 pending",
 		},
 		{
-			"on the way back", with(staged, func(s *v1alpha1.RolloutStrategy) { s.OnFailure = v1alpha1.FailureRollBack }), underWay,
+			"on the way back", with(staged, func(s *v1alpha1.RolloutStrategy) {
+				s.OnFailure = v1alpha1.FailureRollBack
+			}), underWay,
 			[]string{"a r2 Failed 1s 0", "b r2 Progressing 1s 0", "c r1 Succeeded 3h 1"},
 			"canary RollingBack 2 pending; prod RolledBack 1 succeeded",
 		},
@@ -73,7 +75,8 @@ func TestTable(t *testing.T) {
 			var counts []string
 			for i, n := range []int32{row.Pending, row.Progressing, row.Soaking, row.Succeeded, row.Failed, row.TimedOut} {
 				if n > 0 {
-					counts = append(counts, fmt.Sprintf("%d %s", n, []string{"pending", "progressing", "soaking", "succeeded", "failed", "timed out"}[i]))
+					counts = append(counts,
+						fmt.Sprintf("%d %s", n, []string{"pending", "progressing", "soaking", "succeeded", "failed", "timed out"}[i]))
 				}
 			}
 			rows = append(rows, fmt.Sprintf("%s %s %s", row.Name, row.Phase, strings.Join(counts, ", ")))

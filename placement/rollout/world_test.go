@@ -42,7 +42,8 @@ type cluster struct {
 }
 
 func (w *world) observed() Observed {
-	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Groups: w.groups, Approvals: w.approvals, Status: w.status}
+	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Groups: w.groups, Approvals: w.approvals,
+		Status: w.status}
 	for _, c := range w.clusters {
 		o.Targets = append(o.Targets, c.Target)
 	}
@@ -51,11 +52,13 @@ func (w *world) observed() Observed {
 
 // underWay, soaks and blamed are what the doc says, from what the world knows.
 func (w *world) underWay(c *cluster) bool {
-	return c.told && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed && w.now.Before(c.since().Add(deadlineOf(w.strategy)))
+	return c.told && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed &&
+		w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 }
 
 func (w *world) soaks(c *cluster) bool {
-	return c.moved && !w.letGo(c) && c.Health == Succeeded && w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
+	return c.moved && !w.letGo(c) && c.Health == Succeeded &&
+		w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
 }
 
 // letGo reports whether the stage of a cluster that is at the revision was done since it was told.
@@ -150,7 +153,8 @@ func (w *world) limits(stage int) (all, in int) {
 	if w.strategy.Type == v1alpha1.RolloutStages {
 		in = 1
 		if stage < len(w.strategy.Stages) {
-			in = max(1, portion(w.strategy.Stages[stage].MaxConcurrency, w.countIn(stage, func(*cluster) bool { return true }), 1))
+			in = max(1, portion(w.strategy.Stages[stage].MaxConcurrency,
+				w.countIn(stage, func(*cluster) bool { return true }), 1))
 		}
 	}
 	return all, in
@@ -227,14 +231,16 @@ func (w *world) look(t *rapid.T) Plan {
 
 func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
 	a, b := early.Status, late.Status
-	if a.Phase == v1alpha1.PhaseSucceeded && b.Phase != a.Phase || a.Phase == v1alpha1.PhaseRolledBack && b.Phase != a.Phase {
+	if a.Phase == v1alpha1.PhaseSucceeded && b.Phase != a.Phase || a.Phase == v1alpha1.PhaseRolledBack &&
+		b.Phase != a.Phase {
 		t.Fatalf("time leads from %s to %s", a.Phase, b.Phase)
 	}
 	if b.Rollback == nil && (b.Succeeded < a.Succeeded || b.TimedOut < a.TimedOut || b.Failed != a.Failed) {
 		t.Fatalf("time leads from %+v to %+v", a.RolloutCounts, b.RolloutCounts)
 	}
 	for i := range a.Stages {
-		if a.Stages[i].ReachedAt != nil && !cmp.Equal(a.Stages[i].ReachedAt, b.Stages[i].ReachedAt) || a.Stages[i].FinishedAt != nil && !cmp.Equal(a.Stages[i].FinishedAt, b.Stages[i].FinishedAt) {
+		if a.Stages[i].ReachedAt != nil && !cmp.Equal(a.Stages[i].ReachedAt, b.Stages[i].ReachedAt) ||
+			a.Stages[i].FinishedAt != nil && !cmp.Equal(a.Stages[i].FinishedAt, b.Stages[i].FinishedAt) {
 			t.Fatalf("what was put on record is changed")
 		}
 	}
@@ -262,12 +268,14 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	}
 	var sum [7]int32
 	for _, row := range plan.Status.Stages {
-		for i, n := range []int32{row.Total, row.Pending, row.Progressing, row.Soaking, row.Succeeded, row.Failed, row.TimedOut} {
+		for i, n := range []int32{row.Total, row.Pending, row.Progressing, row.Soaking, row.Succeeded, row.Failed,
+			row.TimedOut} {
 			sum[i] += n
 		}
 	}
 	all := plan.Status.RolloutCounts
-	if len(w.clusters) > 0 && sum != [7]int32{all.Total, all.Pending, all.Progressing, all.Soaking, all.Succeeded, all.Failed, all.TimedOut} || int(all.Total) != len(w.clusters) {
+	if len(w.clusters) > 0 && sum != [7]int32{all.Total, all.Pending, all.Progressing, all.Soaking, all.Succeeded,
+		all.Failed, all.TimedOut} || int(all.Total) != len(w.clusters) {
 		t.Fatalf("the table adds up to %v, not %+v", sum, all)
 	}
 	if plan.Status.Message == "" || plan.Status.Phase == "" {
@@ -284,14 +292,16 @@ func (w *world) checkMarks(t *rapid.T, plan Plan) {
 		w.status = plan.Status
 		is := w.row(c)
 		w.status = status
-		marked := is != nil && is.FinishedAt != nil && (was == nil || was.FinishedAt == nil || status.Revision != plan.Status.Revision)
+		marked := is != nil && is.FinishedAt != nil && (was == nil || was.FinishedAt == nil ||
+			status.Revision != plan.Status.Revision)
 		if marked && plan.Status.Rollback == nil && !done(c) {
 			t.Fatalf("stage %s is said to be done, and %s is not", is.Name, c.Name)
 		}
 		if plan.Status.FinishedAt != nil && (status.Revision != w.revision || status.FinishedAt == nil) && !done(c) {
 			t.Fatalf("the rollout is said to have succeeded, and %s is not done", c.Name)
 		}
-		ended := plan.Status.Rollback != nil && plan.Status.Rollback.FinishedAt != nil && (status.Rollback == nil || status.Rollback.FinishedAt == nil)
+		ended := plan.Status.Rollback != nil && plan.Status.Rollback.FinishedAt != nil &&
+			(status.Rollback == nil || status.Rollback.FinishedAt == nil)
 		if ended && (c.Revision != plan.Revision || w.underWay(c)) {
 			t.Fatalf("the rollback is said to be done, and %s is not", c.Name)
 		}
@@ -320,10 +330,12 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 	for stage := range stages {
 		all, in := w.limits(stage)
 		if w.countIn(stage, well) > 0 && (w.countIn(-1, after) > all || w.countIn(stage, after) > in) {
-			t.Fatalf("%d are under way, %d of them in stage %d, where %d and %d may be: %v\n%s%s", w.countIn(-1, after), w.countIn(stage, after), stage, all, in, plan.Update, w, mustJSON(w.status))
+			t.Fatalf("%d are under way, %d of them in stage %d, where %d and %d may be: %v\n%s%s", w.countIn(-1, after),
+				w.countIn(stage, after), stage, all, in, plan.Update, w, mustJSON(w.status))
 		}
 		if w.countIn(-1, there) > all || w.countIn(stage, there) > in {
-			t.Fatalf("%d are on their way, %d of them in stage %d, where %d and %d may be:\n%s", w.countIn(-1, there), w.countIn(stage, there), stage, all, in, w)
+			t.Fatalf("%d are on their way, %d of them in stage %d, where %d and %d may be:\n%s", w.countIn(-1, there),
+				w.countIn(stage, there), stage, all, in, w)
 		}
 	}
 	if plan.Revision != w.revision {
@@ -345,10 +357,12 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 		return
 	}
 	if w.lost(w.stageOf(first)) || w.undeclared() {
-		t.Fatalf("%s is updated, and a mandatory group is not done that has lost its clusters, or is none:\n%s", first.Name, w)
+		t.Fatalf("%s is updated, and a mandatory group is not done that has lost its clusters, or is none:\n%s",
+			first.Name, w)
 	}
 	must, may := w.failures()
-	if tolerated := portion(w.strategy.MaxFailures, len(w.clusters), 0); must > 0 || may > tolerated && !w.mandatory(first) {
+	if tolerated := portion(w.strategy.MaxFailures, len(w.clusters), 0); must > 0 || may > tolerated &&
+		!w.mandatory(first) {
 		t.Fatalf("%s is updated although %d and %d failed where %d may:\n%s", first.Name, must, may, tolerated, w)
 	}
 	if w.strategy.Type == v1alpha1.RolloutStages {
@@ -399,7 +413,8 @@ func (w *world) note(plan Plan) {
 	}
 	stable := plan.Status.StableRevision
 	for _, c := range w.clusters {
-		unseen := c.moved && c.Revision == w.revision && !w.letGo(c) && c.Health == Unknown && stable != "" && stable != w.revision
+		unseen := c.moved && c.Revision == w.revision && !w.letGo(c) && c.Health == Unknown && stable != "" &&
+			stable != w.revision
 		if w.blamed(c) || unseen {
 			unwell[c.Name] = c
 		}
@@ -412,20 +427,22 @@ func (w *world) note(plan Plan) {
 
 // lost reports whether a mandatory group before a stage has no clusters any more, and had some when its turn came.
 func (w *world) lost(before int) bool {
-	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop && slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
-		group, is := map[string]Group{"0": {}, "g1/1": {Name: "g1", Index: 1}, "2": {Index: 2}, "3": {Index: 3}}[s.Name]
-		one := &cluster{Target: Target{Group: group}}
-		return is && w.mandatory(one) && w.stageOf(one) < before && s.ReachedAt != nil && s.FinishedAt == nil &&
-			!slices.ContainsFunc(w.clusters, func(c *cluster) bool { return c.Group == group })
-	})
+	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop &&
+		slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
+			group, is := map[string]Group{"0": {}, "g1/1": {Name: "g1", Index: 1}, "2": {Index: 2}, "3": {Index: 3}}[s.Name]
+			one := &cluster{Target: Target{Group: group}}
+			return is && w.mandatory(one) && w.stageOf(one) < before && s.ReachedAt != nil && s.FinishedAt == nil &&
+				!slices.ContainsFunc(w.clusters, func(c *cluster) bool { return c.Group == group })
+		})
 }
 
 // undeclared reports whether a group is mandatory that there is not.
 func (w *world) undeclared() bool {
-	return w.groups != nil && slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
-		return ref.Name != "" && !slices.Contains(w.groups, Group{Name: "g1", Index: 1}) ||
-			ref.Index != nil && !slices.Contains(w.groups, Group{Index: 2})
-	})
+	return w.groups != nil &&
+		slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
+			return ref.Name != "" && !slices.Contains(w.groups, Group{Name: "g1", Index: 1}) ||
+				ref.Index != nil && !slices.Contains(w.groups, Group{Index: 2})
+		})
 }
 
 // checkNewcomers checks that no target has nothing while there is something.
@@ -433,7 +450,8 @@ func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
 	held := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
 	stable := plan.Status.StableRevision
 	for _, c := range w.clusters {
-		want := c.Revision == "" && !slices.Contains(plan.Update, c.Name) && stable != "" && (stable != plan.Revision || held && settled(plan.Status))
+		want := c.Revision == "" && !slices.Contains(plan.Update, c.Name) && stable != "" &&
+			(stable != plan.Revision || held && settled(plan.Status))
 		if slices.Contains(plan.Stable, c.Name) != want {
 			t.Fatalf("%s is to have %s: want %v\n%s", c.Name, stable, want, w)
 		}
@@ -451,7 +469,8 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 			if !gate.asked {
 				continue
 			}
-			if gate.Approval && !slices.Contains(w.approvals, v1alpha1.RolloutApproval{Revision: w.revision, Stage: s.Name, Gate: gate.position}) {
+			if gate.Approval &&
+				!slices.Contains(w.approvals, v1alpha1.RolloutApproval{Revision: w.revision, Stage: s.Name, Gate: gate.position}) {
 				t.Fatalf("nobody approved %s %s", gate.position, s.Name)
 			}
 			at := row.ReachedAt
@@ -494,7 +513,8 @@ func (w *world) tell(t *rapid.T, c *cluster, revision string) {
 
 // decide how a cluster will fare at what it was told.
 func (w *world) decide(t *rapid.T, c *cluster) {
-	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t, "outcome of "+c.Name)
+	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t,
+		"outcome of "+c.Name)
 	c.due = w.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "after")) * time.Second)
 }
 
@@ -544,7 +564,8 @@ func mustJSON(v any) string {
 func (w *world) String() string {
 	text := fmt.Sprintf("%s at %s: %s %s\n", w.revision, w.now.Format(time.TimeOnly), w.status.Phase, w.status.Message)
 	for _, c := range w.clusters {
-		text += fmt.Sprintf("  %-4s stage %-5d %-3s since %s %-11s since %s\n", c.Name, w.stageOf(c), c.Revision, c.Since.Format(time.TimeOnly), c.Health, c.HealthSince.Format(time.TimeOnly))
+		text += fmt.Sprintf("  %-4s stage %-5d %-3s since %s %-11s since %s\n", c.Name, w.stageOf(c), c.Revision,
+			c.Since.Format(time.TimeOnly), c.Health, c.HealthSince.Format(time.TimeOnly))
 	}
 	return text
 }

@@ -53,11 +53,13 @@ func OwnNamespace(owner types.NamespacedName, target Target) error {
 	case target.Namespace == owner.Namespace:
 		return nil
 	case target.Namespace != "":
-		return fmt.Errorf("the WorkSet selects %s, which is not its own namespace: create a WorkSet there, or ask the hub's operator to allow it", target)
+		return fmt.Errorf("the WorkSet selects %s, which is not its own namespace: create a WorkSet there, or ask the "+
+			"hub's operator to allow it", target)
 	case target.GroupResource() == schema.GroupResource{Resource: "namespaces"} && target.Name == owner.Namespace:
 		return nil
 	default:
-		return fmt.Errorf("the WorkSet selects %s, but the only cluster-scoped object that a WorkSet can select is its own Namespace, by name: ask the hub's operator to allow it", target)
+		return fmt.Errorf("the WorkSet selects %s, but the only cluster-scoped object that a WorkSet can select is its own "+
+			"Namespace, by name: ask the hub's operator to allow it", target)
 	}
 }
 
@@ -113,11 +115,13 @@ func (a *ask) aim(mapping *meta.RESTMapping, unmapped trouble) {
 		return
 	}
 	a.target = Target{
-		GroupVersionResource: mapping.Resource, Kind: mapping.GroupVersionKind.Kind, Namespace: a.namespace, Name: a.name, LabelSelector: a.labels.String(),
+		GroupVersionResource: mapping.Resource, Kind: mapping.GroupVersionKind.Kind, Namespace: a.namespace, Name: a.name,
+		LabelSelector: a.labels.String(),
 	}
 	switch namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; {
 	case !namespaced && a.explicit:
-		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is not namespaced: remove the namespace", a.target.GroupResource())}
+		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is not namespaced: remove the namespace",
+			a.target.GroupResource())}
 	case !namespaced:
 		a.target.Namespace = ""
 	case a.namespace == "": // it would be all namespaces

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// BenchmarkThousandConfigMaps has 50 owners select 1,000 ConfigMaps of 1 KB each, and changes one. The floor of time is one list by the same kind
-// of client, that of memory the text that travels.
+// BenchmarkThousandConfigMaps has 50 owners select 1,000 ConfigMaps of 1 KB each, and changes one. The floor of time is
+// one list by the same kind of client, that of memory the text that travels.
 //
 //	go test -run '^$' -bench . -benchtime 5x ./placement/selection
 func BenchmarkThousandConfigMaps(b *testing.B) {
@@ -33,7 +33,8 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	round := 0
 	for b.Loop() {
 		started := time.Now()
-		_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(h.namespace).List(b.Context(), metav1.ListOptions{})
+		_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(
+			h.namespace).List(b.Context(), metav1.ListOptions{})
 		require.NoError(b, err)
 		floor += time.Since(started)
 

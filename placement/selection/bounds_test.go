@@ -17,7 +17,8 @@ import (
 
 func TestOwnNamespace(t *testing.T) {
 	core := func(resource, kind, namespace, name string) selection.Target {
-		return selection.Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Kind: kind, Namespace: namespace, Name: name}
+		return selection.Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource},
+			Kind: kind, Namespace: namespace, Name: name}
 	}
 	lookalike := core("namespaces", "Namespace", "", "shop")
 	lookalike.Group = "example.com"
@@ -32,13 +33,15 @@ func TestOwnNamespace(t *testing.T) {
 		{"what is in the namespace is its own", "shop", core("secrets", "Secret", "shop", ""), ""},
 		{"by name as well", "shop", core("secrets", "Secret", "shop", "key"), ""},
 		{"the secrets of others are theirs", "shop", core("secrets", "Secret", "bank", "key"), "not its own namespace"},
-		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""), "not its own namespace"},
+		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""),
+			"not its own namespace"},
 		{"names are in lower case", "shop", core("secrets", "Secret", "Shop", ""), "not its own namespace"},
 		{"its own Namespace", "shop", core("namespaces", "Namespace", "", "shop"), ""},
 		{"another Namespace", "shop", core("namespaces", "Namespace", "", "bank"), "is its own Namespace"},
 		{"all Namespaces, though labels may leave but one", "shop", all, "is its own Namespace"},
 		{"a kind that calls itself so", "shop", lookalike, "is its own Namespace"},
-		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"), "is its own Namespace"},
+		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"),
+			"is its own Namespace"},
 		{"no namespace is no key to all of them", "", core("secrets", "Secret", "", ""), "but has no namespace"},
 		{"nor to what is cluster-scoped", "", core("namespaces", "Namespace", "", ""), "but has no namespace"},
 	} {
@@ -58,8 +61,10 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 	h := newHub(t)
 	bank := h.newNamespace()
 	h.create(
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: bank, Name: "vault", Labels: map[string]string{"app": "web"}}, StringData: map[string]string{"pin": "4711"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own", Labels: map[string]string{"app": "web"}}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: bank, Name: "vault", Labels: map[string]string{"app": "web"}},
+			StringData: map[string]string{"pin": "4711"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own",
+			Labels: map[string]string{"app": "web"}}},
 	)
 	r := h.start()
 	in := func(s v1alpha1.ResourceSelector, namespace string) v1alpha1.ResourceSelector {
@@ -77,7 +82,8 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 		{"all of the kind", in(all("Secret"), bank), selection.ReasonOutOfBounds},
 		{"another Namespace", named("Namespace", bank), selection.ReasonOutOfBounds},
 		{"all Namespaces", all("Namespace"), selection.ReasonOutOfBounds},
-		{"what is cluster-scoped", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, selection.ReasonOutOfBounds},
+		{"what is cluster-scoped", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+			selection.ReasonOutOfBounds},
 		{"its own Namespace, in itself", in(named("Namespace", h.namespace), h.namespace), selection.ReasonInvalid},
 		{"a way out of the path", in(all("Secret"), h.namespace+"/../"+bank), selection.ReasonInvalid},
 		{"up", in(all("Secret"), ".."), selection.ReasonInvalid},
@@ -127,13 +133,15 @@ func TestAllow(t *testing.T) {
 	got := r.Select(t.Context(), owner, of(selector))
 	require.Equal(t, []string{"ConfigMap b"}, names(got))
 	require.Equal(t, []selection.Target{{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: h.namespace, LabelSelector: "a=1,b=2",
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
+		Namespace: h.namespace, LabelSelector: "a=1,b=2",
 	}}, asked)
 
 	open = false
 	got = r.Select(t.Context(), owner, of(selector))
 	require.Empty(t, names(got), "what was allowed is not any more")
-	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}}, got.Problems)
+	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}},
+		got.Problems)
 	eventually(t, "the watch is to end", func() bool { return r.wire.watches() == 0 })
 
 	// All cluster-scoped objects, if the product allows that.

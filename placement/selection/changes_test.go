@@ -25,7 +25,8 @@ func TestSilentWithoutNews(t *testing.T) {
 		Spec: appsv1.DeploymentSpec{
 			Paused: true, Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
 			},
 		},
 	}
@@ -41,11 +42,13 @@ func TestSilentWithoutNews(t *testing.T) {
 			d.Finalizers = append(d.Finalizers, fmt.Sprintf("example.com/f-%d", i))
 		})
 		before := web.DeepCopy()
-		web.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Tested", Status: corev1.ConditionTrue, Message: fmt.Sprint(i)}}
+		web.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Tested", Status: corev1.ConditionTrue,
+			Message: fmt.Sprint(i)}}
 		require.NoError(t, h.client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	}
 	require.NoError(t, h.client.Delete(t.Context(), web), "it is being deleted, which its finalizers hold up")
-	h.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: h.namespace}})
+	h.create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "e"},
+		InvolvedObject: corev1.ObjectReference{Namespace: h.namespace}})
 
 	// Watches are in order, so the change that counts comes after all that do not.
 	change(h, web, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
@@ -66,7 +69,8 @@ func TestSilentWithoutNews(t *testing.T) {
 // What never travels may come and go unheard where it is not named.
 func TestSilentAboutWhatNeverTravels(t *testing.T) {
 	h := newHub(t)
-	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"}, Type: "bootstrap.kubernetes.io/token"}
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"},
+		Type: "bootstrap.kubernetes.io/token"}
 	r := h.start()
 	require.Empty(t, names(r.selects("all", all("Secret"))))
 	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selects("one", named("Secret", "abcdef"))))
@@ -75,7 +79,8 @@ func TestSilentAboutWhatNeverTravels(t *testing.T) {
 	r.hears("one", 0)
 	got := r.selects("one", named("Secret", "abcdef"))
 	require.Equal(t, []string{selection.ReasonRefused}, reasons(got))
-	require.Equal(t, "Secret "+h.namespace+"/abcdef does not travel: it lets clusters or nodes join the hub: remove the selector", got.Problems[0].Message)
+	require.Equal(t, "Secret "+h.namespace+
+		"/abcdef does not travel: it lets clusters or nodes join the hub: remove the selector", got.Problems[0].Message)
 	require.NoError(t, h.client.Delete(t.Context(), token))
 	r.hears("one", 1)
 	require.Equal(t, []string{selection.ReasonNotFound}, reasons(r.selects("one", named("Secret", "abcdef"))))
@@ -114,8 +119,9 @@ func TestObjectsComeAndGo(t *testing.T) {
 	r.hears("one", 2)
 	got = r.selects("one", named("ConfigMap", "a"))
 	require.Equal(t, []selection.Problem{{
-		Reason:  selection.ReasonNotFound,
-		Message: fmt.Sprintf("there is no ConfigMap %s/a: create it, or remove the selector to take it from the clusters", h.namespace),
+		Reason: selection.ReasonNotFound,
+		Message: fmt.Sprintf("there is no ConfigMap %s/a: create it, or remove the selector to take it from the clusters",
+			h.namespace),
 	}}, got.Problems, "who has named it may be about to make it again")
 
 	h.create(h.configMap("a", nil))
@@ -180,12 +186,14 @@ func TestThousandObjects(t *testing.T) {
 	require.Empty(t, names(r.selects("web", all("ConfigMap"))))
 }
 
-// Owners come, go and change their minds at once, while objects change. In the end nothing is left, and who remains has what there is.
+// Owners come, go and change their minds at once, while objects change. In the end nothing is left, and who remains has
+// what there is.
 func TestManyAtOnce(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))
 	r := h.start()
-	selectors := [][]v1alpha1.ResourceSelector{of(all("ConfigMap")), of(named("ConfigMap", "a"), all("Secret")), nil, of(named("ConfigMap", "b"), all("Widget"))}
+	selectors := [][]v1alpha1.ResourceSelector{of(all("ConfigMap")), of(named("ConfigMap", "a"), all("Secret")), nil,
+		of(named("ConfigMap", "b"), all("Widget"))}
 	var busy sync.WaitGroup
 	for i := range 16 {
 		busy.Go(func() {

@@ -49,13 +49,17 @@ func (t *watch) entryOf(object any) *entry {
 	return e
 }
 
-// asksFor says whether an object is among those that the server was asked for. Extension servers need not know selectors.
+// asksFor says whether an object is among those that the server was asked for. Extension servers need not know
+// selectors.
 func (t *watch) asksFor(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind() == t.target.GroupVersion().WithKind(t.target.Kind) && u.GetNamespace() == t.target.Namespace &&
-		(t.target.Name == "" || t.target.Name == u.GetName()) && (t.labels.Empty() || t.labels.Matches(labels.Set(u.GetLabels())))
+	return u.GroupVersionKind() == t.target.GroupVersion().WithKind(t.target.Kind) &&
+		u.GetNamespace() == t.target.Namespace &&
+		(t.target.Name == "" || t.target.Name == u.GetName()) &&
+		(t.labels.Empty() || t.labels.Matches(labels.Set(u.GetLabels())))
 }
 
-// keeps says whether an entry is worth a word: neither what was not asked for is, nor what never travels where it was not named.
+// keeps says whether an entry is worth a word: neither what was not asked for is, nor what never travels where it was
+// not named.
 func (t *watch) keeps(e *entry) bool {
 	if errors.Is(e.err, errNotAsked) {
 		return false

@@ -21,13 +21,16 @@ func ExampleOwnNamespace() {
 	_ = selection.Options{Allow: allow}
 
 	definitions := selection.Target{
-		GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		Kind:                 "CustomResourceDefinition",
+		GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+			Resource: "customresourcedefinitions"},
+		Kind: "CustomResourceDefinition",
 	}
 	secrets := selection.Target{
-		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespace: "shop",
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret",
+		Namespace: "shop",
 	}
-	for _, owner := range []types.NamespacedName{{Namespace: "platform", Name: "kinds"}, {Namespace: "shop", Name: "web"}} {
+	for _, owner := range []types.NamespacedName{{Namespace: "platform", Name: "kinds"},
+		{Namespace: "shop", Name: "web"}} {
 		for _, target := range []selection.Target{definitions, secrets} {
 			fmt.Printf("%s, %s: %v\n", owner, target, allow(owner, target))
 		}

@@ -28,7 +28,8 @@ func on(clock *testclock.FakeClock) func(*selection.Options) {
 }
 
 func may(resource string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"list", "watch"}}
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names,
+		Verbs: []string{"list", "watch"}}
 }
 
 // A hub's controller needs no more than list and watch on what is selected, and says so.
@@ -44,11 +45,16 @@ func TestForbidden(t *testing.T) {
 	got := r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got), "a rule with the name is enough for a selector with it")
 	require.Equal(t, []selection.Problem{
-		{Selector: 0, Reason: selection.ReasonForbidden, Message: "the hub's controller may not read it: grant list and watch on secrets in namespace " + h.namespace + " to " + user},
-		{Selector: 2, Reason: selection.ReasonForbidden, Message: "the hub's controller may not read it: grant list and watch on configmaps in namespace " + h.namespace + " to " + user},
+		{Selector: 0, Reason: selection.ReasonForbidden,
+			Message: "the hub's controller may not read it: grant list and watch on secrets in namespace " + h.namespace +
+				" to " + user},
+		{Selector: 2, Reason: selection.ReasonForbidden,
+			Message: "the hub's controller may not read it: grant list and watch on configmaps in namespace " + h.namespace +
+				" to " + user},
 	}, got.Problems)
 	asked := r.wire.requests("LIST secrets")
-	require.Equal(t, got, r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap")), "it is not waited for again")
+	require.Equal(t, got, r.selects("web", all("Secret"), named("ConfigMap", "a"), all("ConfigMap")),
+		"it is not waited for again")
 	eventually(t, "it is to be tried again", func() bool { return r.wire.requests("LIST secrets") > asked })
 	require.Zero(t, r.called("web"), "that it still may not is no news")
 
@@ -96,11 +102,13 @@ func TestListAlone(t *testing.T) {
 
 func answer(status int, body string) *http.Response {
 	return &http.Response{
-		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)),
 	}
 }
 
-const broken = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","message":"conversion webhook failed","code":500}`
+const broken = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","message":"conversion ` +
+	`webhook failed","code":500}`
 
 // A hub that does not answer is not waited for longer than a few seconds, and not by others.
 func TestSlow(t *testing.T) {
@@ -124,7 +132,8 @@ func TestSlow(t *testing.T) {
 	eventually(t, "it is to ask", func() bool { return r.wire.requests("WATCH configmaps") == 1 && clock.HasWaiters() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	want := []selection.Problem{{Reason: selection.ReasonNotSynced, Message: "the hub has not listed configmaps in namespace " + h.namespace + " yet: wait, or see why it is slow"}}
+	want := []selection.Problem{{Reason: selection.ReasonNotSynced,
+		Message: "the hub has not listed configmaps in namespace " + h.namespace + " yet: wait, or see why it is slow"}}
 	require.Equal(t, want, r.Select(ctx, h.owner("hurried"), of(all("ConfigMap"))).Problems)
 	require.Empty(t, reasons(r.selects("other", all("Secret"))), "others do not wait")
 
@@ -171,8 +180,9 @@ func TestStale(t *testing.T) {
 	require.Zero(t, r.called("web"))
 	require.Empty(t, reasons(r.selects("web", all("ConfigMap"))))
 	require.Equal(t, []selection.Problem{{
-		Reason:  selection.ReasonNotSynced,
-		Message: "the hub cannot list configmaps \"b\" in namespace " + h.namespace + ", which is tried again: conversion webhook failed",
+		Reason: selection.ReasonNotSynced,
+		Message: "the hub cannot list configmaps \"b\" in namespace " + h.namespace +
+			", which is tried again: conversion webhook failed",
 	}}, r.selects("new", named("ConfigMap", "b")).Problems, "what has not been listed is another matter")
 
 	clock.Step(2 * time.Minute)
@@ -180,8 +190,9 @@ func TestStale(t *testing.T) {
 	got := r.selects("web", all("ConfigMap"))
 	require.Equal(t, []string{"ConfigMap a"}, names(got))
 	require.Equal(t, []selection.Problem{{
-		Reason:  selection.ReasonStale,
-		Message: "changes of configmaps in namespace " + h.namespace + " cannot be seen, which is tried again: conversion webhook failed",
+		Reason: selection.ReasonStale,
+		Message: "changes of configmaps in namespace " + h.namespace +
+			" cannot be seen, which is tried again: conversion webhook failed",
 	}}, got.Problems)
 
 	h.create(h.configMap("b", nil))
@@ -221,7 +232,9 @@ func TestAPIServerRestarts(t *testing.T) {
 		return len(got.Problems) == 0 && strings.Join(names(got), " ") == "ConfigMap b ConfigMap c"
 	})
 	r.hears("new", 0)
-	eventually(t, "the new one is to have its list", func() bool { return len(r.selects("new", all("Service")).Problems) == 0 })
+	eventually(t, "the new one is to have its list", func() bool {
+		return len(r.selects("new", all("Service")).Problems) == 0
+	})
 	require.Equal(t, []string{"NotFound"}, reasons(r.selects("idle", named("Secret", "none"))))
 }
 
@@ -257,7 +270,8 @@ func TestStop(t *testing.T) {
 	})
 	calls := r.called("web")
 	got := r.selects("web", all("ConfigMap"))
-	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced, Message: "this instance of the hub's controller is stopping: wait for another one"}}, got.Problems)
+	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
+		Message: "this instance of the hub's controller is stopping: wait for another one"}}, got.Problems)
 	r.Forget(h.owner("web"))
 	require.Equal(t, calls, r.called("web"))
 }
@@ -267,7 +281,8 @@ func TestNew(t *testing.T) {
 	require.ErrorContains(t, err, "must be set")
 	_, err = selection.New(selection.Options{Config: &rest.Config{}})
 	require.ErrorContains(t, err, "must be set")
-	_, err = selection.New(selection.Options{Config: &rest.Config{Host: "https://[::1"}, Changed: func(types.NamespacedName) {}})
+	_, err = selection.New(selection.Options{Config: &rest.Config{Host: "https://[::1"},
+		Changed: func(types.NamespacedName) {}})
 	require.ErrorContains(t, err, "make a client of the hub")
 }
 
@@ -278,7 +293,9 @@ func TestServerThatDoesNotStreamLists(t *testing.T) {
 	r := h.start()
 	r.wire.disturb(func(request *http.Request) *http.Response {
 		if request.URL.Query().Has("sendInitialEvents") {
-			return answer(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","message":"sendInitialEvents is forbidden","code":422}`)
+			return answer(http.StatusUnprocessableEntity,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","message":"sendInitialEvents is `+
+					`forbidden","code":422}`)
 		}
 		return nil
 	})

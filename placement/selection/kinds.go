@@ -18,7 +18,8 @@ const (
 	discoveryTimeout = 10 * time.Second
 )
 
-// kind is one that selectors name. What was found stays until something else is found: that the kind has gone, its watches say.
+// kind is one that selectors name. What was found stays until something else is found: that the kind has gone, its
+// watches say.
 type kind struct {
 	schema.GroupVersionKind
 	audience
@@ -53,7 +54,8 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 		return nil
 	}
 	w.kinds.want(owner, keys, func(key schema.GroupVersionKind) *kind {
-		k := &kind{GroupVersionKind: key, audience: audience{}, began: w.options.Clock.Now(), settled: make(chan struct{}), trouble: unasked}
+		k := &kind{GroupVersionKind: key, audience: audience{}, began: w.options.Clock.Now(), settled: make(chan struct{}),
+			trouble: unasked}
 		w.ended.Go(func() {
 			mapping, err := k.lookUp(w.options.Mapper)
 			w.found(k, mapping, err)

@@ -19,13 +19,16 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// widgets is the definition of a kind of a group that no other test has, in these versions, of which the last is stored.
-func (h *hub) widgets(scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+// widgets is the definition of a kind of a group that no other test has, in these versions, of which the last is
+// stored.
+func (h *hub) widgets(scope apiextensionsv1.ResourceScope,
+	versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	group := h.namespace + ".example.com"
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget", ListKind: "WidgetList"},
+			Group: group, Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget",
+				ListKind: "WidgetList"},
 		},
 	}
 	for i, version := range versions {
@@ -45,7 +48,8 @@ func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), crd) })
 	eventually(h.t, "the kind is to be served", func() bool {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: "WidgetList"})
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name,
+			Kind: "WidgetList"})
 		return h.client.List(h.t.Context(), list) == nil
 	})
 }
@@ -75,7 +79,8 @@ func TestKindsComeAndGo(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := h.start(on(clock))
 	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
-	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind, Message: "the hub has no kind Widget of " + widgets.Group + ": install it, or correct the selector"}}
+	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind, Message: "the hub has no kind Widget of " +
+		widgets.Group + ": install it, or correct the selector"}}
 	require.Equal(t, missing, r.selects("web", widgets).Problems)
 	gizmos := widgets
 	gizmos.Kind = "Gizmo"
@@ -83,7 +88,9 @@ func TestKindsComeAndGo(t *testing.T) {
 	asked := r.wire.requests("DISCOVER")
 	eventually(t, "it is to be waiting", clock.HasWaiters)
 	clock.Step(time.Minute)
-	eventually(t, "it is to have looked, and wait again", func() bool { return r.wire.requests("DISCOVER") == asked+2 && clock.HasWaiters() })
+	eventually(t, "it is to have looked, and wait again", func() bool {
+		return r.wire.requests("DISCOVER") == asked+2 && clock.HasWaiters()
+	})
 	require.Equal(t, asked+2, r.wire.requests("DISCOVER"), "two requests are for all kinds")
 	require.Zero(t, r.called("web"), "that it is still missing is no news")
 	require.Equal(t, missing, r.selects("web", widgets).Problems)
@@ -112,7 +119,8 @@ func TestKindsComeAndGo(t *testing.T) {
 		got = r.selects("web", widgets)
 		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
 	})
-	require.Equal(t, "the hub has no widgets."+widgets.Group+" of version v1 now: install the kind again, or correct the selector", got.Problems[0].Message)
+	require.Equal(t, "the hub has no widgets."+widgets.Group+
+		" of version v1 now: install the kind again, or correct the selector", got.Problems[0].Message)
 
 	require.Equal(t, asked, r.wire.requests("DISCOVER"))
 	eventually(t, "it is to look for the kind again", clock.HasWaiters)
@@ -162,7 +170,9 @@ func TestKindComesBack(t *testing.T) {
 	calls := r.called("web")
 	h.install(v1)
 	r.hears("web", calls)
-	eventually(t, "it is to be watched", func() bool { return strings.Join(reasons(r.selects("web", widgets)), "") == "NotFound" })
+	eventually(t, "it is to be watched", func() bool {
+		return strings.Join(reasons(r.selects("web", widgets)), "") == "NotFound"
+	})
 	h.create(h.widget("v1", "a"))
 	eventually(t, "it is to be there", func() bool { return len(r.selects("web", widgets).Objects) == 1 })
 }
@@ -199,7 +209,8 @@ func TestMapperHangs(t *testing.T) {
 			return false
 		}
 	})
-	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced, Message: "the hub has not said yet what kinds it has: wait, or see why it is slow"}}, got.Problems)
+	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced,
+		Message: "the hub has not said yet what kinds it has: wait, or see why it is slow"}}, got.Problems)
 	close(answers)
 	r.hears("web", 0)
 	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("web", all("ConfigMap"))))

@@ -68,7 +68,8 @@ func change[T client.Object](h *hub, object T, f func(T)) {
 }
 
 func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels}, Data: map[string]string{"name": name}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels},
+		Data: map[string]string{"name": name}}
 }
 
 // user is a user who may do what the rules say in the namespace.
@@ -162,7 +163,8 @@ func labeled(kind string, labels map[string]string) v1alpha1.ResourceSelector {
 	return v1alpha1.ResourceSelector{Kind: kind, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-// wire is what the requests to an API server go over: it takes them down, knows which watches are open, and lets a test meddle.
+// wire is what the requests to an API server go over: it takes them down, knows which watches are open, and lets a test
+// meddle.
 type wire struct {
 	mu     sync.Mutex
 	seen   []string
@@ -197,7 +199,8 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// describe is a request such as "WATCH configmaps shop", without the namespace where there is none; DISCOVER, if it is about kinds.
+// describe is a request such as "WATCH configmaps shop", without the namespace where there is none; DISCOVER, if it is
+// about kinds.
 func describe(r *http.Request) (what string, watches bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	skip := 2

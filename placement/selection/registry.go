@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// audience are the owners that share something, and whether a Select has told them what it is. Who has not been told waits in a Select, and
-// learns there.
+// audience are the owners that share something, and whether a Select has told them what it is. Who has not been told
+// waits in a Select, and learns there.
 type audience map[types.NamespacedName]bool
 
 func (a audience) told() []types.NamespacedName {

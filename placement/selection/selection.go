@@ -40,16 +40,16 @@ type Options struct {
 	Config *rest.Config
 	// HTTPClient sends the requests. Nil: made of Config.
 	HTTPClient *http.Client
-	// Mapper knows the hub's kinds. It may be behind: a kind that it does not know, or that turns out to be gone, is looked for
-	// without it later. Nil: made of Config.
+	// Mapper knows the hub's kinds. It may be behind: a kind that it does not know, or that turns out to be gone, is
+	// looked for without it later. Nil: made of Config.
 	Mapper meta.RESTMapper
 	// Log says when a watch gets into trouble and out of it.
 	Log logr.Logger
-	// Changed is called when what an owner selects may have changed since a Select returned it. It must return at once. It may be
-	// called concurrently, and once more after Forget.
+	// Changed is called when what an owner selects may have changed since a Select returned it. It must return at once. It
+	// may be called concurrently, and once more after Forget.
 	Changed func(owner types.NamespacedName)
-	// Allow says whether an owner may select that; the text of the error is the message of a Problem. Each Select asks it anew, before
-	// anything is read. It may be called concurrently. Nil: [OwnNamespace].
+	// Allow says whether an owner may select that; the text of the error is the message of a Problem. Each Select asks it
+	// anew, before anything is read. It may be called concurrently. Nil: [OwnNamespace].
 	Allow func(owner types.NamespacedName, target Target) error
 	// Clock tells the time. Nil: the system's.
 	Clock clock.Clock
@@ -77,7 +77,8 @@ type Watcher struct {
 type Selected struct {
 	// Objects by group, kind, namespace and name. Their text is shared, and must not be changed.
 	Objects []bundle.Object
-	// Problems in the order of the selectors. While there are any, Objects is not all there is: nothing must be taken away because of it.
+	// Problems in the order of the selectors. While there are any, Objects is not all there is: nothing must be taken away
+	// because of it.
 	Problems []Problem
 }
 
@@ -91,8 +92,8 @@ type Problem struct {
 	Message string
 }
 
-// New makes a Watcher. A watch begins with the first Select that needs it, whether [Watcher.Start] has been called or not; all end when
-// that ends.
+// New makes a Watcher. A watch begins with the first Select that needs it, whether [Watcher.Start] has been called or
+// not; all end when that ends.
 func New(o Options) (*Watcher, error) {
 	if o.Config == nil || o.Changed == nil {
 		return nil, errors.New("selection.Options: Config and Changed must be set")
@@ -129,7 +130,8 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Start waits until ctx ends, then ends all watches and waits for them. After that nothing is watched and Changed is not called. It is a manager.Runnable.
+// Start waits until ctx ends, then ends all watches and waits for them. After that nothing is watched and Changed is
+// not called. It is a manager.Runnable.
 func (w *Watcher) Start(ctx context.Context) error {
 	<-ctx.Done()
 	w.mu.Lock()
@@ -141,10 +143,11 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Select says what an owner selects from now on, in place of what it selected before, and returns what that is at present. It waits
-// for the first list of what is new until ctx ends, at most five seconds for the kinds and five for the lists. What is
-// missing, forbidden or slow is a Problem and not waited for again: Changed says when it is over.
-func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName, selectors []v1alpha1.ResourceSelector) Selected {
+// Select says what an owner selects from now on, in place of what it selected before, and returns what that is at
+// present. It waits for the first list of what is new until ctx ends, at most five seconds for the kinds and five for
+// the lists. What is missing, forbidden or slow is a Problem and not waited for again: Changed says when it is over.
+func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
+	selectors []v1alpha1.ResourceSelector) Selected {
 	asks := make([]ask, len(selectors))
 	for i := range selectors {
 		asks[i] = read(owner, &selectors[i])
@@ -201,7 +204,8 @@ func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
 	}
 }
 
-// change has f change, under the lock, what an audience was told. If f says that it did, who was told the former hears of it.
+// change has f change, under the lock, what an audience was told. If f says that it did, who was told the former hears
+// of it.
 func (w *Watcher) change(a audience, f func() bool) {
 	w.mu.Lock()
 	var owners []types.NamespacedName

@@ -58,7 +58,8 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 // objects are those of the entries in order, each once: the first there is of it.
 func objects(entries []*entry) []bundle.Object {
 	slices.SortStableFunc(entries, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	entries = slices.CompactFunc(entries, func(a, b *entry) bool { return a.Key() == b.Key() })
 	out := make([]bundle.Object, len(entries))

@@ -31,25 +31,30 @@ var owner = types.NamespacedName{Namespace: "shop", Name: "web"}
 // still is a watch that sends no request. Calls counts how often the owner was called.
 func still(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
 	calls, clock = new(int), testclock.NewFakeClock(time.Unix(0, 0))
-	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }}, closed: true}
+	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }},
+		closed: true}
 	target.LabelSelector = selector.String()
-	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, settled: make(chan struct{}), stop: func() {}, trouble: unlisted(target)}
+	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, settled: make(chan struct{}),
+		stop: func() {}, trouble: unlisted(target)}
 	w.watches.want(owner, []Target{target}, func(Target) *watch { return t })
 	return t, calls, clock
 }
 
 func secrets(name string) Target {
-	return Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespace: "shop", Name: name}
+	return Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret",
+		Namespace: "shop", Name: name}
 }
 
-// drawObject is an object that an API server may send for secrets of the namespace shop, whether it was asked for it or not.
+// drawObject is an object that an API server may send for secrets of the namespace shop, whether it was asked for it or
+// not.
 func drawObject(r *rapid.T) *unstructured.Unstructured {
 	metadata := map[string]any{
 		"name": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "name"), "namespace": "shop", "uid": "u",
 		"resourceVersion": fmt.Sprint(rapid.IntRange(1, 1000).Draw(r, "version")),
 		"labels":          map[string]any{"app": rapid.SampledFrom([]string{"web", "web", "other"}).Draw(r, "app")},
 	}
-	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "data"))}
+	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
+		"stringData": fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "data"))}
 	switch rapid.IntRange(0, 9).Draw(r, "oddity") {
 	case 0:
 		object["type"] = "bootstrap.kubernetes.io/token" // it never travels
@@ -158,8 +163,10 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 			"fail": func(r *rapid.T) {
 				clock.Step(time.Duration(rapid.IntRange(0, 100).Draw(r, "seconds")) * time.Second)
 				err := rapid.SampledFrom([]error{
-					errors.New("reset"), apierrors.NewInternalError(errors.New("webhook")), apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
-					apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true), apierrors.NewResourceExpired("old"),
+					errors.New("reset"), apierrors.NewInternalError(errors.New("webhook")),
+					apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
+					apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true),
+					apierrors.NewResourceExpired("old"),
 				}).Draw(r, "error")
 				well = well && apierrors.IsResourceExpired(err)
 				watch.failed(r.Context(), rapid.SampledFrom([]request{listing, watching}).Draw(r, "request"), err)
@@ -179,7 +186,8 @@ func naive(a ask, there map[string]*unstructured.Unstructured, listed bool) []st
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		o := there[name]
-		if _, err := bundle.Clean(o); listed && err == nil && o.GetKind() == "Secret" && (a.name == "" || a.name == name) && a.labels.Matches(labels.Set(o.GetLabels())) {
+		if _, err := bundle.Clean(o); listed && err == nil && o.GetKind() == "Secret" && (a.name == "" || a.name == name) &&
+			a.labels.Matches(labels.Set(o.GetLabels())) {
 			out = append(out, name+" "+o.Object["stringData"].(string))
 		}
 	}
@@ -250,15 +258,17 @@ func TestTooDeep(t *testing.T) {
 	var objects []any
 	for _, name := range []string{"b", "a", "c"} {
 		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": deep(200),
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "shop"},
+			"spec": deep(200),
 		}})
 	}
 	require.NoError(t, watch.Replace(objects, "1"))
 	watch.recovered(watching)
 	got := watch.snapshot(owner, []ask{{target: watch.target}})
 	require.Equal(t, []Problem{{
-		Reason:  ReasonRefused,
-		Message: "Secret shop/a: its maps and lists are nested more than 100 deep: change the object, or the selector so that it does not match; there are 2 more like it",
+		Reason: ReasonRefused,
+		Message: "Secret shop/a: its maps and lists are nested more than 100 deep: change the object, or the selector so " +
+			"that it does not match; there are 2 more like it",
 	}}, got.Problems)
 }
 

@@ -33,16 +33,20 @@ func unlisted(target Target) trouble {
 	return trouble{ReasonNotSynced, fmt.Sprintf("the hub has not listed %s yet: wait, or see why it is slow", target)}
 }
 
-// unwatched is the trouble with a target that a list or a watch failed for. There is none, for now, if it was listed before, has not
-// failed for long, and may be well again soon.
+// unwatched is the trouble with a target that a list or a watch failed for. There is none, for now, if it was listed
+// before, has not failed for long, and may be well again soon.
 func unwatched(target Target, listed bool, failing time.Duration, err error) trouble {
 	switch {
 	case apierrors.IsForbidden(err):
-		return trouble{ReasonForbidden, fmt.Sprintf("the hub's controller may not read it: grant list and watch on %s to %s", target, whom(err))}
+		return trouble{ReasonForbidden, fmt.Sprintf("the hub's controller may not read it: grant list and watch on %s to %s",
+			target, whom(err))}
 	case apierrors.IsNotFound(err):
-		return trouble{ReasonUnknownKind, fmt.Sprintf("the hub has no %s of version %s now: install the kind again, or correct the selector", target.GroupResource(), target.Version)}
+		return trouble{ReasonUnknownKind,
+			fmt.Sprintf("the hub has no %s of version %s now: install the kind again, or correct the selector",
+				target.GroupResource(), target.Version)}
 	case apierrors.IsMethodNotSupported(err):
-		return trouble{ReasonInvalid, fmt.Sprintf("%s cannot be listed and watched: remove the selector", target.GroupResource())}
+		return trouble{ReasonInvalid, fmt.Sprintf("%s cannot be listed and watched: remove the selector",
+			target.GroupResource())}
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
 		return trouble{ReasonInvalid, fmt.Sprintf("the hub does not list %s: %s: correct the selector", target, cause(err))}
 	case !listed:
@@ -84,12 +88,15 @@ func unmapped(kind schema.GroupVersionKind, err error) trouble {
 	if of == "" {
 		of = "the core group"
 	}
-	return trouble{ReasonUnknownKind, fmt.Sprintf("the hub has no kind %s of %s: install it, or correct the selector", kind.Kind, of)}
+	return trouble{ReasonUnknownKind, fmt.Sprintf("the hub has no kind %s of %s: install it, or correct the selector",
+		kind.Kind, of)}
 }
 
 func notFound(target Target) trouble {
-	id := workv1alpha1.ResourceIdentifier{Group: target.Group, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name}
-	return trouble{ReasonNotFound, fmt.Sprintf("there is no %s: create it, or remove the selector to take it from the clusters", id)}
+	id := workv1alpha1.ResourceIdentifier{Group: target.Group, Kind: target.Kind, Namespace: target.Namespace,
+		Name: target.Name}
+	return trouble{ReasonNotFound,
+		fmt.Sprintf("there is no %s: create it, or remove the selector to take it from the clusters", id)}
 }
 
 // refused is the trouble with objects of a target that cannot travel, of which the error is about the first.

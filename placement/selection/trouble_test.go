@@ -25,32 +25,42 @@ func TestUnwatched(t *testing.T) {
 		want    trouble
 	}{
 		{
-			"what to grant, and to whom", apierrors.NewForbidden(secrets, "", errors.New(`User "system:serviceaccount:muster:hub" cannot list resource "secrets"`)), unlisted, 0,
-			trouble{ReasonForbidden, `the hub's controller may not read it: grant list and watch on secrets "key" in namespace shop to system:serviceaccount:muster:hub`},
+			"what to grant, and to whom", apierrors.NewForbidden(secrets, "",
+				errors.New(`User "system:serviceaccount:muster:hub" cannot list resource "secrets"`)), unlisted, 0,
+			trouble{ReasonForbidden, `the hub's controller may not read it: grant list and watch on secrets "key" in ` +
+				`namespace shop to system:serviceaccount:muster:hub`},
 		},
 		{
 			"an authorizer in other words", apierrors.NewForbidden(secrets, "", errors.New("no")), listed, 0,
-			trouble{ReasonForbidden, `the hub's controller may not read it: grant list and watch on secrets "key" in namespace shop to it`},
+			trouble{ReasonForbidden,
+				`the hub's controller may not read it: grant list and watch on secrets "key" in namespace shop to it`},
 		},
 		{
 			"a kind that is gone", apierrors.NewGenericServerResponse(404, "list", secrets, "", "", 0, true), listed, 0,
-			trouble{ReasonUnknownKind, "the hub has no secrets of version v1 now: install the kind again, or correct the selector"},
+			trouble{ReasonUnknownKind,
+				"the hub has no secrets of version v1 now: install the kind again, or correct the selector"},
 		},
-		{"a kind that one can only create", apierrors.NewMethodNotSupported(secrets, "list"), unlisted, 0, trouble{ReasonInvalid, "secrets cannot be listed and watched: remove the selector"}},
+		{"a kind that one can only create", apierrors.NewMethodNotSupported(secrets, "list"), unlisted, 0,
+			trouble{ReasonInvalid, "secrets cannot be listed and watched: remove the selector"}},
 		{
-			"a selector that this server does not take", apierrors.NewBadRequest("field label not supported: metadata.name"), unlisted, 0,
-			trouble{ReasonInvalid, `the hub does not list secrets "key" in namespace shop: field label not supported: metadata.name: correct the selector`},
+			"a selector that this server does not take", apierrors.NewBadRequest("field label not supported: metadata.name"),
+			unlisted, 0,
+			trouble{ReasonInvalid, `the hub does not list secrets "key" in namespace shop: field label not supported: ` +
+				`metadata.name: correct the selector`},
 		},
 		{
 			"the address is another one at each try", refused, unlisted, 0,
-			trouble{ReasonNotSynced, `the hub cannot list secrets "key" in namespace shop, which is tried again: connection refused`},
+			trouble{ReasonNotSynced,
+				`the hub cannot list secrets "key" in namespace shop, which is tried again: connection refused`},
 		},
 		{"a restart of the hub is nothing to speak of", refused, listed, time.Minute, trouble{}},
 		{
 			"one that takes long is", refused, listed, time.Minute + 1,
-			trouble{ReasonStale, `changes of secrets "key" in namespace shop cannot be seen, which is tried again: connection refused`},
+			trouble{ReasonStale,
+				`changes of secrets "key" in namespace shop cannot be seen, which is tried again: connection refused`},
 		},
-		{"a credential that is being renewed", apierrors.NewUnauthorized("token has expired"), listed, time.Second, trouble{}},
+		{"a credential that is being renewed", apierrors.NewUnauthorized("token has expired"), listed, time.Second,
+			trouble{}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			target := Target{GroupVersionResource: secrets.WithVersion("v1"), Kind: "Secret", Namespace: "shop", Name: "key"}
@@ -67,11 +77,15 @@ func TestUnmapped(t *testing.T) {
 		err    error
 		want   trouble
 	}{
-		{"a version that is not served", schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, none, trouble{ReasonUnknownKind, "the hub has no kind Widget of example.com/v2: install it, or correct the selector"}},
-		{"any version", schema.GroupVersionKind{Group: "example.com", Kind: "Widget"}, none, trouble{ReasonUnknownKind, "the hub has no kind Widget of example.com: install it, or correct the selector"}},
-		{"the group was forgotten", schema.GroupVersionKind{Kind: "Deployment"}, none, trouble{ReasonUnknownKind, "the hub has no kind Deployment of the core group: install it, or correct the selector"}},
+		{"a version that is not served", schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, none,
+			trouble{ReasonUnknownKind, "the hub has no kind Widget of example.com/v2: install it, or correct the selector"}},
+		{"any version", schema.GroupVersionKind{Group: "example.com", Kind: "Widget"}, none,
+			trouble{ReasonUnknownKind, "the hub has no kind Widget of example.com: install it, or correct the selector"}},
+		{"the group was forgotten", schema.GroupVersionKind{Kind: "Deployment"}, none,
+			trouble{ReasonUnknownKind, "the hub has no kind Deployment of the core group: install it, or correct the selector"}},
 		{
-			"nobody knows", schema.GroupVersionKind{Kind: "Deployment"}, &url.Error{Op: "Get", URL: "https://hub/apis", Err: syscall.ECONNREFUSED},
+			"nobody knows", schema.GroupVersionKind{Kind: "Deployment"},
+			&url.Error{Op: "Get", URL: "https://hub/apis", Err: syscall.ECONNREFUSED},
 			trouble{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: connection refused"},
 		},
 	} {

@@ -67,9 +67,11 @@ func (w *Watcher) wantWatches(owner types.NamespacedName, asks []ask) []*watch {
 		return nil
 	}
 	w.watches.want(owner, keys, func(target Target) *watch {
-		ctx, stop := context.WithCancel(klog.NewContext(w.life, logr.Discard())) // it is more talkative about failures than is of use
+		// it is more talkative about failures than is of use
+		ctx, stop := context.WithCancel(klog.NewContext(w.life, logr.Discard()))
 		t := &watch{
-			Watcher: w, audience: audience{}, target: target, labels: selectors[target], began: w.options.Clock.Now(), settled: make(chan struct{}), stop: stop,
+			Watcher: w, audience: audience{}, target: target, labels: selectors[target], began: w.options.Clock.Now(),
+			settled: make(chan struct{}), stop: stop,
 			trouble: unlisted(target),
 		}
 		w.ended.Go(func() { t.run(ctx) })
@@ -171,7 +173,8 @@ func (t *watch) failed(ctx context.Context, what request, err error) {
 			t.lookAgain()
 		}
 		t.trouble = trouble
-		t.options.Log.Info("What WorkSets select cannot be watched; trying again.", "target", t.target.String(), "reason", trouble.reason, "error", err.Error())
+		t.options.Log.Info("What WorkSets select cannot be watched; trying again.", "target", t.target.String(), "reason",
+			trouble.reason, "error", err.Error())
 		return true
 	})
 }

@@ -58,8 +58,8 @@ type PreferredTerm struct {
 // +kubebuilder:validation:Enum=Gt;Ge;Eq;Ne;Lt;Le;In;NotIn;Exists;DoesNotExist
 type PropertyOperator string
 
-// The operators. A cluster that does not have the property matches Ne, NotIn and DoesNotExist, as it is with labels. One that has
-// it with a value that is not of the type that is compared matches Exists alone.
+// The operators. A cluster that does not have the property matches Ne, NotIn and DoesNotExist, as it is with labels.
+// One that has it with a value that is not of the type that is compared matches Exists alone.
 const (
 	PropertyGt           PropertyOperator = "Gt"           // greater than the one value
 	PropertyGe           PropertyOperator = "Ge"           // greater than the one value, or equal

@@ -3,8 +3,8 @@
 //   - [Placement] says which clusters of the fleet are wanted, and how many of them were chosen. Namespaced.
 //   - [PlacementPolicy] is the wish itself, a plain value that a scheduler takes. A product may put it into
 //     objects of its own, or use it without any object.
-//   - [RolloutStrategy] says how a change reaches clusters, and [RolloutStatus] how far it is. They too are plain values; package
-//     rollout decides by them.
+//   - [RolloutStrategy] says how a change reaches clusters, and [RolloutStatus] how far it is. They too are plain
+//     values; package rollout decides by them.
 //
 // The API server checks a policy by the rules of the CustomResourceDefinition. [PlacementPolicy.Validate] has the
 // same rules for a policy that comes from elsewhere, and those that are beyond the API server.

@@ -5,25 +5,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DisruptionBudget bounds what evictions by hand ([PlacementEviction]) may cost a placement. Exactly one of its fields is set.
+// DisruptionBudget bounds what evictions by hand ([PlacementEviction]) may cost a placement. Exactly one of its fields
+// is set.
 //
-// A cluster is available while it is healthy and what was placed there does its work. One that is not available may always be evicted. The
-// clusters that there should be are numberOfClusters with PickN, and with PickAll all that would be chosen if none was evicted.
-// As in policy/v1 PodDisruptionBudget, percentages are rounded up: 30% of 4 clusters are 2 that must be available, or 2 that need
-// not be.
+// A cluster is available while it is healthy and what was placed there does its work. One that is not available may
+// always be evicted. The clusters that there should be are numberOfClusters with PickN, and with PickAll all that would
+// be chosen if none was evicted. As in policy/v1 PodDisruptionBudget, percentages are rounded up: 30% of 4 clusters are
+// 2 that must be available, or 2 that need not be.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type DisruptionBudget struct {
-	// MinAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there should be,
-	// rounded up. More than there should be is as many as there should be.
+	// MinAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there
+	// should be, rounded up. More than there should be is as many as there should be.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="minAvailable must be a number from 0, or a percentage from 0% to 100%"
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// MaxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a number, or a
-	// percentage of them, rounded up. 0 lets no available cluster go before another is ready in its place.
+	// MaxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a
+	// number, or a percentage of them, rounded up. 0 lets no available cluster go before another is ready in its place.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxUnavailable must be a number from 0, or a percentage from 0% to 100%"
@@ -43,15 +44,15 @@ type PlacementEvictionSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// TTLSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The cluster
-	// may be chosen again from then on. Unset: never.
+	// TTLSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The
+	// cluster may be chosen again from then on. Unset: never.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
 	// +optional
 	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
 }
 
-// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of the eviction. It is
-// True from the time at which the PlacementDecisions do not contain the cluster any more.
+// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of the eviction.
+// It is True from the time at which the PlacementDecisions do not contain the cluster any more.
 const ConditionExecuted = "Executed"
 
 // Reasons of the condition Executed. The eviction of a Placement that does not exist has the reason
@@ -84,10 +85,12 @@ type PlacementEvictionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PlacementEviction has a placement leave a cluster as soon as its disruption budget allows that, and keeps it off the cluster for as long
-// as the eviction is there: delete it to allow the cluster again. One that cannot be executed waits. Of several, the oldest goes first.
+// PlacementEviction has a placement leave a cluster as soon as its disruption budget allows that, and keeps it off the
+// cluster for as long as the eviction is there: delete it to allow the cluster again. One that cannot be executed
+// waits. Of several, the oldest goes first.
 //
-// A placement that is not on the cluster has nothing to leave: the eviction is executed at once, and keeps it off all the same.
+// A placement that is not on the cluster has nothing to leave: the eviction is executed at once, and keeps it off all
+// the same.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

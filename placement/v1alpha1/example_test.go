@@ -147,8 +147,9 @@ func ExampleWorkSetSpec_Validate() {
 	spec := v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "fleet"}},
 		Resources:  []v1alpha1.ResourceSelector{{Group: "apps/v1", Kind: "Deployment"}},
-		Replicas:   &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: []v1alpha1.ClusterWeight{{Weight: 2}}},
-		Rollout:    v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages},
+		Replicas: &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight,
+			Weights: []v1alpha1.ClusterWeight{{Weight: 2}}},
+		Rollout: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages},
 	}
 	for _, err := range spec.Validate() {
 		fmt.Println(err)

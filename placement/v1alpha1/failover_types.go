@@ -43,8 +43,8 @@ type FailoverPolicy struct {
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`
 
-	// MaxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more do not count.
-	// Unset: 1.
+	// MaxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more
+	// do not count. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for 1"
 	// +optional
 	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
@@ -68,17 +68,21 @@ type EvictionCount struct {
 	Count int32 `json:"count"`
 }
 
-// MaxEvictionCounts is how many times of evictions are remembered. Of more, those that are closest to each other are counted together.
+// MaxEvictionCounts is how many times of evictions are remembered. Of more, those that are closest to each other are
+// counted together.
 const MaxEvictionCounts = 64
 
-// Validate returns all that is wrong with the policy, in the order of its fields, as the CustomResourceDefinition has it. The path may be nil.
+// Validate returns all that is wrong with the policy, in the order of its fields, as the CustomResourceDefinition has
+// it. The path may be nil.
 func (p *FailoverPolicy) Validate(path *field.Path) field.ErrorList {
 	errs := oneOf(cmp.Or(p.Replace, BeforeEvict), path.Child("replace"), BeforeEvict, EvictFirst)
 	if n := p.MaxEvictions; n != nil && (*n < 1 || *n > 10000) {
-		errs = append(errs, field.Invalid(path.Child("maxEvictions"), *n, "maxEvictions must be from 1 to 10000; leave it out for 1"))
+		errs = append(errs,
+			field.Invalid(path.Child("maxEvictions"), *n, "maxEvictions must be from 1 to 10000; leave it out for 1"))
 	}
 	if n := p.PeriodSeconds; n != nil && (*n < 1 || *n > 86400) {
-		errs = append(errs, field.Invalid(path.Child("periodSeconds"), *n, "periodSeconds must be from 1 to 86400 (a day); leave it out for 60"))
+		errs = append(errs,
+			field.Invalid(path.Child("periodSeconds"), *n, "periodSeconds must be from 1 to 86400 (a day); leave it out for 60"))
 	}
 	return append(errs, oneOf(cmp.Or(p.Recovery, Stay), path.Child("recovery"), Stay, Return)...)
 }

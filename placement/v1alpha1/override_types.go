@@ -141,8 +141,9 @@ const (
 
 // JSONPatchOperation is one step of a JSON patch.
 //
-// Nothing but test may name what an object is told by, apiVersion, kind, metadata.name and metadata.namespace, nor anything that
-// a manifest cannot have: status, metadata.generateName and metadata.ownerReferences. To copy from there is fine.
+// Nothing but test may name what an object is told by, apiVersion, kind, metadata.name and metadata.namespace, nor
+// anything that a manifest cannot have: status, metadata.generateName and metadata.ownerReferences. To copy from there
+// is fine.
 //
 // +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] == has(self.from)",fieldPath=".from",message="from is required with move and copy, and goes with no other op"
 // +kubebuilder:validation:XValidation:rule="self.op == 'test' || size(self.path) > 0 && !(self.path in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.path.startsWith('/apiVersion/') && !self.path.startsWith('/kind/') && !self.path.startsWith('/status/') && !self.path.startsWith('/metadata/name/') && !self.path.startsWith('/metadata/namespace/') && !self.path.startsWith('/metadata/generateName/') && !self.path.startsWith('/metadata/ownerReferences/')",fieldPath=".path",reason=FieldValueForbidden,message="path must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
@@ -160,8 +161,8 @@ type JSONPatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)*$`
 	// +optional
 	From string `json:"from,omitempty"`
-	// Value to add, to replace with or to find there: anything but null. It is required with add, replace and test, and goes
-	// with no other op.
+	// Value to add, to replace with or to find there: anything but null. It is required with add, replace and test, and
+	// goes with no other op.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -12,8 +12,8 @@ type PlacementSpec struct {
 	// +optional
 	Policy PlacementPolicy `json:"policy,omitempty"`
 
-	// DecisionGroups divide the chosen clusters, so that what is rolled out can go from one to the next. A cluster is in the
-	// first group that selects it; one that none selects is in a group without a name, which comes last.
+	// DecisionGroups divide the chosen clusters, so that what is rolled out can go from one to the next. A cluster is in
+	// the first group that selects it; one that none selects is in a group without a name, which comes last.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
@@ -21,10 +21,10 @@ type PlacementSpec struct {
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
 
 	// ClustersPerDecisionGroup is the maximum number of clusters in a part of a decision group: a number from 1, or a
-	// percentage of the selected clusters, rounded up. Larger groups, including the group of clusters that no group selects,
-	// are divided into parts; a Placement with many clusters uses larger parts, so that there are about 100 at most. A rollout of
-	// type ProgressivePerGroup updates one part after the other. A cluster keeps its part while the part is not too large; new
-	// clusters fill the first parts. Default: groups are not divided.
+	// percentage of the selected clusters, rounded up. Larger groups, including the group of clusters that no group
+	// selects, are divided into parts; a Placement with many clusters uses larger parts, so that there are about 100 at
+	// most. A rollout of type ProgressivePerGroup updates one part after the other. A cluster keeps its part while the
+	// part is not too large; new clusters fill the first parts. Default: groups are not divided.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 1 || self.endsWith('%')",message="clustersPerDecisionGroup must be a number from 1, or a percentage from 1% to 100%"
@@ -54,15 +54,16 @@ type DecisionGroup struct {
 	// +optional
 	Selector metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Properties select the clusters of the group by their properties, in addition to the selector. A cluster must match all
-	// of them. Default: the selector alone selects the clusters.
+	// Properties select the clusters of the group by their properties, in addition to the selector. A cluster must match
+	// all of them. Default: the selector alone selects the clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
 
-// RescheduleAnnotation on a Placement has it decided anew whenever its value changes, without regard to what was chosen before.
+// RescheduleAnnotation on a Placement has it decided anew whenever its value changes, without regard to what was chosen
+// before.
 const RescheduleAnnotation = GroupName + "/reschedule"
 
 // ConditionScheduled of a Placement is True when its policy is satisfied.
@@ -93,9 +94,10 @@ const (
 	ReasonUnknownProperty = "UnknownProperty"
 )
 
-// ConditionClustersObserved of a Placement is False while a chosen cluster does not exist on the hub although no request to
-// remove it was observed, such as after a restore of the hub. Such a cluster stays chosen until it is removed on request, or
-// left by a PlacementEviction. A Placement that never chose such a cluster does not have the condition.
+// ConditionClustersObserved of a Placement is False while a chosen cluster does not exist on the hub although no
+// request to remove it was observed, such as after a restore of the hub. Such a cluster stays chosen until it is
+// removed on request, or left by a PlacementEviction. A Placement that never chose such a cluster does not have the
+// condition.
 const ConditionClustersObserved = "ClustersObserved"
 
 // Reasons of the condition ClustersObserved.
@@ -106,17 +108,17 @@ const (
 	ReasonClusterMissing = "ClusterMissing"
 )
 
-// ConditionClustersAllowed of a Placement is False while its namespace has no ClusterSetBinding, or while a chosen cluster
-// stays although no permission for it is observed. A Placement on a hub that does not restrict namespaces does not have the
-// condition.
+// ConditionClustersAllowed of a Placement is False while its namespace has no ClusterSetBinding, or while a chosen
+// cluster stays although no permission for it is observed. A Placement on a hub that does not restrict namespaces does
+// not have the condition.
 const ConditionClustersAllowed = "ClustersAllowed"
 
 // Reasons of the condition ClustersAllowed.
 const (
 	// ReasonClustersAllowed: bindings grant every chosen cluster.
 	ReasonClustersAllowed = "ClustersAllowed"
-	// ReasonClustersWithdrawn means that clusters were left because a binding was deleted, or because its ClusterSet does not
-	// select them any more. The remaining clusters are granted. It is also the reason of an Event.
+	// ReasonClustersWithdrawn means that clusters were left because a binding was deleted, or because its ClusterSet does
+	// not select them any more. The remaining clusters are granted. It is also the reason of an Event.
 	ReasonClustersWithdrawn = "ClustersWithdrawn"
 	// ReasonNoBinding: the namespace has no ClusterSetBinding; the message contains the command that creates one.
 	ReasonNoBinding = "NoBinding"

@@ -33,8 +33,8 @@ type ClusterDecision struct {
 	// +optional
 	GroupPart int32 `json:"groupPart,omitempty"`
 
-	// Reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement" or
-	// "WaitsForTurn".
+	// Reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement"
+	// or "WaitsForTurn".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -51,8 +51,8 @@ type ClusterDecision struct {
 	Binding string `json:"binding,omitempty"`
 }
 
-// PlacementDecision is a slice of the clusters that a Placement has chosen. It has at most 100, and a cluster keeps its slice and
-// its place in it for as long as it stays chosen.
+// PlacementDecision is a slice of the clusters that a Placement has chosen. It has at most 100, and a cluster keeps its
+// slice and its place in it for as long as it stays chosen.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=pld,categories=muster

@@ -125,8 +125,9 @@ type PlacementPolicy struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not tell what it
-	// serves is taken to serve all, and the condition Scheduled says so: a MemberCluster tells it in status.apis, if its agent is set up for that.
+	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not
+	// tell what it serves is taken to serve all, and the condition Scheduled says so: a MemberCluster tells it in
+	// status.apis, if its agent is set up for that.
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=version
@@ -231,8 +232,8 @@ const (
 	ScheduleAnyway UnsatisfiableAction = "ScheduleAnyway"
 )
 
-// TopologySpreadConstraint keeps the numbers of clusters that are taken from each domain near to each other. The clusters
-// with the same value of a label make a domain.
+// TopologySpreadConstraint keeps the numbers of clusters that are taken from each domain near to each other. The
+// clusters with the same value of a label make a domain.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
 type TopologySpreadConstraint struct {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ParseQuantity reads the value of a property as a quantity. It takes what resource.ParseQuantity takes, with two exceptions:
+// ParseQuantity reads the value of a property as a quantity. It takes what resource.ParseQuantity takes, with two
+// exceptions:
 //
 //   - A quantity has a digit before its suffix. For that function a suffix alone, such as M, is a quantity of zero.
 //   - An exponent has two digits at most. With 1e-2000000000 that function is busy for hours, and with 1e2000000000

@@ -110,7 +110,8 @@ func TestValueType(t *testing.T) {
 		{"what is said counts", v1alpha1.PropertyString, []string{"5"}, v1alpha1.PropertyString},
 		{"even if it is wrong, which Validate says", v1alpha1.PropertyVersion, []string{"5"}, v1alpha1.PropertyVersion},
 	} {
-		requirement := v1alpha1.PropertyRequirement{Name: "p", Operator: v1alpha1.PropertyIn, Values: test.values, Type: test.kind}
+		requirement := v1alpha1.PropertyRequirement{Name: "p", Operator: v1alpha1.PropertyIn, Values: test.values,
+			Type: test.kind}
 		if got := requirement.ValueType(); got != test.want {
 			t.Errorf("%s: want %s for %q of type %q, got %s", test.reason, test.want, test.values, test.kind, got)
 		}
@@ -119,7 +120,8 @@ func TestValueType(t *testing.T) {
 
 // Whatever members report and policies say: it is read in no time, and what was read can be compared.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"5", "1e-2147483647", "1e2147483647", "E75", "-.5Ki", "v1.31.2-rc.1+b", "0.0000000000000000000000000000001", " 1.2.3"} {
+	for _, seed := range []string{"5", "1e-2147483647", "1e2147483647", "E75", "-.5Ki", "v1.31.2-rc.1+b",
+		"0.0000000000000000000000000000001", " 1.2.3"} {
 		f.Add(seed)
 	}
 	one := resource.MustParse("1")
@@ -133,7 +135,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if version, err := v1alpha1.ParseVersion(value); err == nil {
-			if again, err := v1alpha1.ParseVersion(version.String()); err != nil || version.LessThan(again) || again.LessThan(version) {
+			if again, err := v1alpha1.ParseVersion(version.String()); err != nil || version.LessThan(again) ||
+				again.LessThan(version) {
 				t.Errorf("%q is read as %s, and that as %s, %v", value, version, again, err)
 			}
 		}

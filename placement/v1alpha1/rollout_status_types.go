@@ -24,8 +24,8 @@ const (
 	PhasePaused RolloutPhase = "Paused"
 	// PhaseStopped rollouts were given up by a person.
 	PhaseStopped RolloutPhase = "Stopped"
-	// PhaseFailed rollouts are halted: more clusters have failed than may, or a mandatory group cannot be done. The message says which,
-	// and what to do. They go on once that is otherwise.
+	// PhaseFailed rollouts are halted: more clusters have failed than may, or a mandatory group cannot be done. The
+	// message says which, and what to do. They go on once that is otherwise.
 	PhaseFailed RolloutPhase = "Failed"
 	// PhaseRollingBack rollouts take clusters back to the revision before.
 	PhaseRollingBack RolloutPhase = "RollingBack"
@@ -98,8 +98,8 @@ type RollbackStatus struct {
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// RolloutStatus is what has become of a rollout. It is for people and, since it is kept from one look to the next, all that a
-// rollout remembers.
+// RolloutStatus is what has become of a rollout. It is for people and, since it is kept from one look to the next, all
+// that a rollout remembers.
 type RolloutStatus struct {
 	// Revision that is rolled out.
 	// +optional
@@ -118,16 +118,16 @@ type RolloutStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Stages []RolloutStageStatus `json:"stages,omitempty"`
-	// Unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go on to count as
-	// failed, until they are back at the revision, there is another one, or the state is Stop. When the list is full of those that have
-	// left, more have failed than may, whatever maxFailures says.
+	// Unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go
+	// on to count as failed, until they are back at the revision, there is another one, or the state is Stop. When the
+	// list is full of those that have left, more have failed than may, whatever maxFailures says.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Unwell []UnwellCluster `json:"unwell,omitempty"`
-	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have nothing get it
-	// until it is their turn.
+	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have
+	// nothing get it until it is their turn.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
 	// StableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout

@@ -49,8 +49,9 @@ const (
 	RolloutStop RolloutState = "Stop"
 )
 
-// The API server reckons that what may be a number or a text is a text as long as a request, and that to ask for its type is as dear,
-// so the rules for it do not: one of their sides has no meaning, and does no harm where the other is true. Texts are checked by patterns.
+// The API server reckons that what may be a number or a text is a text as long as a request, and that to ask for its
+// type is as dear, so the rules for it do not: one of their sides has no meaning, and does no harm where the other is
+// true. Texts are checked by patterns.
 
 // RolloutStrategy says how a change reaches clusters. The zero RolloutStrategy updates all at once, and halts at
 // the first failure for those that come later.
@@ -67,7 +68,8 @@ type RolloutStrategy struct {
 	Type RolloutType `json:"type,omitempty"`
 
 	// MaxConcurrency is how many clusters may be on their way to a revision at a time: a number, or a percentage of all
-	// clusters, rounded down, and always at least one. Default: 25% with type Progressive, and else no bound but that of a stage.
+	// clusters, rounded down, and always at least one. Default: 25% with type Progressive, and else no bound but that of a
+	// stage.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 1 || self.endsWith('%')",message="maxConcurrency must be a number from 1, or a percentage from 1% to 100%"
@@ -85,8 +87,9 @@ type RolloutStrategy struct {
 	// +optional
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// MaxFailures is how many clusters may fail before the rollout does: a number, or a percentage of all clusters, rounded
-	// down. In a mandatory group none may. One that failed, or could not be reached, and has left is among them. Default: 0.
+	// MaxFailures is how many clusters may fail before the rollout does: a number, or a percentage of all clusters,
+	// rounded down. In a mandatory group none may. One that failed, or could not be reached, and has left is among them.
+	// Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxFailures must be a number from 0, or a percentage from 0% to 100%"
@@ -98,14 +101,16 @@ type RolloutStrategy struct {
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
 
-	// State lets the rollout Run, Pause for a while, or Stop. Clusters that have nothing yet get the revision that succeeded last meanwhile.
+	// State lets the rollout Run, Pause for a while, or Stop. Clusters that have nothing yet get the revision that
+	// succeeded last meanwhile.
 	// +kubebuilder:default=Run
 	// +optional
 	State RolloutState `json:"state,omitempty"`
 
-	// MandatoryGroups are updated first, in this order, and every cluster in them must succeed before another group begins. The
-	// groups that are not named follow by their index. With type ProgressivePerGroup only. One that no placement declares holds the
-	// rollout; one that is declared and has no clusters is passed, unless it lost them while it was its turn.
+	// MandatoryGroups are updated first, in this order, and every cluster in them must succeed before another group
+	// begins. The groups that are not named follow by their index. With type ProgressivePerGroup only. One that no
+	// placement declares holds the rollout; one that is declared and has no clusters is passed, unless it lost them while
+	// it was its turn.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -120,7 +125,8 @@ type RolloutStrategy struct {
 	Stages []RolloutStage `json:"stages,omitempty"`
 }
 
-// DecisionGroupReference names decision groups: one by its index, or all that have a name. It includes all parts of a group.
+// DecisionGroupReference names decision groups: one by its index, or all that have a name. It includes all parts of a
+// group.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.name) && size(self.name) > 0) != has(self.index)",message="a group must be named by either name or index"
 type DecisionGroupReference struct {
@@ -143,14 +149,14 @@ type RolloutStage struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// OrderBy is the key of a label by whose value the clusters of the stage are ordered: numbers first, by value, then other
-	// values, then those without the label.
+	// OrderBy is the key of a label by whose value the clusters of the stage are ordered: numbers first, by value, then
+	// other values, then those without the label.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	OrderBy string `json:"orderBy,omitempty"`
 
-	// MaxConcurrency is how many clusters of the stage may be on their way to a revision at a time: a number, or a percentage
-	// of the clusters of the stage, rounded down, and always at least one. Default: 1.
+	// MaxConcurrency is how many clusters of the stage may be on their way to a revision at a time: a number, or a
+	// percentage of the clusters of the stage, rounded down, and always at least one. Default: 1.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 1 || self.endsWith('%')",message="maxConcurrency must be a number from 1, or a percentage from 1% to 100%"
@@ -161,7 +167,8 @@ type RolloutStage struct {
 	// +optional
 	Before RolloutGate `json:"before,omitzero"`
 
-	// After must be passed once the stage is done, before the next is reached and, with the last, before the rollout succeeds.
+	// After must be passed once the stage is done, before the next is reached and, with the last, before the rollout
+	// succeeds.
 	// +optional
 	After RolloutGate `json:"after,omitzero"`
 }
@@ -189,8 +196,8 @@ const (
 	GateAfter  GatePosition = "After"
 )
 
-// RolloutApproval opens one gate for one revision. It may be given before it is asked for. Taken away, it holds what has not
-// begun yet.
+// RolloutApproval opens one gate for one revision. It may be given before it is asked for. Taken away, it holds what
+// has not begun yet.
 type RolloutApproval struct {
 	// Revision that is approved. An approval of one says nothing about the next.
 	// +kubebuilder:validation:MaxLength=253

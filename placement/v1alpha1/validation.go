@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the policy, in the order of its fields; nothing: it is valid. The path is that of the
-// policy in the object that it is part of, such as field.NewPath("spec", "policy"); it may be nil.
+// Validate returns all that is wrong with the policy, in the order of its fields; nothing: it is valid. The path is
+// that of the policy in the object that it is part of, such as field.NewPath("spec", "policy"); it may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: that label selectors
-// are valid, that each of several values is of its type, and that names of APIs and DNS prefixes are right in every
-// detail. What is empty and has a default is valid. CEL expressions are not compiled, and whether there are
-// such a profile and such plugins is for the scheduler to say.
+// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: that label
+// selectors are valid, that each of several values is of its type, and that names of APIs and DNS prefixes are right in
+// every detail. What is empty and has a default is valid. CEL expressions are not compiled, and whether there are such
+// a profile and such plugins is for the scheduler to say.
 func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		p.validateType(path),
@@ -29,7 +29,9 @@ func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 		unique(p.Sorters, path.Child("sorters"), func(s PropertySorter) string { return s.Name }),
 		each(p.Tolerations, 32, path.Child("tolerations"), (*Toleration).validate),
 		each(p.TopologySpread, 4, path.Child("topologySpread"), (*TopologySpreadConstraint).validate),
-		unique(p.TopologySpread, path.Child("topologySpread"), func(c TopologySpreadConstraint) string { return c.TopologyKey }),
+		unique(p.TopologySpread, path.Child("topologySpread"), func(c TopologySpreadConstraint) string {
+			return c.TopologyKey
+		}),
 		each(p.GroupSpread, 4, path.Child("groupSpread"), (*GroupSpreadConstraint).validate),
 		unique(p.GroupSpread, path.Child("groupSpread"), func(c GroupSpreadConstraint) string { return c.Label }),
 		oneOf(cmp.Or(p.Rebalance, RebalanceNever), path.Child("rebalance"), RebalanceNever, RebalanceAlways),
@@ -37,10 +39,12 @@ func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 		unique(p.Prioritizers, path.Child("prioritizers"), func(p Prioritizer) string { return p.Plugin }),
 		validateResources(p.Resources, path.Child("resources")),
 		each(p.RequiredAPIs, 32, path.Child("requiredAPIs"), validateAPI),
-		unique(p.RequiredAPIs, path.Child("requiredAPIs"), func(kind metav1.GroupVersionKind) metav1.GroupVersionKind { return kind }),
+		unique(p.RequiredAPIs, path.Child("requiredAPIs"),
+			func(kind metav1.GroupVersionKind) metav1.GroupVersionKind { return kind }),
 	)
 	if p.Profile != "" {
-		errs = append(errs, qualified(p.Profile, path.Child("profile"), "profile must be a qualified name such as example.com/cheapest")...)
+		errs = append(errs,
+			qualified(p.Profile, path.Child("profile"), "profile must be a qualified name such as example.com/cheapest")...)
 	}
 	return errs
 }
@@ -53,22 +57,28 @@ func (p *PlacementPolicy) validateType(path *field.Path) field.ErrorList {
 	number := path.Child("numberOfClusters")
 	switch {
 	case p.NumberOfClusters == nil && kind == PickN:
-		errs = append(errs, field.Required(number, "numberOfClusters is required with type PickN; use type PickAll for as many as there are"))
+		errs = append(errs,
+			field.Required(number, "numberOfClusters is required with type PickN; use type PickAll for as many as there are"))
 	case p.NumberOfClusters != nil && kind != PickN:
-		errs = append(errs, field.Forbidden(number, "numberOfClusters goes with type PickN only: remove it, or set the type to PickN"))
+		errs = append(errs,
+			field.Forbidden(number, "numberOfClusters goes with type PickN only: remove it, or set the type to PickN"))
 	case p.NumberOfClusters != nil && (*p.NumberOfClusters < 0 || *p.NumberOfClusters > 10000):
-		errs = append(errs, field.Invalid(number, *p.NumberOfClusters, "numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"))
+		errs = append(errs, field.Invalid(number, *p.NumberOfClusters,
+			"numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"))
 	}
 
 	names := path.Child("clusterNames")
 	switch {
 	case len(p.ClusterNames) == 0 && kind == PickFixed:
-		errs = append(errs, field.Required(names, "clusterNames is required with type PickFixed: name the clusters to take, or set another type"))
+		errs = append(errs, field.Required(names,
+			"clusterNames is required with type PickFixed: name the clusters to take, or set another type"))
 	case len(p.ClusterNames) > 0 && kind != PickFixed:
-		errs = append(errs, field.Forbidden(names, "clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed"))
+		errs = append(errs,
+			field.Forbidden(names, "clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed"))
 	}
 	errs = append(errs, each(p.ClusterNames, 1000, names, func(name *string, path *field.Path) field.ErrorList {
-		return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit")
+		return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and '-', "+
+			"starting and ending with a letter or digit")
 	})...)
 	errs = append(errs, unique(p.ClusterNames, names, func(name string) string { return name })...)
 
@@ -86,13 +96,17 @@ func (p *PlacementPolicy) validateType(path *field.Path) field.ErrorList {
 		{"requiredAPIs", len(p.RequiredAPIs) > 0},
 	} {
 		if kind == PickFixed && other.set {
-			errs = append(errs, field.Forbidden(path.Child(other.name), fmt.Sprintf("type PickFixed chooses by clusterNames alone: remove %s, or set the type to PickAll or PickN", other.name)))
+			errs = append(errs,
+				field.Forbidden(path.Child(other.name), fmt.Sprintf(
+					"type PickFixed chooses by clusterNames alone: remove %s, or set the type to PickAll or PickN", other.name)))
 		}
 	}
 
 	for i, constraint := range p.TopologySpread {
 		if kind == PickAll && constraint.action() == DoNotSchedule {
-			errs = append(errs, field.Invalid(path.Child("topologySpread").Index(i).Child("whenUnsatisfiable"), DoNotSchedule, "topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"))
+			errs = append(errs, field.Invalid(path.Child("topologySpread").Index(i).Child("whenUnsatisfiable"), DoNotSchedule,
+				"topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: "+
+					"set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"))
 		}
 	}
 	return errs
@@ -104,14 +118,18 @@ func (s *PropertySorter) validate(path *field.Path) field.ErrorList {
 		oneOf(cmp.Or(s.Order, Descending), path.Child("order"), Ascending, Descending),
 	)
 	if weight := cmp.Or(s.Weight, 1); weight < 1 || weight > 100 {
-		errs = append(errs, field.Invalid(path.Child("weight"), weight, "weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"))
+		errs = append(errs, field.Invalid(path.Child("weight"), weight,
+			"weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"))
 	}
 	of, resource, found := strings.Cut(s.Name, "/")
 	switch {
 	case s.Name == "":
-		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "name must be that of a property, or of a resource such as available/cpu"))
-	case found && slices.Contains([]string{"capacity", "allocatable", "available"}, of) && len(validation.IsQualifiedName(resource)) > 0:
-		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"))
+		errs = append(errs,
+			field.Invalid(path.Child("name"), s.Name, "name must be that of a property, or of a resource such as available/cpu"))
+	case found && slices.Contains([]string{"capacity", "allocatable", "available"}, of) &&
+		len(validation.IsQualifiedName(resource)) > 0:
+		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "name must have the name of a resource behind "+
+			"capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"))
 	}
 	return errs
 }
@@ -120,27 +138,34 @@ func (t *Toleration) validate(path *field.Path) field.ErrorList {
 	operator := cmp.Or(t.Operator, corev1.TolerationOpEqual)
 	errs := slices.Concat(
 		oneOf(operator, path.Child("operator"), corev1.TolerationOpEqual, corev1.TolerationOpExists),
-		labelValue.check(t.Value, path.Child("value"), "value must be letters, digits, '-', '_' or '.', and start and end with a letter or digit"),
+		labelValue.check(t.Value, path.Child("value"),
+			"value must be letters, digits, '-', '_' or '.', and start and end with a letter or digit"),
 	)
 	if t.Effect != "" {
-		errs = append(errs, oneOf(t.Effect, path.Child("effect"), corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+		errs = append(errs, oneOf(t.Effect, path.Child("effect"), corev1.TaintEffectNoSchedule,
+			corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 	}
 	switch {
 	case t.Key != "":
-		errs = append(errs, qualified(t.Key, path.Child("key"), "key must be a qualified name such as example.com/maintenance")...)
+		errs = append(errs,
+			qualified(t.Key, path.Child("key"), "key must be a qualified name such as example.com/maintenance")...)
 	case operator != corev1.TolerationOpExists:
-		errs = append(errs, field.Required(path.Child("key"), "key is required with operator Equal; use operator Exists to tolerate every taint"))
+		errs = append(errs, field.Required(path.Child("key"),
+			"key is required with operator Equal; use operator Exists to tolerate every taint"))
 	}
 	if t.Value != "" && operator == corev1.TolerationOpExists {
-		errs = append(errs, field.Forbidden(path.Child("value"), "operator Exists tolerates every value: remove value, or use operator Equal"))
+		errs = append(errs,
+			field.Forbidden(path.Child("value"), "operator Exists tolerates every value: remove value, or use operator Equal"))
 	}
 	if t.TolerationSeconds != nil {
 		seconds := path.Child("tolerationSeconds")
 		if *t.TolerationSeconds < 0 || *t.TolerationSeconds > 31536000 {
-			errs = append(errs, field.Invalid(seconds, *t.TolerationSeconds, "tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"))
+			errs = append(errs, field.Invalid(seconds, *t.TolerationSeconds,
+				"tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"))
 		}
 		if t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute {
-			errs = append(errs, field.Forbidden(seconds, "tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute"))
+			errs = append(errs, field.Forbidden(seconds, "tolerationSeconds goes with effect NoExecute only, which moves away "+
+				"what is there: remove it, or set the effect to NoExecute"))
 		}
 	}
 	return errs
@@ -153,15 +178,18 @@ func (c *TopologySpreadConstraint) action() UnsatisfiableAction {
 
 func (c *TopologySpreadConstraint) validate(path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		qualified(c.TopologyKey, path.Child("topologyKey"), "topologyKey must be the key of a label such as topology.kubernetes.io/region"),
+		qualified(c.TopologyKey, path.Child("topologyKey"),
+			"topologyKey must be the key of a label such as topology.kubernetes.io/region"),
 		atLeast(cmp.Or(c.MaxSkew, 1), 1, path.Child("maxSkew"), "maxSkew must be 1 or more; leave it out for 1"),
 		oneOf(c.action(), path.Child("whenUnsatisfiable"), DoNotSchedule, ScheduleAnyway),
 	)
 	if c.MinDomains != nil {
 		minimum := path.Child("minDomains")
-		errs = append(errs, atLeast(*c.MinDomains, 1, minimum, "minDomains must be 1 or more; leave it out for no minimum")...)
+		errs = append(errs,
+			atLeast(*c.MinDomains, 1, minimum, "minDomains must be 1 or more; leave it out for no minimum")...)
 		if c.action() != DoNotSchedule {
-			errs = append(errs, field.Forbidden(minimum, "minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"))
+			errs = append(errs, field.Forbidden(minimum,
+				"minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"))
 		}
 	}
 	return errs
@@ -174,7 +202,8 @@ func (c *GroupSpreadConstraint) validate(path *field.Path) field.ErrorList {
 		atLeast(c.MaxGroups, 0, path.Child("maxGroups"), "maxGroups must not be negative; leave it out for no maximum"),
 	)
 	if c.MaxGroups > 0 && c.MaxGroups < c.MinGroups {
-		errs = append(errs, field.Invalid(path.Child("maxGroups"), c.MaxGroups, "maxGroups must not be less than minGroups; leave it out for no maximum"))
+		errs = append(errs, field.Invalid(path.Child("maxGroups"), c.MaxGroups,
+			"maxGroups must not be less than minGroups; leave it out for no maximum"))
 	}
 	return errs
 }
@@ -182,13 +211,14 @@ func (c *GroupSpreadConstraint) validate(path *field.Path) field.ErrorList {
 func (p *Prioritizer) validate(path *field.Path) field.ErrorList {
 	errs := qualified(p.Plugin, path.Child("plugin"), "plugin must be a qualified name such as example.com/carbon")
 	if p.Weight < 0 || p.Weight > 100 {
-		errs = append(errs, field.Invalid(path.Child("weight"), p.Weight, "weight must be from 0 to 100; 0 turns the plugin off"))
+		errs = append(errs,
+			field.Invalid(path.Child("weight"), p.Weight, "weight must be from 0 to 100; 0 turns the plugin off"))
 	}
 	return errs
 }
 
-// An exponent of one digit does no harm, and no more can be told apart within the API server's budget for a rule; see [ParseQuantity]
-// for what others do.
+// An exponent of one digit does no harm, and no more can be told apart within the API server's budget for a rule; see
+// [ParseQuantity] for what others do.
 var exponent = regexp.MustCompile(`[eE].\d`)
 
 func validateResources(resources corev1.ResourceList, path *field.Path) field.ErrorList {
@@ -198,12 +228,15 @@ func validateResources(resources corev1.ResourceList, path *field.Path) field.Er
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		quantity, at := resources[name], path.Key(string(name))
-		errs = append(errs, qualified(string(name), at, "resources must have qualified names such as cpu or nvidia.com/gpu")...)
+		errs = append(errs,
+			qualified(string(name), at, "resources must have qualified names such as cpu or nvidia.com/gpu")...)
 		switch text := quantity.String(); {
 		case quantity.Sign() < 0:
-			errs = append(errs, field.Invalid(at, text, "resources must not be negative: give the amount of each that a cluster must have available"))
+			errs = append(errs, field.Invalid(at, text,
+				"resources must not be negative: give the amount of each that a cluster must have available"))
 		case exponent.MatchString(text):
-			errs = append(errs, field.Invalid(at, text, "resources must not have exponents that are signed or have more than one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"))
+			errs = append(errs, field.Invalid(at, text, "resources must not have exponents that are signed or have more than "+
+				"one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"))
 		}
 	}
 	return errs
@@ -212,7 +245,8 @@ func validateResources(resources corev1.ResourceList, path *field.Path) field.Er
 func validateAPI(kind *metav1.GroupVersionKind, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if kind.Group != "" && len(validation.IsDNS1123Subdomain(kind.Group)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("group"), kind.Group, "group must be that of an API, such as apps, and is empty for the core group"))
+		errs = append(errs, field.Invalid(path.Child("group"), kind.Group,
+			"group must be that of an API, such as apps, and is empty for the core group"))
 	}
 	if len(validation.IsDNS1035Label(kind.Version)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("version"), kind.Version, "version must be that of an API, such as v1"))

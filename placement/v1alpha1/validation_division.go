@@ -6,16 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the division, in the order of its fields; nothing: it is valid. The path is that of the
-// division in the object that it is part of; it may be nil.
+// Validate returns all that is wrong with the division, in the order of its fields; nothing: it is valid. The path is
+// that of the division in the object that it is part of; it may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and that label selectors must be valid. CEL expressions are not read; package
-// placement/internal/division does that.
+// It has the rules that the CustomResourceDefinition has, and that label selectors must be valid. CEL expressions are
+// not read; package placement/internal/division does that.
 func (d *ReplicaDivision) Validate(path *field.Path) field.ErrorList {
-	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight, DivisionAggregated)
+	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight,
+		DivisionAggregated)
 	weights := path.Child("weights")
 	if len(d.Weights) > 0 && d.Strategy != DivisionStaticWeight {
-		errs = append(errs, field.Forbidden(weights, "weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
+		errs = append(errs, field.Forbidden(weights,
+			"weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
 	}
 	return slices.Concat(errs,
 		each(d.Weights, 32, weights, (*ClusterWeight).validate),
@@ -26,7 +28,8 @@ func (d *ReplicaDivision) Validate(path *field.Path) field.ErrorList {
 func (w *ClusterWeight) validate(path *field.Path) field.ErrorList {
 	errs := w.Clusters.validate(path.Child("clusters"))
 	if w.Weight < 0 || w.Weight > 1000000 {
-		errs = append(errs, field.Invalid(path.Child("weight"), w.Weight, "weight must be from 0 to 1000000; weights are relative to each other"))
+		errs = append(errs, field.Invalid(path.Child("weight"), w.Weight,
+			"weight must be from 0 to 1000000; weights are relative to each other"))
 	}
 	return errs
 }

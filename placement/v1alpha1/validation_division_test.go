@@ -19,18 +19,28 @@ func TestValidateDivision(t *testing.T) {
 		want             []string // fields and what is said of them, in pairs
 	}{
 		{"every strategy", `{strategy: Duplicated}`, nil},
-		{"weights of all sizes", `{strategy: StaticWeight, weights: [{` + east + `, weight: 0}, {` + east + `, weight: 1000000}], objects: [{group: ""}]}`, nil},
+		{"weights of all sizes", `{strategy: StaticWeight, weights: [{` + east + `, weight: 0}, {` + east +
+			`, weight: 1000000}], objects: [{group: ""}]}`, nil},
 		{"no weights are weights", `{strategy: DynamicWeight, weights: []}`, nil},
-		{"to take one strategy for another multiplies a workload", `{}`, []string{"strategy", `supported values: "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"`}},
+		{"to take one strategy for another multiplies a workload", `{}`,
+			[]string{"strategy", `supported values: "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"`}},
 		{"a strategy that does not exist", `{strategy: Even}`, []string{"strategy", "Unsupported value"}},
-		{"weights that would not count", `{strategy: Aggregated, weights: [{` + east + `, weight: 1}]}`, []string{"weights", "weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"}},
-		{"a weight below 0", `{strategy: StaticWeight, weights: [{` + east + `, weight: -1}]}`, []string{"weights[0].weight", "from 0 to 1000000"}},
-		{"a weight that is too large", `{strategy: StaticWeight, weights: [{` + east + `, weight: 1}, {` + east + `, weight: 1000001}]}`, []string{"weights[1].weight", "from 0 to 1000000"}},
-		{"no cluster in particular", `{strategy: StaticWeight, weights: [{clusters: {}, weight: 1}]}`, []string{"weights[0].clusters", "an empty selector"}},
-		{"no label", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {"a b": c}}}, weight: 1}]}`, []string{"weights[0].clusters.labelSelector.matchLabels", "name part"}},
-		{"too many weights", `{strategy: StaticWeight, weights: ` + list(33, `{`+east+`, weight: 1}`) + `}`, []string{"weights", "at most 32"}},
-		{"no object in particular", `{strategy: Duplicated, objects: [{}]}`, []string{"objects[0]", "name a group, kind, namespace or name, or remove the selector"}},
-		{"too many objects", `{strategy: Duplicated, objects: ` + list(17, `{kind: A}`) + `}`, []string{"objects", "at most 16"}},
+		{"weights that would not count", `{strategy: Aggregated, weights: [{` + east + `, weight: 1}]}`,
+			[]string{"weights", "weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"}},
+		{"a weight below 0", `{strategy: StaticWeight, weights: [{` + east + `, weight: -1}]}`,
+			[]string{"weights[0].weight", "from 0 to 1000000"}},
+		{"a weight that is too large", `{strategy: StaticWeight, weights: [{` + east + `, weight: 1}, {` + east +
+			`, weight: 1000001}]}`, []string{"weights[1].weight", "from 0 to 1000000"}},
+		{"no cluster in particular", `{strategy: StaticWeight, weights: [{clusters: {}, weight: 1}]}`,
+			[]string{"weights[0].clusters", "an empty selector"}},
+		{"no label", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {"a b": c}}}, weight: 1}]}`,
+			[]string{"weights[0].clusters.labelSelector.matchLabels", "name part"}},
+		{"too many weights", `{strategy: StaticWeight, weights: ` + list(33, `{`+east+`, weight: 1}`) + `}`,
+			[]string{"weights", "at most 32"}},
+		{"no object in particular", `{strategy: Duplicated, objects: [{}]}`,
+			[]string{"objects[0]", "name a group, kind, namespace or name, or remove the selector"}},
+		{"too many objects", `{strategy: Duplicated, objects: ` + list(17, `{kind: A}`) + `}`,
+			[]string{"objects", "at most 16"}},
 	} {
 		var division v1alpha1.ReplicaDivision
 		require.NoError(t, yaml.UnmarshalStrict([]byte(test.division), &division), test.reason)

@@ -14,9 +14,9 @@ import (
 // Validate returns all that is wrong with the overrides; nothing: they are valid. The path is that of the overrides in
 // the object that they are part of; it may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: which operations have a value,
-// what a merge patch touches, how deep patches are nested, and how long all rules are together. Variables and CEL expressions are not read; package
-// placement/override does that.
+// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: which operations
+// have a value, what a merge patch touches, how deep patches are nested, and how long all rules are together. Variables
+// and CEL expressions are not read; package placement/override does that.
 func (o *Overrides) Validate(path *field.Path) field.ErrorList {
 	rules := path.Child("rules")
 	if len(o.Rules) > MaxOverrideRules {
@@ -47,12 +47,15 @@ func (r *OverrideRule) validate(path *field.Path) field.ErrorList {
 	patched := len(r.JSONPatch) > 0 || r.MergePatch != nil
 	switch {
 	case !patched && !r.Delete:
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "a rule must do something: give it a jsonPatch or a mergePatch, or set delete"))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{},
+			"a rule must do something: give it a jsonPatch or a mergePatch, or set delete"))
 	case patched && r.Delete:
-		errs = append(errs, field.Forbidden(path.Child("delete"), "an object that is deleted cannot be patched: remove the patches, or delete"))
+		errs = append(errs,
+			field.Forbidden(path.Child("delete"), "an object that is deleted cannot be patched: remove the patches, or delete"))
 	}
 	if r.Delete && len(r.Objects) == 0 {
-		errs = append(errs, field.Required(path.Child("objects"), "objects is required with delete: say which, since no selector stands for all objects"))
+		errs = append(errs, field.Required(path.Child("objects"),
+			"objects is required with delete: say which, since no selector stands for all objects"))
 	}
 	return errs
 }
@@ -60,12 +63,14 @@ func (r *OverrideRule) validate(path *field.Path) field.ErrorList {
 func (s *ClusterSelector) validate(path *field.Path) field.ErrorList {
 	labels := s.LabelSelector != nil && len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) > 0
 	if !labels && len(s.Names) == 0 && len(s.CEL) == 0 {
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			"an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it")}
 	}
 	names := path.Child("names")
 	errs := slices.Concat(
 		each(s.Names, 1000, names, func(name *string, path *field.Path) field.ErrorList {
-			return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit")
+			return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and "+
+				"'-', starting and ending with a letter or digit")
 		}),
 		unique(s.Names, names, func(name string) string { return name }),
 	)
@@ -77,7 +82,8 @@ func (s *ClusterSelector) validate(path *field.Path) field.ErrorList {
 
 func (s *ObjectSelector) validate(path *field.Path) field.ErrorList {
 	if *s == (ObjectSelector{}) {
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "should have at least 1 properties: name a group, kind, namespace or name, or remove the selector")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			"should have at least 1 properties: name a group, kind, namespace or name, or remove the selector")}
 	}
 	errs := slices.Concat(
 		longest(s.Kind, 63, path.Child("kind")),
@@ -92,7 +98,8 @@ func (s *ObjectSelector) validate(path *field.Path) field.ErrorList {
 
 func (o *JSONPatchOperation) validate(path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		oneOf(o.Op, path.Child("op"), JSONPatchAdd, JSONPatchRemove, JSONPatchReplace, JSONPatchMove, JSONPatchCopy, JSONPatchTest),
+		oneOf(o.Op, path.Child("op"), JSONPatchAdd, JSONPatchRemove, JSONPatchReplace, JSONPatchMove, JSONPatchCopy,
+			JSONPatchTest),
 		validatePointer(o.Path, path.Child("path")),
 		validatePointer(o.From, path.Child("from")),
 	)
@@ -102,15 +109,18 @@ func (o *JSONPatchOperation) validate(path *field.Path) field.ErrorList {
 	moves := o.Op == JSONPatchMove || o.Op == JSONPatchCopy
 	valued := o.Op == JSONPatchAdd || o.Op == JSONPatchReplace || o.Op == JSONPatchTest
 	if valued != (o.Value != nil && !isNull(o.Value)) {
-		errs = append(errs, field.Invalid(path.Child("value"), field.OmitValueType{}, "value is required with add, replace and test, and goes with no other op; for null use op remove"))
+		errs = append(errs, field.Invalid(path.Child("value"), field.OmitValueType{},
+			"value is required with add, replace and test, and goes with no other op; for null use op remove"))
 	}
 	if valued && len(errs) == 0 {
 		errs = append(errs, validateJSON(o.Value, path.Child("value"))...)
 	}
 	if moves != (o.From != "") {
-		errs = append(errs, field.Invalid(path.Child("from"), o.From, "from is required with move and copy, and goes with no other op"))
+		errs = append(errs,
+			field.Invalid(path.Child("from"), o.From, "from is required with move and copy, and goes with no other op"))
 	}
-	const forbidden = " must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
+	const forbidden = " must not be, contain or be within apiVersion, kind, status, or the name, namespace, " +
+		"generateName or ownerReferences of metadata"
 	if o.Op != JSONPatchTest && protected.MatchString(o.Path) {
 		errs = append(errs, field.Forbidden(path.Child("path"), "path"+forbidden))
 	}
@@ -125,7 +135,8 @@ func (o *JSONPatchOperation) validate(path *field.Path) field.ErrorList {
 
 var (
 	pointer   = regexp.MustCompile(`^(/([^~/]|~[01])*)*$`)
-	protected = regexp.MustCompile(`^(/metadata)?$|^/(apiVersion|kind|status|metadata/(name|namespace|generateName|ownerReferences))(/|$)`)
+	protected = regexp.MustCompile(
+		`^(/metadata)?$|^/(apiVersion|kind|status|metadata/(name|namespace|generateName|ownerReferences))(/|$)`)
 )
 
 func validatePointer(text string, path *field.Path) field.ErrorList {
@@ -135,7 +146,8 @@ func validatePointer(text string, path *field.Path) field.ErrorList {
 	if pointer.MatchString(text) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, text, "must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
+	return field.ErrorList{field.Invalid(path, text,
+		"must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
 }
 
 // protectedInMetadata are the fields of metadata that no patch may set; see [JSONPatchOperation].
@@ -151,7 +163,8 @@ func validateMergePatch(patch *runtime.RawExtension, path *field.Path) field.Err
 	}
 	var content map[string]json.RawMessage
 	if json.Unmarshal(patch.Raw, &content) != nil || content == nil {
-		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "a merge patch must be a JSON object, with the fields to change")}
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{},
+			"a merge patch must be a JSON object, with the fields to change")}
 	}
 	var errs field.ErrorList
 	for _, name := range []string{"apiVersion", "kind", "status"} {
@@ -165,7 +178,8 @@ func validateMergePatch(patch *runtime.RawExtension, path *field.Path) field.Err
 	}
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(raw, &metadata) != nil || metadata == nil {
-		return append(errs, field.Forbidden(path.Child("metadata"), "contains the name of the object: list the fields of metadata to change"))
+		return append(errs,
+			field.Forbidden(path.Child("metadata"), "contains the name of the object: list the fields of metadata to change"))
 	}
 	for _, name := range protectedInMetadata {
 		if _, found := metadata[name]; found {
@@ -185,7 +199,8 @@ func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList
 	case value.Object != nil || !json.Valid(value.Raw):
 		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be JSON, as raw bytes")}
 	case depth(value.Raw) > MaxPatchDepth:
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep", MaxPatchDepth))}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			fmt.Sprintf("its maps and lists are nested more than %d deep", MaxPatchDepth))}
 	}
 	return nil
 }

@@ -25,40 +25,74 @@ func TestValidateOverrides(t *testing.T) {
 		{"nothing to do", `{}`, []string{"rules[0]", "must do something"}},
 		{"an empty patch is none", `{jsonPatch: []}`, []string{"rules[0]", "must do something"}},
 		{"an empty merge patch is one", `{mergePatch: {}}`, nil},
-		{"to delete everything takes a word for it", `{delete: true}`, []string{"rules[0].objects", "objects is required with delete"}},
-		{"deleted and patched", `{delete: true, objects: [{name: a}], mergePatch: {}}`, []string{"rules[0].delete", "cannot be patched"}},
-		{"no cluster in particular", `{clusters: [{}], mergePatch: {}}`, []string{"rules[0].clusters[0]", "an empty selector"}},
-		{"a label selector that selects nothing", `{clusters: [{labelSelector: {matchLabels: {}}}], mergePatch: {}}`, []string{"rules[0].clusters[0]", "an empty selector"}},
-		{"no name of a cluster", `{clusters: [{names: [East]}], mergePatch: {}}`, []string{"rules[0].clusters[0].names[0]", "DNS label"}},
-		{"one cluster twice", `{clusters: [{names: [a, a]}], mergePatch: {}}`, []string{"rules[0].clusters[0].names[1]", "Duplicate"}},
-		{"no label", `{clusters: [{cel: ["true"]}, {labelSelector: {matchLabels: {"a b": c}}}], mergePatch: {}}`, []string{"rules[0].clusters[1].labelSelector.matchLabels", "name part"}},
-		{"an empty expression", `{clusters: [{names: [a], cel: [""]}], mergePatch: {}}`, []string{"rules[0].clusters[0].cel[0]", "must not be empty"}},
-		{"too many selectors of clusters", `{clusters: ` + list(17, "{cel: ['true']}") + `, mergePatch: {}}`, []string{"rules[0].clusters", "at most 16"}},
+		{"to delete everything takes a word for it", `{delete: true}`,
+			[]string{"rules[0].objects", "objects is required with delete"}},
+		{"deleted and patched", `{delete: true, objects: [{name: a}], mergePatch: {}}`,
+			[]string{"rules[0].delete", "cannot be patched"}},
+		{"no cluster in particular", `{clusters: [{}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[0]", "an empty selector"}},
+		{"a label selector that selects nothing", `{clusters: [{labelSelector: {matchLabels: {}}}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[0]", "an empty selector"}},
+		{"no name of a cluster", `{clusters: [{names: [East]}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[0].names[0]", "DNS label"}},
+		{"one cluster twice", `{clusters: [{names: [a, a]}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[0].names[1]", "Duplicate"}},
+		{"no label", `{clusters: [{cel: ["true"]}, {labelSelector: {matchLabels: {"a b": c}}}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[1].labelSelector.matchLabels", "name part"}},
+		{"an empty expression", `{clusters: [{names: [a], cel: [""]}], mergePatch: {}}`,
+			[]string{"rules[0].clusters[0].cel[0]", "must not be empty"}},
+		{"too many selectors of clusters", `{clusters: ` + list(17, "{cel: ['true']}") + `, mergePatch: {}}`,
+			[]string{"rules[0].clusters", "at most 16"}},
 		{"a selector that says nothing", `{objects: [{}], mergePatch: {}}`, []string{"rules[0].objects[0]", "at least 1"}},
 		{"the core group is something", `{objects: [{group: ""}], mergePatch: {}}`, nil},
-		{"too many selectors", `{objects: ` + list(17, "{kind: A}") + `, mergePatch: {}}`, []string{"rules[0].objects", "at most 16"}},
-		{"names that no object has", `{objects: [{group: ` + strings.Repeat("a", 254) + `, kind: ` + strings.Repeat("a", 64) + `, namespace: ` + strings.Repeat("a", 64) + `, name: ` + strings.Repeat("a", 254) + `}], mergePatch: {}}`, []string{"rules[0].objects[0].kind", "", "rules[0].objects[0].namespace", "", "rules[0].objects[0].name", "", "rules[0].objects[0].group", ""}},
-		{"too many operations", `{jsonPatch: ` + list(65, "{op: remove, path: /a}") + `}`, []string{"rules[0].jsonPatch", "at most 64"}},
-		{"no such operation", `{jsonPatch: [{op: merge, path: /a}]}`, []string{"rules[0].jsonPatch[0].op", "Unsupported value"}},
-		{"a path of another kind", `{jsonPatch: [{op: remove, path: .spec.a}]}`, []string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
+		{"too many selectors", `{objects: ` + list(17, "{kind: A}") + `, mergePatch: {}}`,
+			[]string{"rules[0].objects", "at most 16"}},
+		{"names that no object has", `{objects: [{group: ` + strings.Repeat("a", 254) + `, kind: ` + strings.Repeat("a", 64) +
+			`, namespace: ` + strings.Repeat("a", 64) + `, name: ` + strings.Repeat("a", 254) + `}], mergePatch: {}}`,
+			[]string{"rules[0].objects[0].kind", "", "rules[0].objects[0].namespace", "", "rules[0].objects[0].name", "",
+				"rules[0].objects[0].group", ""}},
+		{"too many operations", `{jsonPatch: ` + list(65, "{op: remove, path: /a}") + `}`,
+			[]string{"rules[0].jsonPatch", "at most 64"}},
+		{"no such operation", `{jsonPatch: [{op: merge, path: /a}]}`,
+			[]string{"rules[0].jsonPatch[0].op", "Unsupported value"}},
+		{"a path of another kind", `{jsonPatch: [{op: remove, path: .spec.a}]}`,
+			[]string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
 		{"half an escape", `{jsonPatch: [{op: remove, path: /a~2}]}`, []string{"rules[0].jsonPatch[0].path", "JSON pointer"}},
-		{"a path without an end", `{jsonPatch: [{op: remove, path: /` + strings.Repeat("a", 1024) + `}]}`, []string{"rules[0].jsonPatch[0].path", "may not be more than 1024"}},
-		{"adding nothing", `{jsonPatch: [{op: add, path: /a}]}`, []string{"rules[0].jsonPatch[0].value", "value is required"}},
-		{"adding null", `{jsonPatch: [{op: add, path: /a, value: null}]}`, []string{"rules[0].jsonPatch[0].value", "value is required"}},
-		{"removing something else", `{jsonPatch: [{op: remove, path: /a, value: 1}]}`, []string{"rules[0].jsonPatch[0].value", "goes with no other op"}},
-		{"copying from nowhere", `{jsonPatch: [{op: copy, path: /a}]}`, []string{"rules[0].jsonPatch[0].from", "from is required"}},
-		{"adding from elsewhere", `{jsonPatch: [{op: add, path: /a, from: /b, value: 1}]}`, []string{"rules[0].jsonPatch[0].from", "goes with no other op"}},
-		{"into itself", `{jsonPatch: [{op: move, path: /a/b, from: /a}]}`, []string{"rules[0].jsonPatch[0].path", "into itself"}},
-		{"a copy of itself in itself is fine", `{jsonPatch: [{op: copy, path: /a/b, from: /a}, {op: move, path: /ab, from: /a}]}`, nil},
-		{"a value too deep", `{jsonPatch: [{op: add, path: /a, value: ` + nested(65) + `}]}`, []string{"rules[0].jsonPatch[0].value", "more than 64 deep"}},
+		{"a path without an end", `{jsonPatch: [{op: remove, path: /` + strings.Repeat("a", 1024) + `}]}`,
+			[]string{"rules[0].jsonPatch[0].path", "may not be more than 1024"}},
+		{"adding nothing", `{jsonPatch: [{op: add, path: /a}]}`,
+			[]string{"rules[0].jsonPatch[0].value", "value is required"}},
+		{"adding null", `{jsonPatch: [{op: add, path: /a, value: null}]}`,
+			[]string{"rules[0].jsonPatch[0].value", "value is required"}},
+		{"removing something else", `{jsonPatch: [{op: remove, path: /a, value: 1}]}`,
+			[]string{"rules[0].jsonPatch[0].value", "goes with no other op"}},
+		{"copying from nowhere", `{jsonPatch: [{op: copy, path: /a}]}`,
+			[]string{"rules[0].jsonPatch[0].from", "from is required"}},
+		{"adding from elsewhere", `{jsonPatch: [{op: add, path: /a, from: /b, value: 1}]}`,
+			[]string{"rules[0].jsonPatch[0].from", "goes with no other op"}},
+		{"into itself", `{jsonPatch: [{op: move, path: /a/b, from: /a}]}`,
+			[]string{"rules[0].jsonPatch[0].path", "into itself"}},
+		{"a copy of itself in itself is fine",
+			`{jsonPatch: [{op: copy, path: /a/b, from: /a}, {op: move, path: /ab, from: /a}]}`, nil},
+		{"a value too deep", `{jsonPatch: [{op: add, path: /a, value: ` + nested(65) + `}]}`,
+			[]string{"rules[0].jsonPatch[0].value", "more than 64 deep"}},
 		{"a value as deep as may be", `{jsonPatch: [{op: add, path: /a, value: ` + nested(64) + `}]}`, nil},
 		{"a merge patch too deep", `{mergePatch: ` + nested(65) + `}`, []string{"rules[0].mergePatch", "more than 64 deep"}},
 		{"a merge patch that is a list", `{mergePatch: [a]}`, []string{"rules[0].mergePatch", "must be a JSON object"}},
-		{"identity, merged", `{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`, []string{"rules[0].mergePatch.apiVersion", "", "rules[0].mergePatch.kind", "", "rules[0].mergePatch.status", "", "rules[0].mergePatch.metadata.name", "", "rules[0].mergePatch.metadata.namespace", "", "rules[0].mergePatch.metadata.generateName", "", "rules[0].mergePatch.metadata.ownerReferences", ""}},
-		{"all of metadata, merged", `{mergePatch: {metadata: null}}`, []string{"rules[0].mergePatch.metadata", "contains the name"}},
-		{"metadata that is no map", `{mergePatch: {metadata: [a]}}`, []string{"rules[0].mergePatch.metadata", "contains the name"}},
-		{"names that only begin like those", `{mergePatch: {kinds: 1, Status: 1, metadata: {nameOf: a}}, jsonPatch: [{op: remove, path: /kinds}, {op: remove, path: /spec/status}, {op: remove, path: /metadata/names}, {op: remove, path: /metadata/labels/name}]}`, nil},
-		{"what is there may be tested and copied", `{jsonPatch: [{op: test, path: "", value: {}}, {op: test, path: /metadata/name, value: a}, {op: copy, from: /metadata/name, path: /metadata/labels/of}]}`, nil},
+		{"identity, merged", `{mergePatch: {apiVersion: v2, kind: null, status: {a: 1}, metadata: {name: a, ` +
+			`namespace: null, generateName: a, ownerReferences: [], labels: {a: b}}}}`,
+			[]string{"rules[0].mergePatch.apiVersion", "", "rules[0].mergePatch.kind", "", "rules[0].mergePatch.status", "",
+				"rules[0].mergePatch.metadata.name", "", "rules[0].mergePatch.metadata.namespace", "",
+				"rules[0].mergePatch.metadata.generateName", "", "rules[0].mergePatch.metadata.ownerReferences", ""}},
+		{"all of metadata, merged", `{mergePatch: {metadata: null}}`,
+			[]string{"rules[0].mergePatch.metadata", "contains the name"}},
+		{"metadata that is no map", `{mergePatch: {metadata: [a]}}`,
+			[]string{"rules[0].mergePatch.metadata", "contains the name"}},
+		{"names that only begin like those", `{mergePatch: {kinds: 1, Status: 1, metadata: {nameOf: a}}, ` +
+			`jsonPatch: [{op: remove, path: /kinds}, {op: remove, path: /spec/status}, {op: remove, path: /metadata/names}, ` +
+			`{op: remove, path: /metadata/labels/name}]}`, nil},
+		{"what is there may be tested and copied", `{jsonPatch: [{op: test, path: "", value: {}}, {op: test, ` +
+			`path: /metadata/name, value: a}, {op: copy, from: /metadata/name, path: /metadata/labels/of}]}`, nil},
 	} {
 		o := v1alpha1.Overrides{}
 		require.NoError(t, yaml.UnmarshalStrict([]byte(`{rules: [`+test.rule+`]}`), &o), test.reason)
@@ -84,7 +118,9 @@ func TestValidateOverrides(t *testing.T) {
 
 // No path leads to what an object is told by, however it is written.
 func TestNoPatchTouchesIdentity(t *testing.T) {
-	for _, path := range []string{"", "/apiVersion", "/kind", "/status", "/status/a", "/metadata", "/metadata/name", "/metadata/namespace", "/metadata/generateName", "/metadata/ownerReferences", "/metadata/ownerReferences/0", "/kind/\n", "/kind/"} {
+	for _, path := range []string{"", "/apiVersion", "/kind", "/status", "/status/a", "/metadata", "/metadata/name",
+		"/metadata/namespace", "/metadata/generateName", "/metadata/ownerReferences", "/metadata/ownerReferences/0",
+		"/kind/\n", "/kind/"} {
 		for _, op := range []v1alpha1.JSONPatchOperation{
 			{Op: v1alpha1.JSONPatchAdd, Path: path, Value: &runtime.RawExtension{Raw: []byte("1")}},
 			{Op: v1alpha1.JSONPatchReplace, Path: path, Value: &runtime.RawExtension{Raw: []byte("1")}},
@@ -102,18 +138,21 @@ func TestNoPatchTouchesIdentity(t *testing.T) {
 }
 
 func TestValidateOverridesTogether(t *testing.T) {
-	rule := v1alpha1.OverrideRule{MergePatch: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":"%0*d"}`, v1alpha1.MaxOverrideBytes/2, 0)}}
+	rule := v1alpha1.OverrideRule{
+		MergePatch: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":"%0*d"}`, v1alpha1.MaxOverrideBytes/2, 0)}}
 	one := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{rule}}
 	require.Empty(t, one.Validate(nil))
 	two := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{rule, rule}}
-	require.ErrorContains(t, two.Validate(field.NewPath("spec", "overrides")).ToAggregate(), "spec.overrides.rules: Too long")
+	require.ErrorContains(t, two.Validate(field.NewPath("spec", "overrides")).ToAggregate(),
+		"spec.overrides.rules: Too long")
 	many := v1alpha1.Overrides{Rules: make([]v1alpha1.OverrideRule, v1alpha1.MaxOverrideRules+1)}
 	require.ErrorContains(t, many.Validate(nil).ToAggregate(), "must have at most 64 items")
 	names := make([]string, 1001)
 	for i := range names {
 		names[i] = fmt.Sprintf("c%d", i)
 	}
-	crowd := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{Clusters: []v1alpha1.ClusterSelector{{Names: names}}, MergePatch: &runtime.RawExtension{Raw: []byte("{}")}}}}
+	crowd := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{Clusters: []v1alpha1.ClusterSelector{{Names: names}},
+		MergePatch: &runtime.RawExtension{Raw: []byte("{}")}}}}
 	require.ErrorContains(t, crowd.Validate(nil).ToAggregate(), "rules[0].clusters[0].names: Too many")
 	for reason, raw := range map[string]string{"no JSON": "{", "nothing": "", "null": "null"} {
 		o := v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(raw)}}}}

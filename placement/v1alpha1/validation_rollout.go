@@ -9,33 +9,41 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the strategy, in the order of its fields; nothing: it is valid. The path is that of
-// the strategy in the object that it is part of; it may be nil. What is empty and has a default is valid.
+// Validate returns all that is wrong with the strategy, in the order of its fields; nothing: it is valid. The path is
+// that of the strategy in the object that it is part of; it may be nil. What is empty and has a default is valid.
 func (s *RolloutStrategy) Validate(path *field.Path) field.ErrorList {
 	kind := cmp.Or(s.Type, RolloutAll)
 	errs := oneOf(kind, path.Child("type"), RolloutAll, RolloutProgressive, RolloutProgressivePerGroup, RolloutStages)
 	if s.MaxConcurrency != nil && kind == RolloutAll {
-		errs = append(errs, field.Forbidden(path.Child("maxConcurrency"), "type All updates all clusters at once: remove maxConcurrency, or set the type to Progressive"))
+		errs = append(errs, field.Forbidden(path.Child("maxConcurrency"),
+			"type All updates all clusters at once: remove maxConcurrency, or set the type to Progressive"))
 	}
 	errs = slices.Concat(errs,
-		validateShare(s.MaxConcurrency, 1, path.Child("maxConcurrency"), "maxConcurrency must be a number from 1, or a percentage from 1% to 100%"),
-		validateSeconds(s.MinSuccessSeconds, 0, path.Child("minSuccessSeconds"), "minSuccessSeconds must be from 0 to 31536000 (a year)"),
-		validateSeconds(cmp.Or(s.ProgressDeadlineSeconds, 600), 1, path.Child("progressDeadlineSeconds"), "progressDeadlineSeconds must be from 1 to 31536000 (a year)"),
-		validateShare(s.MaxFailures, 0, path.Child("maxFailures"), "maxFailures must be a number from 0, or a percentage from 0% to 100%"),
+		validateShare(s.MaxConcurrency, 1, path.Child("maxConcurrency"),
+			"maxConcurrency must be a number from 1, or a percentage from 1% to 100%"),
+		validateSeconds(s.MinSuccessSeconds, 0, path.Child("minSuccessSeconds"),
+			"minSuccessSeconds must be from 0 to 31536000 (a year)"),
+		validateSeconds(cmp.Or(s.ProgressDeadlineSeconds, 600), 1, path.Child("progressDeadlineSeconds"),
+			"progressDeadlineSeconds must be from 1 to 31536000 (a year)"),
+		validateShare(s.MaxFailures, 0, path.Child("maxFailures"),
+			"maxFailures must be a number from 0, or a percentage from 0% to 100%"),
 		oneOf(cmp.Or(s.OnFailure, FailureHalt), path.Child("onFailure"), FailureHalt, FailureRollBack),
 		oneOf(cmp.Or(s.State, RolloutRun), path.Child("state"), RolloutRun, RolloutPause, RolloutStop),
 	)
 
 	groups, stages := path.Child("mandatoryGroups"), path.Child("stages")
 	if len(s.MandatoryGroups) > 0 && kind != RolloutProgressivePerGroup {
-		errs = append(errs, field.Forbidden(groups, "mandatoryGroups goes with type ProgressivePerGroup only: remove it, or set the type to ProgressivePerGroup"))
+		errs = append(errs, field.Forbidden(groups,
+			"mandatoryGroups goes with type ProgressivePerGroup only: remove it, or set the type to ProgressivePerGroup"))
 	}
 	errs = append(errs, each(s.MandatoryGroups, 32, groups, (*DecisionGroupReference).validate)...)
 	switch {
 	case len(s.Stages) > 0 && kind != RolloutStages:
-		errs = append(errs, field.Forbidden(stages, "stages goes with type Stages only: remove it, or set the type to Stages"))
+		errs = append(errs,
+			field.Forbidden(stages, "stages goes with type Stages only: remove it, or set the type to Stages"))
 	case len(s.Stages) == 0 && kind == RolloutStages:
-		errs = append(errs, field.Required(stages, "stages is required with type Stages; use type Progressive for a rollout without them"))
+		errs = append(errs,
+			field.Required(stages, "stages is required with type Stages; use type Progressive for a rollout without them"))
 	}
 	return slices.Concat(errs,
 		each(s.Stages, 32, stages, (*RolloutStage).validate),
@@ -56,15 +64,18 @@ func (r *DecisionGroupReference) validate(path *field.Path) field.ErrorList {
 
 func (s *RolloutStage) validate(path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		dnsLabel.check(s.Name, path.Child("name"), "the name of a stage must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"),
+		dnsLabel.check(s.Name, path.Child("name"), "the name of a stage must be a DNS label: lower-case letters, "+
+			"digits and '-', starting and ending with a letter or digit"),
 		validateSelector(s.Selector, path.Child("selector")),
 	)
 	if s.OrderBy != "" {
-		errs = append(errs, qualified(s.OrderBy, path.Child("orderBy"), "orderBy must be the key of a label such as example.com/rollout-order")...)
+		errs = append(errs, qualified(s.OrderBy, path.Child("orderBy"),
+			"orderBy must be the key of a label such as example.com/rollout-order")...)
 	}
 	const wait = "waitSeconds must be from 0 to 31536000 (a year)"
 	return slices.Concat(errs,
-		validateShare(s.MaxConcurrency, 1, path.Child("maxConcurrency"), "maxConcurrency must be a number from 1, or a percentage from 1% to 100%"),
+		validateShare(s.MaxConcurrency, 1, path.Child("maxConcurrency"),
+			"maxConcurrency must be a number from 1, or a percentage from 1% to 100%"),
 		validateSeconds(s.Before.WaitSeconds, 0, path.Child("before", "waitSeconds"), wait),
 		validateSeconds(s.After.WaitSeconds, 0, path.Child("after", "waitSeconds"), wait),
 	)

@@ -81,5 +81,6 @@ func (f form) check(value string, path *field.Path, message string) field.ErrorL
 
 // qualified checks a name such as example.com/name. The message says what it is the name of.
 func qualified(name string, path *field.Path, message string) field.ErrorList {
-	return qualifiedName.check(name, path, message+": an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'")
+	return qualifiedName.check(name, path,
+		message+": an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'")
 }

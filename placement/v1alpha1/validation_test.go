@@ -43,12 +43,14 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 	}{
 		{
 			"a label that nothing can have",
-			term(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"two words": "a"}}}),
+			term(v1alpha1.ClusterSelectorTerm{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"two words": "a"}}}),
 			selector + ".matchLabels", "name part must consist of alphanumeric characters",
 		},
 		{
 			"a value that no label can have",
-			term(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "two words"}}}),
+			term(v1alpha1.ClusterSelectorTerm{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "two words"}}}),
 			selector + ".matchLabels", "a valid label must be",
 		},
 		{
@@ -63,7 +65,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		},
 		{
 			"a selector of a preferred term is no other",
-			v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Preferred: []v1alpha1.PreferredTerm{{Weight: 1, Term: selecting("a", metav1.LabelSelectorOpIn).Affinity.Required[0]}}}},
+			v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Preferred: []v1alpha1.PreferredTerm{
+				{Weight: 1, Term: selecting("a", metav1.LabelSelectorOpIn).Affinity.Required[0]}}}},
 			"affinity.preferred[0].term.labelSelector.matchExpressions[0].values", "must be specified",
 		},
 		{
@@ -88,7 +91,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		},
 		{
 			"an endless number has no order",
-			term(v1alpha1.ClusterSelectorTerm{Properties: []v1alpha1.PropertyRequirement{{Name: "p", Operator: v1alpha1.PropertyGt, Values: []string{"1e100"}}}}),
+			term(v1alpha1.ClusterSelectorTerm{
+				Properties: []v1alpha1.PropertyRequirement{{Name: "p", Operator: v1alpha1.PropertyGt, Values: []string{"1e100"}}}}),
 			"affinity.required[0].properties[0].values[0]", "values must be a quantity such as 64Gi",
 		},
 		{
@@ -98,17 +102,20 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		},
 		{
 			"a group is a DNS name",
-			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Group: "Apps", Version: "v1", Kind: "Deployment"}}},
+			v1alpha1.PlacementPolicy{
+				RequiredAPIs: []metav1.GroupVersionKind{{Group: "Apps", Version: "v1", Kind: "Deployment"}}},
 			"requiredAPIs[0].group", "group must be that of an API, such as apps",
 		},
 		{
 			"a kind is one word",
-			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "deployments.apps"}}},
+			v1alpha1.PlacementPolicy{
+				RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "deployments.apps"}}},
 			"requiredAPIs[0].kind", "kind must be that of an API, such as Deployment",
 		},
 		{
 			"which of several resources is wrong",
-			v1alpha1.PlacementPolicy{Resources: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("-1")}},
+			v1alpha1.PlacementPolicy{Resources: corev1.ResourceList{"cpu": resource.MustParse("1"),
+				"memory": resource.MustParse("-1")}},
 			"resources[memory]", "resources must not be negative",
 		},
 		{

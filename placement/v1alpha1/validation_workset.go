@@ -16,15 +16,17 @@ import (
 // Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
 //
 // It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
-// [workv1alpha1.WorkSpec.Validate] says of manifests and options, that [Overrides.Validate] and [RolloutStrategy.Validate] say,
-// that label selectors are valid, and how long the parts and the whole are. What is empty and has a default is valid. CEL expressions,
-// JSONPaths and variables are not read, and whether there are such placements, kinds, objects and revisions is for the hub to say. That
-// work.apply.fieldOwner stays as it is takes two specs, and the API server, to tell.
+// [workv1alpha1.WorkSpec.Validate] says of manifests and options, that [Overrides.Validate] and
+// [RolloutStrategy.Validate] say, that label selectors are valid, and how long the parts and the whole are. What is
+// empty and has a default is valid. CEL expressions, JSONPaths and variables are not read, and whether there are such
+// placements, kinds, objects and revisions is for the hub to say. That work.apply.fieldOwner stays as it is takes two
+// specs, and the API server, to tell.
 func (s *WorkSetSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	if len(s.Resources) == 0 && len(s.Manifests) == 0 {
-		errs = append(errs, field.Invalid(spec, field.OmitValueType{}, "there is nothing to distribute: give it resources, manifests or both; to take everything back delete the WorkSet"))
+		errs = append(errs, field.Invalid(spec, field.OmitValueType{},
+			"there is nothing to distribute: give it resources, manifests or both; to take everything back delete the WorkSet"))
 	}
 	if text, err := json.Marshal(s); err == nil && len(text) > MaxWorkSetSpecBytes {
 		errs = append(errs, tooLong(spec, len(text), MaxWorkSetSpecBytes))
@@ -58,8 +60,9 @@ func (s *WorkSetSpec) Validate() field.ErrorList {
 // validateWork has a Work say what is wrong with the manifests, and with what is in the template.
 func (s *WorkSetSpec) validateWork(spec *field.Path) (manifests, template field.ErrorList) {
 	work := workv1alpha1.WorkSpec{
-		Manifests: append([]workv1alpha1.Manifest{}, s.Manifests...), Apply: s.Work.Apply, ManifestOptions: s.Work.ManifestOptions,
-		Waves: s.Work.Waves, Delete: s.Work.Delete, Executor: s.Work.Executor,
+		Manifests: append([]workv1alpha1.Manifest{}, s.Manifests...), Apply: s.Work.Apply,
+		ManifestOptions: s.Work.ManifestOptions,
+		Waves:           s.Work.Waves, Delete: s.Work.Delete, Executor: s.Work.Executor,
 	}
 	at, bytes := spec.Child("manifests"), 0
 	for i := range s.Manifests {
@@ -102,12 +105,14 @@ func validatePlacements(placements []PlacementReference, path *field.Path) field
 	case placements == nil:
 		return field.ErrorList{field.Required(path, "name the placements whose clusters are to get the objects")}
 	case len(placements) == 0:
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "should have at least 1 items: name the placements whose clusters are to get the objects")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			"should have at least 1 items: name the placements whose clusters are to get the objects")}
 	}
 	return slices.Concat(
 		each(placements, 16, path, func(p *PlacementReference, path *field.Path) field.ErrorList {
 			if p.Name == "" {
-				return field.ErrorList{field.Invalid(path.Child("name"), p.Name, "should be at least 1 chars long: it must be the name of a Placement")}
+				return field.ErrorList{field.Invalid(path.Child("name"), p.Name,
+					"should be at least 1 chars long: it must be the name of a Placement")}
 			}
 			return longest(p.Name, 253, path.Child("name"))
 		}),
@@ -125,7 +130,8 @@ func (s *ResourceSelector) validate(path *field.Path) field.ErrorList {
 		name, value, message string
 	}{
 		{group, "group", s.Group, "group must be that of an API, such as apps, and is empty for the core group"},
-		{version, "version", s.Version, "version must be that of an API, such as v1, and is empty for the one that the hub prefers"},
+		{version, "version", s.Version,
+			"version must be that of an API, such as v1, and is empty for the one that the hub prefers"},
 		{dnsLabel, "namespace", s.Namespace, "namespace must be the name of one, and is empty for that of the WorkSet"},
 		{name, "name", s.Name, "name must be that of an object, which has no / and no %; use labelSelector for several"},
 	} {
@@ -134,20 +140,24 @@ func (s *ResourceSelector) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	if s.Name != "" && s.LabelSelector != nil {
-		errs = append(errs, field.Forbidden(path.Child("labelSelector"), "an object has one name: remove the labelSelector, or the name"))
+		errs = append(errs,
+			field.Forbidden(path.Child("labelSelector"), "an object has one name: remove the labelSelector, or the name"))
 	}
 	return append(errs, validateSelector(s.LabelSelector, path.Child("labelSelector"))...)
 }
 
 func (d *ReplicaDivision) validate(path *field.Path) field.ErrorList {
 	weights := path.Child("weights")
-	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight, DivisionAggregated)
+	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight,
+		DivisionAggregated)
 	switch {
 	case len(d.Weights) == 0:
 	case d.Strategy != DivisionStaticWeight:
-		errs = append(errs, field.Forbidden(weights, "weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
+		errs = append(errs, field.Forbidden(weights,
+			"weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"))
 	case !slices.ContainsFunc(d.Weights, func(w ClusterWeight) bool { return w.Weight > 0 }):
-		errs = append(errs, field.Invalid(weights, field.OmitValueType{}, "nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"))
+		errs = append(errs, field.Invalid(weights, field.OmitValueType{},
+			"nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"))
 	}
 	return slices.Concat(errs,
 		each(d.Weights, 32, weights, func(w *ClusterWeight, path *field.Path) field.ErrorList {
@@ -160,10 +170,12 @@ func (d *ReplicaDivision) validate(path *field.Path) field.ErrorList {
 func (a *RolloutApproval) validate(path *field.Path) field.ErrorList {
 	errs := longest(a.Revision, 253, path.Child("revision"))
 	if a.Revision == "" {
-		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision, "revision must be the name of one, as in status.revisions: an approval is of one revision"))
+		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision,
+			"revision must be the name of one, as in status.revisions: an approval is of one revision"))
 	}
 	return slices.Concat(errs,
-		dnsLabel.check(a.Stage, path.Child("stage"), "stage must be the name of a stage: lower-case letters, digits and '-', starting and ending with a letter or digit"),
+		dnsLabel.check(a.Stage, path.Child("stage"),
+			"stage must be the name of a stage: lower-case letters, digits and '-', starting and ending with a letter or digit"),
 		oneOf(a.Gate, path.Child("gate"), GateBefore, GateAfter),
 	)
 }

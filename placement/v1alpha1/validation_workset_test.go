@@ -12,8 +12,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What is wrong is said in the order of the fields, of each part by who knows it, and with the path that it has in a WorkSet. The rules one by
-// one, and that the API server has the same, are tested with the definition.
+// What is wrong is said in the order of the fields, of each part by who knows it, and with the path that it has in a
+// WorkSet. The rules one by one, and that the API server has the same, are tested with the definition.
 func TestValidateWorkSetInOrder(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
@@ -44,11 +44,14 @@ revisionHistoryLimit: 33
 	}
 	want := []string{
 		"spec.placements[1]", "spec.resources[0].kind", "spec.resources[0].labelSelector.matchLabels",
-		"spec.manifests[1]", "spec.manifests[2]", "spec.manifests[3].apiVersion", "spec.manifests[3].kind", "spec.manifests[3].metadata.name",
+		"spec.manifests[1]", "spec.manifests[2]", "spec.manifests[3].apiVersion", "spec.manifests[3].kind",
+		"spec.manifests[3].metadata.name",
 		"spec.manifests[4].apiVersion", "spec.manifests[4].metadata.name",
 		"spec.overrides.rules[0]", "spec.replicas.strategy", "spec.replicas.objects[0]",
-		"spec.work.apply.mode", "spec.work.manifestOptions[0].select", "spec.work.waves.timeoutSeconds", "spec.work.delete.action", "spec.work.executor.name",
-		"spec.rollout.type", "spec.approvals[0].revision", "spec.approvals[0].stage", "spec.approvals[0].gate", "spec.revisionHistoryLimit",
+		"spec.work.apply.mode", "spec.work.manifestOptions[0].select", "spec.work.waves.timeoutSeconds",
+		"spec.work.delete.action", "spec.work.executor.name",
+		"spec.rollout.type", "spec.approvals[0].revision", "spec.approvals[0].stage", "spec.approvals[0].gate",
+		"spec.revisionHistoryLimit",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -12,8 +12,8 @@ type WorkSetRevisionSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	WorkSet string `json:"workSet"`
 
-	// Revision is the name of the revision, as in status.revisions of the WorkSet. This object has that name, too, and the number of
-	// the part after it if there are several.
+	// Revision is the name of the revision, as in status.revisions of the WorkSet. This object has that name, too, and the
+	// number of the part after it if there are several.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
@@ -32,17 +32,18 @@ type WorkSetRevisionSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Objects int32 `json:"objects"`
 
-	// The API server must not know Content for an object: its rules take two objects for equal of which one has other unknown fields, if
-	// they are as many, so that a field could be renamed. What has no type is compared as a whole.
+	// The API server must not know Content for an object: its rules take two objects for equal of which one has other
+	// unknown fields, if they are as many, so that a field could be renamed. What has no type is compared as a whole.
 
-	// Content is what this part has of the revision, in a format that package placement/internal/revision knows. There may be Secrets in it.
+	// Content is what this part has of the revision, in a format that package placement/internal/revision knows. There may
+	// be Secrets in it.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Content runtime.RawExtension `json:"content"`
 }
 
-// WorkSetRevision is a revision of a WorkSet, which owns it, or a part of one that is too long for one object. The controller of WorkSets
-// makes and deletes them. Who may read it can read all objects of that revision.
+// WorkSetRevision is a revision of a WorkSet, which owns it, or a part of one that is too long for one object. The
+// controller of WorkSets makes and deletes them. Who may read it can read all objects of that revision.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=wsr,categories=muster
@@ -55,8 +56,8 @@ type WorkSetRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Number counts up with each change of the WorkSet. A revision that comes again gets a new one. Of several parts, the highest number
-	// counts.
+	// Number counts up with each change of the WorkSet. A revision that comes again gets a new one. Of several parts, the
+	// highest number counts.
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
 

@@ -16,12 +16,14 @@ const (
 	WorkSetNamespaceLabel = GroupName + "/workset-namespace"
 	// WorkSetAnnotation is on each Work of a WorkSet and has its namespace and name, as in shop/web.
 	WorkSetAnnotation = GroupName + "/workset"
-	// RevisionAnnotation is on the first Work that a cluster has of a WorkSet and names the revision that the cluster was told.
+	// RevisionAnnotation is on the first Work that a cluster has of a WorkSet and names the revision that the cluster was
+	// told.
 	RevisionAnnotation = GroupName + "/revision"
 	// RevisionSinceAnnotation is beside it and says since when, by RFC 3339.
 	RevisionSinceAnnotation = GroupName + "/revision-since"
-	// WorkSetUIDAnnotation is beside it and has the UID of the WorkSet that chose the cluster last. The Works of a cluster that is
-	// not chosen are deleted only if this is the UID of the WorkSet: those of an earlier WorkSet with its name are kept.
+	// WorkSetUIDAnnotation is beside it and has the UID of the WorkSet that chose the cluster last. The Works of a cluster
+	// that is not chosen are deleted only if this is the UID of the WorkSet: those of an earlier WorkSet with its name are
+	// kept.
 	WorkSetUIDAnnotation = GroupName + "/workset-uid"
 )
 
@@ -29,9 +31,11 @@ const (
 const (
 	// ConditionApplied is True when each cluster has applied the revision that the rollout has assigned to it.
 	ConditionApplied = "Applied"
-	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement: when it is scheduled. It is derived from the other conditions.
+	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement:
+	// when it is scheduled. It is derived from the other conditions.
 	ConditionReady = "Ready"
-	// ConditionStalled exists, and is True, only while an error needs an action of a user, or a Placement cannot be scheduled.
+	// ConditionStalled exists, and is True, only while an error needs an action of a user, or a Placement cannot be
+	// scheduled.
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready on all clusters.
 	ConditionAvailable = "Available"
@@ -134,8 +138,8 @@ type WorkSetStatus struct {
 	// +optional
 	Rollout RolloutStatus `json:"rollout,omitzero"`
 
-	// Clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves, is on
-	// the way, waits, and then who is available. In each state they are by name. There are up to 100.
+	// Clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves,
+	// is on the way, waits, and then who is available. In each state they are by name. There are up to 100.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional

@@ -6,10 +6,11 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Limits of a WorkSet. The API server's own limit is etcd's, 1536 KiB for the whole object by default. Of these the spec may have
-// 928, which is the manifests' 512, the overrides' 256 ([MaxOverrideBytes]), the 128 of work.manifestOptions
-// ([workv1alpha1.MaxOptionBytes]) and 32 for all else; the status 256; and annotations 256, which is the API server's limit. That
-// leaves 96 for labels and the bookkeeping of field managers. A test stores a WorkSet with all of it.
+// Limits of a WorkSet. The API server's own limit is etcd's, 1536 KiB for the whole object by default. Of these the
+// spec may have 928, which is the manifests' 512, the overrides' 256 ([MaxOverrideBytes]), the 128 of
+// work.manifestOptions ([workv1alpha1.MaxOptionBytes]) and 32 for all else; the status 256; and annotations 256, which
+// is the API server's limit. That leaves 96 for labels and the bookkeeping of field managers. A test stores a WorkSet
+// with all of it.
 //
 // JSON is measured as the API server stores it: <, > and & are six bytes each.
 const (
@@ -40,20 +41,21 @@ type WorkSetSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Placements []PlacementReference `json:"placements"`
 
-	// Resources select objects of the hub, which the clusters get as they are there, without what is of the hub alone, such as
-	// status and owners. A change of one of them is a new revision.
+	// Resources select objects of the hub, which the clusters get as they are there, without what is of the hub alone,
+	// such as status and owners. A change of one of them is a new revision.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Resources []ResourceSelector `json:"resources,omitempty"`
 
-	// AllowEmpty says that a selector of resources may match nothing although it matched objects before, and that the clusters then
-	// lose these objects. Default: false. The clusters keep what they have, and the condition Degraded has the reason SelectionEmpty.
+	// AllowEmpty says that a selector of resources may match nothing although it matched objects before, and that the
+	// clusters then lose these objects. Default: false. The clusters keep what they have, and the condition Degraded has
+	// the reason SelectionEmpty.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// Manifests are objects as one would write them for kubectl, by the rules of a Work: a namespace is not filled in. What is
-	// selected as well is taken from here. Together they may be 512 KiB long.
+	// Manifests are objects as one would write them for kubectl, by the rules of a Work: a namespace is not filled in.
+	// What is selected as well is taken from here. Together they may be 512 KiB long.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
@@ -77,8 +79,8 @@ type WorkSetSpec struct {
 	// +optional
 	Rollout RolloutStrategy `json:"rollout,omitzero"`
 
-	// Approvals open the gates of the rollout that ask for one. Who approves may own an approval alone, by server-side apply.
-	// Those of revisions that are gone do no harm.
+	// Approvals open the gates of the rollout that ask for one. Who approves may own an approval alone, by server-side
+	// apply. Those of revisions that are gone do no harm.
 	// +listType=map
 	// +listMapKey=revision
 	// +listMapKey=stage
@@ -89,8 +91,8 @@ type WorkSetSpec struct {
 	// +optional
 	Approvals []RolloutApproval `json:"approvals,omitempty"`
 
-	// Revision is that which the clusters shall have, one of status.revisions: to roll back, or to hold what is there while the
-	// objects change. Empty: what resources and manifests say now.
+	// Revision is that which the clusters shall have, one of status.revisions: to roll back, or to hold what is there
+	// while the objects change. Empty: what resources and manifests say now.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
@@ -112,8 +114,8 @@ type PlacementReference struct {
 	Name string `json:"name"`
 }
 
-// ResourceSelector selects objects of one kind. Of those that it matches the ones are left out that no member should get, such as the
-// events of the hub; one that is selected by its name and cannot travel is an error.
+// ResourceSelector selects objects of one kind. Of those that it matches the ones are left out that no member should
+// get, such as the events of the hub; one that is selected by its name and cannot travel is an error.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
 type ResourceSelector struct {
@@ -134,8 +136,8 @@ type ResourceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
 	Kind string `json:"kind"`
 
-	// Namespace of the objects. Empty: that of the WorkSet, where the kind is namespaced. What a WorkSet may select besides
-	// its own namespace and what is in it is for the hub's operator to say.
+	// Namespace of the objects. Empty: that of the WorkSet, where the kind is namespaced. What a WorkSet may select
+	// besides its own namespace and what is in it is for the hub's operator to say.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
 	// +optional
@@ -168,13 +170,14 @@ const (
 	DivisionAggregated DivisionStrategy = "Aggregated"
 )
 
-// ReplicaDivision divides the replicas of workloads among clusters: what an object says is then the sum over all of them.
+// ReplicaDivision divides the replicas of workloads among clusters: what an object says is then the sum over all of
+// them.
 //
 // +kubebuilder:validation:XValidation:rule="self.strategy == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",fieldPath=".weights",reason=FieldValueForbidden,message="weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'StaticWeight' || !has(self.weights) || size(self.weights) == 0 || self.weights.exists(w, w.weight > 0)",fieldPath=".weights",message="nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"
 type ReplicaDivision struct {
-	// Strategy: Duplicated gives each cluster all replicas, StaticWeight divides by weights, DynamicWeight by what the clusters
-	// have room for, Aggregated uses as few clusters as possible.
+	// Strategy: Duplicated gives each cluster all replicas, StaticWeight divides by weights, DynamicWeight by what the
+	// clusters have room for, Aggregated uses as few clusters as possible.
 	Strategy DivisionStrategy `json:"strategy"`
 
 	// Weights of clusters, of which the first that matches counts. A cluster that none matches gets no replicas.
@@ -202,15 +205,16 @@ type ClusterWeight struct {
 	Weight int32 `json:"weight"`
 }
 
-// WorkTemplate is what the Works of a WorkSet have in common beside their manifests. Its fields mean what they mean in a Work.
+// WorkTemplate is what the Works of a WorkSet have in common beside their manifests. Its fields mean what they mean in
+// a Work.
 type WorkTemplate struct {
 	// Apply says how the manifests are applied. Its fieldOwner cannot change.
 	// +kubebuilder:default={}
 	// +optional
 	Apply workv1alpha1.ApplyPolicy `json:"apply,omitzero"`
 
-	// ManifestOptions say how some of the manifests are to be treated unlike the others. Where several select a manifest, the
-	// later one wins, field by field. Together they may be 128 KiB long.
+	// ManifestOptions say how some of the manifests are to be treated unlike the others. Where several select a manifest,
+	// the later one wins, field by field. Together they may be 128 KiB long.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional

@@ -5,5 +5,6 @@
 //		Profiles: []scheduler.Profile{plugins.DefaultProfile()},
 //	})
 //
-// A product that wants fewer takes their packages alone; this one links all of them, and with them the evaluator of CEL.
+// A product that wants fewer takes their packages alone; this one links all of them, and with them the evaluator of
+// CEL.
 package plugins

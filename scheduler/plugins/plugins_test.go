@@ -55,14 +55,16 @@ func TestDefaultProfile(t *testing.T) {
 		schedulertest.Cluster("i-zone-a", good, schedulertest.Label("zone", "a"), schedulertest.Property("price", "3")),
 		schedulertest.Cluster("j-zone-a", good, schedulertest.Label("zone", "a"), schedulertest.Property("price", "1")),
 		schedulertest.Cluster("k-zone-b", good, schedulertest.Label("zone", "b"), schedulertest.Property("price", "9")),
-		schedulertest.Cluster("l-gcp", good, schedulertest.Label("zone", "c"), schedulertest.Label("provider", "gcp"), schedulertest.Property("price", "90")),
+		schedulertest.Cluster("l-gcp", good, schedulertest.Label("zone", "c"), schedulertest.Label("provider", "gcp"),
+			schedulertest.Property("price", "90")),
 	}
 	spec := v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickN, NumberOfClusters: new(int32(2)),
 		Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{{
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}},
-			Properties:    []v1alpha1.PropertyRequirement{{Name: "version", Operator: v1alpha1.PropertyGe, Values: []string{"v1.30.0"}}},
-			CEL:           []string{`quantity(cluster.properties.temperature) > quantity("10")`},
+			Properties: []v1alpha1.PropertyRequirement{{Name: "version", Operator: v1alpha1.PropertyGe,
+				Values: []string{"v1.30.0"}}},
+			CEL: []string{`quantity(cluster.properties.temperature) > quantity("10")`},
 		}}},
 		Resources:      corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		RequiredAPIs:   []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
@@ -100,7 +102,8 @@ func TestConformance(t *testing.T) {
 		return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}}
 	}
 	property := func(operator v1alpha1.PropertyOperator, values ...string) v1alpha1.PlacementPolicy {
-		return required(v1alpha1.ClusterSelectorTerm{Properties: []v1alpha1.PropertyRequirement{{Name: "price", Operator: operator, Values: values}}})
+		return required(v1alpha1.ClusterSelectorTerm{
+			Properties: []v1alpha1.PropertyRequirement{{Name: "price", Operator: operator, Values: values}}})
 	}
 	policies := []v1alpha1.PlacementPolicy{
 		property(v1alpha1.PropertyGe, "3"), property(v1alpha1.PropertyNotIn, "3", "9"), property(v1alpha1.PropertyExists),
@@ -115,9 +118,11 @@ func TestConformance(t *testing.T) {
 		{Type: v1alpha1.PickFixed, ClusterNames: []string{"a", "b"}},
 	}
 	clusters := []*scheduler.Cluster{
-		schedulertest.Cluster("a", good), schedulertest.Cluster("b", good, schedulertest.Label("zone", "b"), schedulertest.Property("price", "3")),
+		schedulertest.Cluster("a", good), schedulertest.Cluster("b", good, schedulertest.Label("zone", "b"),
+			schedulertest.Property("price", "3")),
 		schedulertest.Cluster("c", schedulertest.Property("price", "free")), schedulertest.Cluster("d"),
-		schedulertest.Cluster("e", good, schedulertest.Resource("cpu", "8", "1"), schedulertest.Property("price", "9"), func(c *scheduler.Cluster) { clear(c.APIs) }),
+		schedulertest.Cluster("e", good, schedulertest.Resource("cpu", "8", "1"), schedulertest.Property("price", "9"),
+			func(c *scheduler.Cluster) { clear(c.APIs) }),
 		schedulertest.Cluster("f", good, func(c *scheduler.Cluster) { c.Healthy = false }),
 		schedulertest.Cluster("g", good, schedulertest.Taint("t", "", corev1.TaintEffectNoSchedule, 0)),
 	}
@@ -136,7 +141,8 @@ func TestConformance(t *testing.T) {
 func good(c *scheduler.Cluster) {
 	for _, option := range []schedulertest.Option{
 		schedulertest.Label("region", "eu"), schedulertest.Label("zone", "a"), schedulertest.Label("provider", "aws"),
-		schedulertest.Property("version", "v1.31.2"), schedulertest.Property("temperature", "20"), schedulertest.Property("price", "50"),
+		schedulertest.Property("version", "v1.31.2"), schedulertest.Property("temperature", "20"),
+		schedulertest.Property("price", "50"),
 		schedulertest.Resource("cpu", "8", "8"), schedulertest.API("apps", "v1", "Deployment"),
 	} {
 		option(c)
@@ -162,7 +168,8 @@ func Example() {
 	}
 	result, err := s.Schedule(context.Background(), schedulertest.Snapshot(
 		schedulertest.Cluster("east", schedulertest.Resource("cpu", "64", "12")),
-		schedulertest.Cluster("north", schedulertest.Resource("cpu", "64", "60"), schedulertest.Taint("maintenance", "", corev1.TaintEffectNoSchedule, 0)),
+		schedulertest.Cluster("north", schedulertest.Resource("cpu", "64", "60"),
+			schedulertest.Taint("maintenance", "", corev1.TaintEffectNoSchedule, 0)),
 		schedulertest.Cluster("west", schedulertest.Resource("cpu", "64", "48")),
 	), &scheduler.Request{Name: "shop", Policy: policy})
 	if err != nil {

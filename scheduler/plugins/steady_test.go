@@ -78,8 +78,11 @@ func TestNoDecisionRemovesACluster(t *testing.T) {
 
 // mustStay reports whether nothing was asked for by which a placement leaves a cluster.
 func mustStay(spec *v1alpha1.PlacementPolicy, c *scheduler.Cluster) bool {
-	drained := slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Key == "drain" && t.Effect == corev1.TaintEffectNoExecute })
-	return !c.Leaving && (spec.Affinity == nil || c.Labels["env"] == "prod") && (!drained || spec.Type == v1alpha1.PickFixed)
+	drained := slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool {
+		return t.Key == "drain" && t.Effect == corev1.TaintEffectNoExecute
+	})
+	return !c.Leaving && (spec.Affinity == nil || c.Labels["env"] == "prod") &&
+		(!drained || spec.Type == v1alpha1.PickFixed)
 }
 
 func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
@@ -119,7 +122,8 @@ func cpus(n int64) corev1.ResourceList {
 
 func drawPolicy(t *rapid.T) v1alpha1.PlacementPolicy {
 	var spec v1alpha1.PlacementPolicy
-	switch spec.Type = rapid.SampledFrom([]v1alpha1.PolicyType{v1alpha1.PickAll, v1alpha1.PickN, v1alpha1.PickN, v1alpha1.PickFixed}).Draw(t, "type"); spec.Type {
+	switch spec.Type = rapid.SampledFrom([]v1alpha1.PolicyType{v1alpha1.PickAll, v1alpha1.PickN, v1alpha1.PickN,
+		v1alpha1.PickFixed}).Draw(t, "type"); spec.Type {
 	case v1alpha1.PickFixed:
 		spec.ClusterNames = []string{"c0", "c2", "c3"}
 		return spec
@@ -140,7 +144,8 @@ func drawPolicy(t *rapid.T) v1alpha1.PlacementPolicy {
 	}
 	switch { // both together may take more than one decision to come to rest
 	case some("spread"):
-		spread := v1alpha1.TopologySpreadConstraint{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1alpha1.ScheduleAnyway}
+		spread := v1alpha1.TopologySpreadConstraint{TopologyKey: "zone", MaxSkew: 1,
+			WhenUnsatisfiable: v1alpha1.ScheduleAnyway}
 		if spec.Type == v1alpha1.PickN && some("hard") {
 			spread.WhenUnsatisfiable, spread.MinDomains = v1alpha1.DoNotSchedule, new(rapid.Int32Range(1, 3).Draw(t, "domains"))
 		}
@@ -148,7 +153,8 @@ func drawPolicy(t *rapid.T) v1alpha1.PlacementPolicy {
 	case some("groups"):
 		least := rapid.Int32Range(0, 2).Draw(t, "minGroups")
 		most := rapid.SampledFrom([]int32{0, 2}).Draw(t, "maxGroups")
-		spec.GroupSpread = append(spec.GroupSpread, v1alpha1.GroupSpreadConstraint{Label: "provider", MinGroups: least, MaxGroups: most})
+		spec.GroupSpread = append(spec.GroupSpread, v1alpha1.GroupSpreadConstraint{Label: "provider", MinGroups: least,
+			MaxGroups: most})
 	}
 	return spec
 }
@@ -181,7 +187,8 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			allocatable := func(c *scheduler.Cluster) { c.Allocatable = cpus(8) }
-			snapshot := schedulertest.Snapshot(schedulertest.Cluster("east", allocatable, test.east), schedulertest.Cluster("west", allocatable, test.west))
+			snapshot := schedulertest.Snapshot(schedulertest.Cluster("east", allocatable, test.east),
+				schedulertest.Cluster("west", allocatable, test.west))
 			request := schedulertest.Request(t, test.spec)
 			request.Placed = []string{"west"}
 			result, err := newScheduler(t).Schedule(t.Context(), snapshot, request)
@@ -196,10 +203,12 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 func TestSteadiness(t *testing.T) {
 	price := v1alpha1.PropertySorter{Name: "price", Order: v1alpha1.Ascending}
 	spread := pickOne(price)
-	spread.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1alpha1.ScheduleAnyway}}
+	spread.TopologySpread = []v1alpha1.TopologySpreadConstraint{
+		{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1alpha1.ScheduleAnyway}}
 	preferred := pickOne(price)
 	preferred.Affinity = &v1alpha1.ClusterAffinity{Preferred: []v1alpha1.PreferredTerm{{
-		Weight: 1, Term: v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}},
+		Weight: 1, Term: v1alpha1.ClusterSelectorTerm{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}},
 	}}}
 	for _, test := range []struct {
 		reason    string

@@ -40,8 +40,8 @@
 // 100,000, and what is to be found out about an event alone is found out once. The keys are kept by the plugins that
 // rejected them. A key is moved on as soon as one of its plugins says yes.
 //
-// Hints run in the goroutine that calls Event or Done, and without a lock, so they may be slow, and use the Queue. A hint
-// that panics has said yes. Events that come while keys are in flight are remembered once for all of them, 1024 at
+// Hints run in the goroutine that calls Event or Done, and without a lock, so they may be slow, and use the Queue. A
+// hint that panics has said yes. Events that come while keys are in flight are remembered once for all of them, 1024 at
 // most. A key that was in flight for more than that is moved on without asking.
 //
 // # What it costs

@@ -21,13 +21,14 @@ func TestEvent(t *testing.T) {
 			p.pop("a")
 			p.want(Stats{InFlight: 1, Unschedulable: 2})
 		}},
-		{"one of several plugins", "it takes only one cluster, and that may have been rejected by this one alone", func(p *play) {
-			p.reject("AB", "a")
-			p.Event(change{"C", "a"})
-			p.want(Stats{Unschedulable: 1})
-			p.Event(change{"B", "a"})
-			p.pop("a")
-		}},
+		{"one of several plugins", "it takes only one cluster, and that may have been rejected by this one alone",
+			func(p *play) {
+				p.reject("AB", "a")
+				p.Event(change{"C", "a"})
+				p.want(Stats{Unschedulable: 1})
+				p.Event(change{"B", "a"})
+				p.pop("a")
+			}},
 		{"by no plugin", "nobody knows what would help, so anything may", func(p *play) {
 			p.fly("a", "b")
 			p.done(Unschedulable(), "a")
@@ -185,7 +186,10 @@ func TestPanic(t *testing.T) {
 // TestHintEndsGoroutine: what cannot be caught must not keep the key in flight, or the Queue locked.
 func TestHintEndsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool { runtime.Goexit(); return nil }})
+		p := newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool {
+			runtime.Goexit()
+			return nil
+		}})
 		p.fly("a")
 		p.Event(everything)
 		go p.done(Unschedulable("A"), "a")
@@ -362,7 +366,8 @@ func TestMemoryOfEvents(t *testing.T) {
 	})
 }
 
-// TestForgottenEventsAreReleased: an event holds clusters as they were, which must not be kept by a slice's hidden part.
+// TestForgottenEventsAreReleased: an event holds clusters as they were, which must not be kept by a slice's hidden
+// part.
 func TestForgottenEventsAreReleased(t *testing.T) {
 	l := log[*int]{limit: remembered}
 	flight := l.begin()

@@ -21,8 +21,8 @@ type Options[K cmp.Ordered, E any] struct {
 	// panics are not reported.
 	OnPanic func(plugin string, reason any)
 
-	// InitialBackoff is how long a key waits after its first attempt in a row that did not succeed, counted from Done. Zero
-	// or less means 1 s. Each further one doubles it.
+	// InitialBackoff is how long a key waits after its first attempt in a row that did not succeed, counted from Done.
+	// Zero or less means 1 s. Each further one doubles it.
 	InitialBackoff time.Duration
 	// MaxBackoff is the longest backoff. Zero or less means 10 s; less than InitialBackoff means InitialBackoff.
 	MaxBackoff time.Duration

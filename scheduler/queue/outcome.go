@@ -31,8 +31,9 @@ func Unschedulable(rejectedBy ...string) Outcome {
 	return Outcome{verdict: rejected, rejectedBy: slices.Compact(plugins)}
 }
 
-// Open says that the decision was yes, and that more of it may become possible: the key waits as after [Unschedulable], but what came
-// of it does not count as a failure. So it is tried again no sooner than after the first backoff, and that one does not grow.
+// Open says that the decision was yes, and that more of it may become possible: the key waits as after [Unschedulable],
+// but what came of it does not count as a failure. So it is tried again no sooner than after the first backoff, and
+// that one does not grow.
 func Open(rejectedBy ...string) Outcome {
 	outcome := Unschedulable(rejectedBy...)
 	outcome.settled = true

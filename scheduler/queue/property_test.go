@@ -33,7 +33,8 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 				rapid.SampledFrom([]string{"", "a", "ab", "cde", "fgh", "abcdefgh", "!"}).Draw(t, "keys"),
 			}
 		})
-		steps := rapid.SampledFrom([]time.Duration{1, time.Second - 1, time.Second, 3 * time.Second, 10 * time.Second, 5 * time.Minute})
+		steps := rapid.SampledFrom([]time.Duration{1, time.Second - 1, time.Second, 3 * time.Second, 10 * time.Second,
+			5 * time.Minute})
 
 		pop := func(t *rapid.T) bool {
 			want, ok := n.pop()

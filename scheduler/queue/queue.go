@@ -140,8 +140,8 @@ func (q *Queue[K, E]) Event(event E) {
 	}
 }
 
-// ShutDown makes every Pop return [ErrShutDown] at once, whatever is in the Queue; Add and Event do nothing from then on,
-// and Done only ends the flight. It may be called more than once.
+// ShutDown makes every Pop return [ErrShutDown] at once, whatever is in the Queue; Add and Event do nothing from then
+// on, and Done only ends the flight. It may be called more than once.
 func (q *Queue[K, E]) ShutDown() {
 	q.lock()
 	defer q.unlock()

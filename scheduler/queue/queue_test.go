@@ -160,16 +160,17 @@ func TestOrder(t *testing.T) {
 			p.Add("a", 3)
 			p.pop("b", "a")
 		}},
-		{"given back", "a key that has just had its turn stands behind those that have not, however it comes back", func(p *play) {
-			p.reject("A", "a")
-			p.fly("c")
-			p.add("b")
-			pass(1)
-			p.add("c")
-			p.done(Scheduled(), "c")
-			p.Event(everything) // has waited since before b was added
-			p.pop("a", "b", "c")
-		}},
+		{"given back", "a key that has just had its turn stands behind those that have not, however it comes back",
+			func(p *play) {
+				p.reject("A", "a")
+				p.fly("c")
+				p.add("b")
+				pass(1)
+				p.add("c")
+				p.done(Scheduled(), "c")
+				p.Event(everything) // has waited since before b was added
+				p.pop("a", "b", "c")
+			}},
 		{"priority in flight", "the new priority is for the next time, and must not be lost", func(p *play) {
 			p.fly("a")
 			p.Add("a", 7)
@@ -328,19 +329,20 @@ func TestDone(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	tell(t, []story{
-		{"doubles to the most", "an API server that is down is not to be hammered, nor a key to wait for hours", func(p *play) {
-			p.add("a")
-			for i, seconds := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
-				item, err := p.Pop(p.t.Context())
-				require.NoError(p.t, err)
-				require.Equal(p.t, Item[string]{Key: "a", Failures: i}, item)
-				p.done(Failed(), "a")
-				pass(seconds*time.Second - 1)
-				p.want(Stats{Backoff: 1})
-				pass(1)
-				p.want(Stats{Active: 1})
-			}
-		}},
+		{"doubles to the most", "an API server that is down is not to be hammered, nor a key to wait for hours",
+			func(p *play) {
+				p.add("a")
+				for i, seconds := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
+					item, err := p.Pop(p.t.Context())
+					require.NoError(p.t, err)
+					require.Equal(p.t, Item[string]{Key: "a", Failures: i}, item)
+					p.done(Failed(), "a")
+					pass(seconds*time.Second - 1)
+					p.want(Stats{Backoff: 1})
+					pass(1)
+					p.want(Stats{Active: 1})
+				}
+			}},
 		{"unschedulable counts too", "events that help in vain come many a second in a large fleet", func(p *play) {
 			p.add("a")
 			for _, seconds := range []time.Duration{1, 2, 4} {
@@ -439,7 +441,8 @@ func TestDurations(t *testing.T) {
 
 // TestBackoffDoesNotOverflow: a key that has failed for ever must not be tried in a loop.
 func TestBackoffDoesNotOverflow(t *testing.T) {
-	for initial, most := range map[time.Duration]time.Duration{1: math.MaxInt64, math.MaxInt64/2 + 1: math.MaxInt64, 3: 1000} {
+	for initial, most := range map[time.Duration]time.Duration{1: math.MaxInt64, math.MaxInt64/2 + 1: math.MaxInt64,
+		3: 1000} {
 		options := Options[string, change]{InitialBackoff: initial, MaxBackoff: most}.withDefaults()
 		last := initial
 		for failures := range int32(100) {

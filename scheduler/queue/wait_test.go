@@ -41,8 +41,14 @@ func TestPopWaits(t *testing.T) {
 		during func(*play)
 		want   time.Duration
 	}{
-		{"for an Add", "at once, without any polling", func(*play) {}, func(p *play) { pass(time.Hour); p.add("a") }, time.Hour},
-		{"for a backoff", "a timer is there for it", func(p *play) { p.fly("a"); p.done(Failed(), "a") }, func(*play) {}, time.Second},
+		{"for an Add", "at once, without any polling", func(*play) {}, func(p *play) {
+			pass(time.Hour)
+			p.add("a")
+		}, time.Hour},
+		{"for a backoff", "a timer is there for it", func(p *play) {
+			p.fly("a")
+			p.done(Failed(), "a")
+		}, func(*play) {}, time.Second},
 		{"for a backoff that begins later", "the timer must be set although Pop was called before",
 			func(p *play) { p.fly("a") }, func(p *play) { pass(time.Minute); p.done(Failed(), "a") }, time.Minute + time.Second},
 		{"for a backoff that is shorter", "the timer is moved forward",

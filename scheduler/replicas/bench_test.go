@@ -12,8 +12,8 @@ const (
 	workload = 1_000_000
 )
 
-// fleetOf returns clusters that could have twice the workload, in the order of their names; of current replicas there are
-// as many as are given.
+// fleetOf returns clusters that could have twice the workload, in the order of their names; of current replicas there
+// are as many as are given.
 func fleetOf(current int32) []Target {
 	random := rand.New(rand.NewPCG(1, 2))
 	clusters := make([]Target, fleet)
@@ -28,8 +28,8 @@ func fleetOf(current int32) []Target {
 	return clusters
 }
 
-// BenchmarkDivide divides 1,000,000 replicas among 5,000 clusters. Its floor is a plain loop over the clusters in the same
-// run, which writes each one's share into a new slice and does not get the sum right: any solution has to do that.
+// BenchmarkDivide divides 1,000,000 replicas among 5,000 clusters. Its floor is a plain loop over the clusters in the
+// same run, which writes each one's share into a new slice and does not get the sum right: any solution has to do that.
 func BenchmarkDivide(b *testing.B) {
 	shuffled := fleetOf(0)
 	rand.New(rand.NewPCG(3, 4)).Shuffle(fleet, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// check returns the order of the clusters by name, nil if they are in order already, or what is wrong with the first field
-// that is.
+// check returns the order of the clusters by name, nil if they are in order already, or what is wrong with the first
+// field that is.
 func check(r Request) (order []int32, err error) {
 	strategies := []Strategy{Duplicated, StaticWeight, DynamicWeight, Aggregated}
 	if !slices.Contains(strategies, r.Strategy) {
@@ -72,9 +72,9 @@ func byName(clusters []Target) ([]int32, error) {
 	return order, nil
 }
 
-// hash mixes a workload's key and a cluster's name: FNV-1a, and then the finalizer of SplitMix64 (Steele, Lea and Flood,
-// "Fast splittable pseudorandom number generators", 2014), for names that differ in their last letter alone
-// have to be in every order equally often. It must never change: ties would fall in another way.
+// hash mixes a workload's key and a cluster's name: FNV-1a, and then the finalizer of SplitMix64 (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", 2014), for names that differ in their last letter alone have
+// to be in every order equally often. It must never change: ties would fall in another way.
 func hash(key, name string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, part := range []string{key, "\x00", name} {

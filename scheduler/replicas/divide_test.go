@@ -51,8 +51,9 @@ func TestDivide(t *testing.T) {
 			r: Request{Strategy: Duplicated, Replicas: 3}, clusters: "a 0/0/*, b 5/9/*", want: "a 3, b 3 + 0",
 		},
 		{
-			name: "duplicated, too large", reason: "a capacity holds for every strategy, and what is missing is told over all clusters",
-			r: Request{Strategy: Duplicated, Replicas: 3}, clusters: "a 0/0/2, b 0/0/*, c 0/0/0", want: "a 2, b 3, c 0 + 4",
+			name:   "duplicated, too large",
+			reason: "a capacity holds for every strategy, and what is missing is told over all clusters",
+			r:      Request{Strategy: Duplicated, Replicas: 3}, clusters: "a 0/0/2, b 0/0/*, c 0/0/0", want: "a 2, b 3, c 0 + 4",
 		},
 		{
 			name: "static, exact", reason: "where the weights divide the replicas there is nothing to round",
@@ -60,11 +61,13 @@ func TestDivide(t *testing.T) {
 		},
 		{
 			name: "static, rounded", reason: "2.5, 1.6 and 0.9: Webster rounds to the nearest",
-			r: Request{Strategy: StaticWeight, Replicas: 5}, clusters: "a 170/0/*, b 110/0/*, c 60/0/*", want: "a 2, b 2, c 1 + 0",
+			r: Request{Strategy: StaticWeight, Replicas: 5}, clusters: "a 170/0/*, b 110/0/*, c 60/0/*",
+			want: "a 2, b 2, c 1 + 0",
 		},
 		{
 			name: "static, one more", reason: "nobody loses one: the largest remainder, which others use, would take one from c",
-			r: Request{Strategy: StaticWeight, Replicas: 6}, clusters: "a 170/0/*, b 110/0/*, c 60/0/*", want: "a 3, b 2, c 1 + 0",
+			r: Request{Strategy: StaticWeight, Replicas: 6}, clusters: "a 170/0/*, b 110/0/*, c 60/0/*",
+			want: "a 3, b 2, c 1 + 0",
 		},
 		{
 			name: "static, tie", reason: "the first by name, for want of anything better",
@@ -75,8 +78,9 @@ func TestDivide(t *testing.T) {
 			r: Request{Strategy: StaticWeight, Replicas: 1}, clusters: "a 1/0/*, b 1/1/*", want: "a 0, b 1 + 0",
 		},
 		{
-			name: "static, tie between one that holds its first and one that holds its second", reason: "who holds the very replica that is in question, not who holds any",
-			r: Request{Strategy: StaticWeight, Replicas: 3}, clusters: "a 1/1/*, b 1/2/*", want: "a 1, b 2 + 0",
+			name:   "static, tie between one that holds its first and one that holds its second",
+			reason: "who holds the very replica that is in question, not who holds any",
+			r:      Request{Strategy: StaticWeight, Replicas: 3}, clusters: "a 1/1/*, b 1/2/*", want: "a 1, b 2 + 0",
 		},
 		{
 			name: "static, moved", reason: "the weights are what was asked for, also when replicas have to move",
@@ -100,8 +104,9 @@ func TestDivide(t *testing.T) {
 		},
 		{
 			name: "static, large weights", reason: "no product overflows",
-			r: Request{Strategy: StaticWeight, Replicas: math.MaxInt32}, clusters: fmt.Sprintf("a %d/0/*, b %d/0/*", math.MaxInt64, math.MaxInt64),
-			want: "a 1073741824, b 1073741823 + 0",
+			r:        Request{Strategy: StaticWeight, Replicas: math.MaxInt32},
+			clusters: fmt.Sprintf("a %d/0/*, b %d/0/*", math.MaxInt64, math.MaxInt64),
+			want:     "a 1073741824, b 1073741823 + 0",
 		},
 		{
 			name: "dynamic", reason: "in proportion to the capacities; weights are for StaticWeight",
@@ -128,8 +133,9 @@ func TestDivide(t *testing.T) {
 			r: Request{Strategy: DynamicWeight, Replicas: 12}, clusters: "a 0/5/10, b 0/4/10", want: "a 6, b 6 + 0",
 		},
 		{
-			name: "dynamic, gone and shrunk at once", reason: "those that are gone do not count when it is found out whether it shrinks",
-			r: Request{Strategy: DynamicWeight, Replicas: 8}, clusters: "a 0/3/*, b 0/2/*", want: "a 4, b 4 + 0",
+			name:   "dynamic, gone and shrunk at once",
+			reason: "those that are gone do not count when it is found out whether it shrinks",
+			r:      Request{Strategy: DynamicWeight, Replicas: 8}, clusters: "a 0/3/*, b 0/2/*", want: "a 4, b 4 + 0",
 		},
 		{
 			name: "dynamic, less capacity", reason: "what is beyond the capacity moves, and nothing else",
@@ -137,7 +143,8 @@ func TestDivide(t *testing.T) {
 		},
 		{
 			name: "dynamic, unbounded", reason: "a cluster without a known capacity counts as the roomiest",
-			r: Request{Strategy: DynamicWeight, Replicas: 50}, clusters: "a 0/0/20, b 0/0/10, c 0/0/*", want: "a 20, b 10, c 20 + 0",
+			r: Request{Strategy: DynamicWeight, Replicas: 50}, clusters: "a 0/0/20, b 0/0/10, c 0/0/*",
+			want: "a 20, b 10, c 20 + 0",
 		},
 		{
 			name: "dynamic, nothing known", reason: "even shares, rather than none",
@@ -165,7 +172,8 @@ func TestDivide(t *testing.T) {
 		},
 		{
 			name: "aggregated, fresh", reason: "scattered replicas are gathered when asked to",
-			r: Request{Strategy: Aggregated, Replicas: 10, Fresh: true}, clusters: "a 0/2/9, b 0/5/5, c 0/3/10", want: "a 0, b 0, c 10 + 0",
+			r: Request{Strategy: Aggregated, Replicas: 10, Fresh: true}, clusters: "a 0/2/9, b 0/5/5, c 0/3/10",
+			want: "a 0, b 0, c 10 + 0",
 		},
 		{
 			name: "aggregated, fresh, tie", reason: "of two that would do, the one that has more",
@@ -197,8 +205,9 @@ func TestDivideRefuses(t *testing.T) {
 	}{
 		{
 			name: "no strategy", reason: "none is harmless enough to be the default",
-			r:    Request{Replicas: 1},
-			want: `strategy: Unsupported value: "": supported values: "Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"`,
+			r: Request{Replicas: 1},
+			want: `strategy: Unsupported value: "": supported values: "Duplicated", "StaticWeight", "DynamicWeight", ` +
+				`"Aggregated"`,
 		},
 		{
 			name: "negative replicas", reason: "there are none to take back",
@@ -236,9 +245,11 @@ func TestDivideRefuses(t *testing.T) {
 			want: `clusters[1].name: Duplicate value: "a"`,
 		},
 		{
-			name: "no weight", reason: "a Result would switch the workload off, and equal shares would go to clusters that were to get nothing",
-			r:    Request{Strategy: StaticWeight, Replicas: 1, Clusters: []Target{{Name: "a", Capacity: 5}}},
-			want: `clusters: Invalid value: "every weight is 0": nothing could be placed: give at least one cluster a weight, or all of them 1 for equal shares`,
+			name:   "no weight",
+			reason: "a Result would switch the workload off, and equal shares would go to clusters that were to get nothing",
+			r:      Request{Strategy: StaticWeight, Replicas: 1, Clusters: []Target{{Name: "a", Capacity: 5}}},
+			want: `clusters: Invalid value: "every weight is 0": nothing could be placed: give at least one cluster a ` +
+				`weight, or all of them 1 for equal shares`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

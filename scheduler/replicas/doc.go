@@ -18,8 +18,8 @@
 //
 // Duplicated gives each cluster all replicas.
 //
-// StaticWeight divides by [Target.Weight], always anew: the weights are what was asked for, and Current only breaks ties.
-// Of all divisions that the method allows, it is the one that moves least.
+// StaticWeight divides by [Target.Weight], always anew: the weights are what was asked for, and Current only breaks
+// ties. Of all divisions that the method allows, it is the one that moves least.
 //
 // DynamicWeight divides by capacity. It is steady:
 //
@@ -27,20 +27,21 @@
 //   - If that is too little, each further replica goes to where the whole division, with what is there, is farthest
 //     behind the capacities. So it makes no difference whether a workload grows in steps or at once.
 //   - If that is too much, all shrink in proportion to what they have, for which no capacity need be known.
-//   - A cluster whose capacity is unbounded has no number to divide by, and weighs as much as the roomiest of the others.
+//   - A cluster whose capacity is unbounded has no number to divide by, and weighs as much as the roomiest of the
+//     others.
 //
-// Aggregated uses as few clusters as possible, and fills one before it begins another: the clusters in use first, and among
-// equals the one with the largest capacity. It is as steady; shrinking empties the clusters with least first.
+// Aggregated uses as few clusters as possible, and fills one before it begins another: the clusters in use first, and
+// among equals the one with the largest capacity. It is as steady; shrinking empties the clusters with least first.
 //
-// [Request.Fresh] makes the last two divide as if nothing were there. To ask again with what a Result says changes nothing,
-// whatever the strategy.
+// [Request.Fresh] makes the last two divide as if nothing were there. To ask again with what a Result says changes
+// nothing, whatever the strategy.
 //
 // # Method
 //
-// Division by weights is Webster's method, also known as Sainte-Laguë's: one replica after the other goes to the cluster with the
-// highest weight divided by 1, 3, 5 and so on, twice the replicas that it has plus one; one that is full drops out.
-// It rounds each share to the nearest number, as it were, and has three properties that rounding
-// by largest remainders has not, or not all (Balinski and Young, Fair Representation, 2nd ed. 2001):
+// Division by weights is Webster's method, also known as Sainte-Laguë's: one replica after the other goes to the
+// cluster with the highest weight divided by 1, 3, 5 and so on, twice the replicas that it has plus one; one that is
+// full drops out. It rounds each share to the nearest number, as it were, and has three properties that rounding by
+// largest remainders has not, or not all (Balinski and Young, Fair Representation, 2nd ed. 2001):
 //
 //   - One more replica never takes one away from any cluster.
 //   - A cluster whose weight grows never gets less for it.
@@ -55,13 +56,14 @@
 //
 // # Where this differs from Karmada
 //
-// The strategies are those of Karmada's ReplicaSchedulingStrategy (pkg/scheduler/core), and so is what is steady and what is
-// not. But:
+// The strategies are those of Karmada's ReplicaSchedulingStrategy (pkg/scheduler/core), and so is what is steady and
+// what is not. But:
 //
 //   - Its static weights round down and give the rest to the heaviest, by which a cluster can lose a replica as the
 //     workload grows (karmada-io/karmada#6735). They do not heed capacities either.
 //   - Where not all replicas fit it places none. Here those that fit are placed.
-//   - Where it scales up it divides the further replicas alone, by the room that is left. Then the result depends on the steps.
+//   - Where it scales up it divides the further replicas alone, by the room that is left. Then the result depends on
+//     the steps.
 //   - Where it scales down it may go by clusters that are not candidates any more (karmada-io/karmada#7109).
 //   - Its Aggregated divides by weights among the fewest clusters that suffice. That their number changes would take
 //     replicas away from clusters when the workload grows.

@@ -70,8 +70,8 @@ func forEachDivision(clusters []Target, n int32, do func([]int32)) {
 	from(0, n)
 }
 
-// TestFewestClusters tries all sets of clusters: none that is smaller than Aggregated's has the capacity, and keeps what
-// is to be kept.
+// TestFewestClusters tries all sets of clusters: none that is smaller than Aggregated's has the capacity, and keeps
+// what is to be kept.
 func TestFewestClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{Aggregated})

@@ -24,15 +24,18 @@ func TestFit(t *testing.T) {
 	}{
 		{"rounded down", resources("cpu", "1"), resources("cpu", "300m"), 3},
 		{"exactly", resources("cpu", "1"), resources("cpu", "250m"), 4},
-		{"the scarcest resource decides", resources("cpu", "10", "memory", "1Gi"), resources("cpu", "1", "memory", "300Mi"), 3},
+		{"the scarcest resource decides", resources("cpu", "10", "memory", "1Gi"),
+			resources("cpu", "1", "memory", "300Mi"), 3},
 		{"whichever that is", resources("cpu", "2", "memory", "1Gi"), resources("cpu", "1", "memory", "300Mi"), 2},
 		{"binary and decimal units mix", resources("memory", "1Gi"), resources("memory", "1G"), 1},
 		{"no request is no limit", resources("cpu", "1"), nil, Unbounded},
-		{"a request of 0 is no limit, even of what is not there", resources("cpu", "1"), resources("nvidia.com/gpu", "0"), Unbounded},
+		{"a request of 0 is no limit, even of what is not there", resources("cpu", "1"), resources("nvidia.com/gpu", "0"),
+			Unbounded},
 		{"of what is not there nothing fits", resources("cpu", "1"), resources("nvidia.com/gpu", "1"), 0},
 		{"nor of what is overcommitted", resources("cpu", "-1"), resources("cpu", "1m"), 0},
 		{"a negative request is no limit", resources("cpu", "1"), resources("cpu", "-1"), Unbounded},
-		{"nanocores are exact: in millicores, rounded up, it would be 1000", resources("cpu", "1"), resources("cpu", "100n"), 10_000_000},
+		{"nanocores are exact: in millicores, rounded up, it would be 1000", resources("cpu", "1"), resources("cpu", "100n"),
+			10_000_000},
 		{"and for what is available: 1.5m is less than 2m", resources("cpu", "1500u"), resources("cpu", "2m"), 0},
 		{"half a byte more than the half does not fit twice", resources("memory", "10"), resources("memory", "5001m"), 1},
 		{"no overflow above", resources("memory", "8Ei"), resources("memory", "1"), Unbounded},
@@ -48,7 +51,8 @@ func TestFit(t *testing.T) {
 
 // FuzzFit holds Fit against fractions for all quantities that can be written, and looks whether it changes them.
 func FuzzFit(f *testing.F) {
-	for _, pair := range [][2]string{{"1", "300m"}, {"8Ei", "1n"}, {"1Gi", "1G"}, {"1.5", "1e-3"}, {"-1", "1"}, {"9223372036854775807", "3"}, {"123456789n", "7u"}} {
+	for _, pair := range [][2]string{{"1", "300m"}, {"8Ei", "1n"}, {"1Gi", "1G"}, {"1.5", "1e-3"}, {"-1", "1"},
+		{"9223372036854775807", "3"}, {"123456789n", "7u"}} {
 		f.Add(pair[0], pair[1])
 	}
 	f.Fuzz(func(t *testing.T, a, r string) {

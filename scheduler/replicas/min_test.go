@@ -58,16 +58,18 @@ func TestMin(t *testing.T) {
 		},
 		{
 			name: "fails", reason: "the others are better than nothing",
-			estimators: map[string]Estimator{"good": says(1, 5), "down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
-				return []int32{0, 0}, errDown
-			})},
+			estimators: map[string]Estimator{"good": says(1, 5),
+				"down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
+					return []int32{0, 0}, errDown
+				})},
 			want: []int32{1, 5}, reported: []string{"down: connection refused"},
 		},
 		{
 			name: "panics", reason: "somebody else's mistake is not to take the scheduler down; the stack says where it is",
-			estimators: map[string]Estimator{"good": says(1, 5), "wild": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
-				panic("index out of range")
-			})},
+			estimators: map[string]Estimator{"good": says(1, 5),
+				"wild": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
+					panic("index out of range")
+				})},
 			want: []int32{1, 5}, reported: []string{"wild: panic: index out of range\n"},
 		},
 		{
@@ -77,16 +79,18 @@ func TestMin(t *testing.T) {
 		},
 		{
 			name: "ends its goroutine", reason: "as t.FailNow does in a test's fake",
-			estimators: map[string]Estimator{"good": says(1, 5), "gone": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
-				runtime.Goexit()
-				return nil, nil
-			})},
+			estimators: map[string]Estimator{"good": says(1, 5),
+				"gone": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
+					runtime.Goexit()
+					return nil, nil
+				})},
 			want: []int32{1, 5}, reported: []string{"gone: ended its goroutine"},
 		},
 		{
 			name: "answers for others", reason: "it would be taken for the estimate of another cluster",
 			estimators: map[string]Estimator{"good": says(1, 5), "few": says(0), "many": says(0, 0, 0)},
-			want:       []int32{1, 5}, reported: []string{"few: answered for 1 clusters, and was asked for 2", "many: answered for 3"},
+			want:       []int32{1, 5}, reported: []string{"few: answered for 1 clusters, and was asked for 2",
+				"many: answered for 3"},
 		},
 		{
 			name: "negative", reason: "that is how some say that they do not know: Unbounded would be right",
@@ -101,12 +105,14 @@ func TestMin(t *testing.T) {
 		{
 			name: "hang", reason: "ones that do not, together no longer than one",
 			estimators: map[string]Estimator{"good": says(1, 5)}, hang: []string{"hang", "hang too"},
-			want: []int32{1, 5}, reported: []string{"hang: no answer: context deadline exceeded", "hang too: no answer"}, took: DefaultTimeout,
+			want: []int32{1, 5}, reported: []string{"hang: no answer: context deadline exceeded", "hang too: no answer"},
+			took: DefaultTimeout,
 		},
 		{
 			name: "all fail", reason: "Unbounded would send replicas to clusters of which nothing is known",
 			estimators: map[string]Estimator{"few": says(0), "many": says(0, 0, 0)},
-			reported:   []string{"few: ", "many: "}, err: "no estimator has answered: few: answered for 1 clusters, and was asked for 2\nmany: answered for 3 clusters, and was asked for 2",
+			reported:   []string{"few: ", "many: "}, err: "no estimator has answered: few: answered for 1 clusters, " +
+				"and was asked for 2\nmany: answered for 3 clusters, and was asked for 2",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,7 +122,9 @@ func TestMin(t *testing.T) {
 					test.estimators[name] = hangs(until)
 				}
 				var reported []string
-				e := Min(test.estimators, MinOptions{Report: func(name string, err error) { reported = append(reported, name+": "+err.Error()) }})
+				e := Min(test.estimators, MinOptions{Report: func(name string, err error) {
+					reported = append(reported, name+": "+err.Error())
+				}})
 				began := time.Now()
 				got, err := e.Estimate(t.Context(), Requirements{}, []string{"east", "west"})
 				require.Equal(t, test.took, time.Since(began), test.reason)
@@ -139,13 +147,15 @@ func TestMin(t *testing.T) {
 }
 
 func TestMinWrapsWhatFailed(t *testing.T) {
-	e := Min(map[string]Estimator{"down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) { return nil, errDown })}, MinOptions{})
+	e := Min(map[string]Estimator{"down": EstimatorFunc(func(context.Context, Requirements, []string) ([]int32, error) {
+		return nil, errDown
+	})}, MinOptions{})
 	_, err := e.Estimate(t.Context(), Requirements{}, []string{"east"})
 	require.ErrorIs(t, err, errDown)
 }
 
-// TestMinGivesUp: an estimator that never comes back costs a few goroutines, not one for each estimate, and is asked again
-// once it has.
+// TestMinGivesUp: an estimator that never comes back costs a few goroutines, not one for each estimate, and is asked
+// again once it has.
 func TestMinGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
@@ -156,7 +166,8 @@ func TestMinGivesUp(t *testing.T) {
 			return []int32{2}, nil
 		})
 		var last error
-		e := Min(map[string]Estimator{"good": says(7), "hanging": hanging}, MinOptions{Timeout: time.Second, Report: func(_ string, err error) { last = err }})
+		e := Min(map[string]Estimator{"good": says(7), "hanging": hanging},
+			MinOptions{Timeout: time.Second, Report: func(_ string, err error) { last = err }})
 		began := time.Now()
 		for range 3 * maxStuck {
 			got, err := e.Estimate(t.Context(), Requirements{}, []string{"east"})
@@ -188,7 +199,10 @@ func TestMinIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		e := Min(map[string]Estimator{"good": says(7), "slow": EstimatorFunc(obeys)}, MinOptions{Report: func(name string, err error) { t.Error(name, err) }})
+		e := Min(map[string]Estimator{"good": says(7), "slow": EstimatorFunc(obeys)},
+			MinOptions{Report: func(name string, err error) {
+				t.Error(name, err)
+			}})
 		began := time.Now()
 		_, err := e.Estimate(ctx, Requirements{}, []string{"east"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -196,7 +210,8 @@ func TestMinIsCalledOff(t *testing.T) {
 	})
 }
 
-// TestMinKeepsItsOwn: what a late estimator reads must not change under it, and what a quick one has returned may be its cache.
+// TestMinKeepsItsOwn: what a late estimator reads must not change under it, and what a quick one has returned may be
+// its cache.
 func TestMinKeepsItsOwn(t *testing.T) {
 	cached := []int32{5, 5}
 	var seen []string
@@ -205,7 +220,8 @@ func TestMinKeepsItsOwn(t *testing.T) {
 		return cached, nil
 	})
 	clusters := []string{"east", "west"}
-	_, err := Min(map[string]Estimator{"a": keeps, "b": says(1, 9)}, MinOptions{}).Estimate(t.Context(), Requirements{}, clusters)
+	_, err := Min(map[string]Estimator{"a": keeps, "b": says(1, 9)}, MinOptions{}).Estimate(t.Context(), Requirements{},
+		clusters)
 	require.NoError(t, err)
 	clusters[0] = "north"
 	require.Equal(t, []string{"east", "west"}, seen)
@@ -218,7 +234,8 @@ func TestFromAvailable(t *testing.T) {
 		list, known := fleet[cluster]
 		return list, known
 	})
-	got, err := e.Estimate(t.Context(), Requirements{Requests: resources("cpu", "300m")}, []string{"west", "north", "east"})
+	got, err := e.Estimate(t.Context(), Requirements{Requests: resources("cpu", "300m")},
+		[]string{"west", "north", "east"})
 	require.NoError(t, err)
 	if want := []int32{3, Unbounded, 6}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
-// naive divides by the weighted strategies in the plain way, replica by replica and with fractions, to hold Divide against.
+// naive divides by the weighted strategies in the plain way, replica by replica and with fractions, to hold Divide
+// against.
 func naive(r Request) Result {
-	clusters := slices.SortedFunc(slices.Values(r.Clusters), func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	clusters := slices.SortedFunc(slices.Values(r.Clusters), func(a, b Target) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	shares := make([]Share, len(clusters))
 	limit := make([]int32, len(clusters))
 	held, roomiest := int64(0), int32(1)
@@ -55,7 +58,8 @@ func naive(r Request) Result {
 			order := average(i).Cmp(average(best))
 			fewer := shares[i].Replicas - shares[best].Replicas
 			if order > 0 || order == 0 && holds && !bestHolds || order == 0 && holds == bestHolds && fewer < 0 ||
-				order == 0 && holds == bestHolds && fewer == 0 && r.Key != "" && hash(r.Key, clusters[i].Name) < hash(r.Key, clusters[best].Name) {
+				order == 0 && holds == bestHolds && fewer == 0 && r.Key != "" &&
+					hash(r.Key, clusters[i].Name) < hash(r.Key, clusters[best].Name) {
 				best = i
 			}
 		}

@@ -15,10 +15,12 @@ var (
 	divided    = strategies[1:]
 
 	// Small numbers, for ties and full clusters; large ones, for overflow.
-	someWeights    = rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(0, 6), rapid.Int64Range(1, 1000), rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 40}))
-	someCapacities = rapid.OneOf(rapid.Int32Range(0, 8), rapid.Int32Range(0, 100), rapid.SampledFrom([]int32{Unbounded, Unbounded - 1}))
-	someCurrents   = rapid.OneOf(rapid.Just[int32](0), rapid.Int32Range(0, 8), rapid.Int32Range(0, 60))
-	someReplicas   = rapid.OneOf(rapid.Int32Range(0, 20), rapid.Int32Range(0, 300))
+	someWeights = rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(0, 6), rapid.Int64Range(1, 1000),
+		rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 40}))
+	someCapacities = rapid.OneOf(rapid.Int32Range(0, 8), rapid.Int32Range(0, 100),
+		rapid.SampledFrom([]int32{Unbounded, Unbounded - 1}))
+	someCurrents = rapid.OneOf(rapid.Just[int32](0), rapid.Int32Range(0, 8), rapid.Int32Range(0, 60))
+	someReplicas = rapid.OneOf(rapid.Int32Range(0, 20), rapid.Int32Range(0, 300))
 )
 
 func someRequest(t *rapid.T, of []Strategy) Request {
@@ -28,7 +30,8 @@ func someRequest(t *rapid.T, of []Strategy) Request {
 		Fresh:    rapid.Bool().Draw(t, "fresh"),
 		Key:      rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "key"),
 	}
-	names := rapid.Permutation([]string{"ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "oak", "pine"}).Draw(t, "names")
+	names := rapid.Permutation([]string{"ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "oak", "pine"}).Draw(t,
+		"names")
 	for _, name := range names[:rapid.IntRange(1, len(names)).Draw(t, "clusters")] {
 		r.Clusters = append(r.Clusters, Target{
 			Name:     name,
@@ -84,7 +87,8 @@ func TestManyAgreeWithNaive(t *testing.T) {
 		if rapid.Bool().Draw(t, "dynamic") {
 			r.Strategy = DynamicWeight
 		}
-		spread := rapid.SampledFrom([]*rapid.Generator[int64]{rapid.Just[int64](1), rapid.Int64Range(1, 2), rapid.Int64Range(1, 1000), someWeights}).Draw(t, "spread")
+		spread := rapid.SampledFrom([]*rapid.Generator[int64]{rapid.Just[int64](1), rapid.Int64Range(1, 2),
+			rapid.Int64Range(1, 1000), someWeights}).Draw(t, "spread")
 		for i := range rapid.IntRange(1, 60).Draw(t, "clusters") {
 			r.Clusters = append(r.Clusters, Target{Name: strconv.Itoa(1000 + i), Weight: spread.Draw(t, "weight"),
 				Capacity: someCapacities.Draw(t, "capacity"), Current: someCurrents.Draw(t, "current")})
@@ -126,8 +130,8 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// TestOneMoreTakesNoneAway is house monotonicity, also across the count at which growing begins: all clusters keep what they
-// have when the workload grows, and get no more when it shrinks.
+// TestOneMoreTakesNoneAway is house monotonicity, also across the count at which growing begins: all clusters keep what
+// they have when the workload grows, and get no more when it shrinks.
 func TestOneMoreTakesNoneAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
@@ -137,7 +141,8 @@ func TestOneMoreTakesNoneAway(t *testing.T) {
 			now := divide(t, r)
 			for i, s := range now.Shares {
 				if s.Replicas < before.Shares[i].Replicas {
-					t.Fatalf("with %d replicas %s has %d, and with one less %d", r.Replicas, s.Name, s.Replicas, before.Shares[i].Replicas)
+					t.Fatalf("with %d replicas %s has %d, and with one less %d", r.Replicas, s.Name, s.Replicas,
+						before.Shares[i].Replicas)
 				}
 			}
 			before = now

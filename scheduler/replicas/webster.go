@@ -69,9 +69,9 @@ const (
 	margin = 1.0 / (1 << 40)
 )
 
-// jump gives out most of n seats at once, and returns how many. What it gives is the beginning of what going seat by seat
-// would: the seats whose average is at least some threshold, which are no more than n. So the rest
-// can be given one by one, and the result is exact although the threshold is a floating-point number.
+// jump gives out most of n seats at once, and returns how many. What it gives is the beginning of what going seat by
+// seat would: the seats whose average is at least some threshold, which are no more than n. So the rest can be given
+// one by one, and the result is exact although the threshold is a floating-point number.
 //
 // With a threshold of 1/(2·rate), a party of weight w has the seats that rate·w rounds to: this is the other form
 // of Webster's method, and to take the bulk like that and single steps from there is the jump-and-step algorithm of

@@ -34,8 +34,9 @@ type question struct {
 func (s *suite) ask(t testing.TB, snapshot *scheduler.Snapshot, request *scheduler.Request, batch bool) opinion {
 	t.Helper()
 	q := &question{
-		t: t, plugin: s.made, state: scheduler.NewCycleState(snapshot, request), request: request, feasible: snapshot.All().Clone(),
-		batch: batch, opinion: opinion{map[string]string{}, map[string]float64{}},
+		t: t, plugin: s.made, state: scheduler.NewCycleState(snapshot, request), request: request,
+		feasible: snapshot.All().Clone(),
+		batch:    batch, opinion: opinion{map[string]string{}, map[string]float64{}},
 	}
 	q.filter(context.Background())
 	if !q.feasible.Empty() {

@@ -85,7 +85,9 @@ func (s *suite) each(t *testing.T, do func(t *testing.T, request *scheduler.Requ
 	}
 	for i, policy := range s.policies {
 		for _, bound := range [][]string{nil, half} {
-			t.Run(fmt.Sprintf("policy %d bound to %d", i, len(bound)), func(t *testing.T) { do(t, Request(t, *policy, bound...)) })
+			t.Run(fmt.Sprintf("policy %d bound to %d", i, len(bound)), func(t *testing.T) {
+				do(t, Request(t, *policy, bound...))
+			})
 		}
 	}
 }
@@ -176,7 +178,8 @@ func (s *suite) hints(t *testing.T) {
 			if after.Refused[cluster.Name] != "" {
 				continue
 			}
-			if event := (scheduler.Event{New: cluster}); len(after.Refused) == 0 && s.refusesSome(t, request) && !hint.Hint(request, event) {
+			if event := (scheduler.Event{New: cluster}); len(after.Refused) == 0 && s.refusesSome(t, request) &&
+				!hint.Hint(request, event) {
 				t.Errorf("no hint although cluster %s came, which it accepts", cluster.Name)
 			}
 			for _, old := range s.Clusters {

@@ -21,7 +21,8 @@ func (z *zone) Name() string { return "Zone" }
 
 var elsewhere = scheduler.Reject("is in another zone")
 
-func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) *scheduler.Status {
+func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) *scheduler.Status {
 	if z.fault == "changes clusters" && c.Labels["seen"] == "" { // not while others look, which would be the end of all
 		c.Labels["seen"] = "yes"
 	}
@@ -39,7 +40,8 @@ func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *schedul
 	return elsewhere
 }
 
-func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	if z.fault == "batch differs" {
 		feasible.Retain(state.Snapshot().Label("zone").Set("b"))
 		return nil
@@ -63,7 +65,8 @@ func (z *zone) FilterAll(_ context.Context, state *scheduler.CycleState, _ *sche
 	return nil
 }
 
-func (z *zone) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+func (z *zone) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) (float64, *scheduler.Status) {
 	if z.fault == "scores too high" {
 		return 101, nil
 	}

@@ -46,11 +46,13 @@ func Score(name string, value float64) Option {
 // Taint taints the cluster, as of a time before [Now].
 func Taint(key, value string, effect corev1.TaintEffect, since time.Duration) Option {
 	return func(c *scheduler.Cluster) {
-		c.Taints = append(c.Taints, corev1.Taint{Key: key, Value: value, Effect: effect, TimeAdded: new(metav1.NewTime(Now.Add(-since)))})
+		c.Taints = append(c.Taints, corev1.Taint{Key: key, Value: value, Effect: effect,
+			TimeAdded: new(metav1.NewTime(Now.Add(-since)))})
 	}
 }
 
-// Resource gives the cluster so much of a resource, of which so much is available. Both must be quantities, or it panics.
+// Resource gives the cluster so much of a resource, of which so much is available. Both must be quantities, or it
+// panics.
 func Resource(name corev1.ResourceName, allocatable, available string) Option {
 	return func(c *scheduler.Cluster) {
 		put(&c.Capacity, name, resource.MustParse(allocatable))

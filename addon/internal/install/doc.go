@@ -2,8 +2,8 @@
 // existing MemberAddons. The package is pure: it uses no client and no clock. All functions are safe for concurrent
 // use.
 //
-// [Decide] takes the install strategy, its Placements, the members and the MemberAddons. It returns one [Decision] for each
-// member that has the add-on or is selected, and the clusters to which each Placement rolls out. The decision is
+// [Decide] takes the install strategy, its Placements, the members and the MemberAddons. It returns one [Decision] for
+// each member that has the add-on or is selected, and the clusters to which each Placement rolls out. The decision is
 // level-triggered: it depends only on the observation, not on the order of events.
 //
 // # The Placement of a cluster

@@ -1,8 +1,8 @@
 // Package lookup reads the configurations that add-ons reference, of any kind, and reports when they change.
 //
-// [Finder.Find] registers the references of a user, and [Options].Changed is called when the result of Find has changed:
-// an object was created or deleted, its content by [config.Hash] has changed, or its state became unknown or known.
-// Changes of metadata and status are not reported.
+// [Finder.Find] registers the references of a user, and [Options].Changed is called when the result of Find has
+// changed: an object was created or deleted, its content by [config.Hash] has changed, or its state became unknown or
+// known. Changes of metadata and status are not reported.
 //
 // # Memory
 //

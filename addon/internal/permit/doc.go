@@ -2,8 +2,8 @@
 // it does no I/O, uses no clock and keeps no state.
 //
 // Two controllers share this decision. The controller of Addons runs the rollouts: it gives each member a [Permit] and
-// uses [MemberState.Target] to describe the member to the rollout. The controller of MemberAddons knows the assigned and the
-// desired revision of a member, and calls [Next].
+// uses [MemberState.Target] to describe the member to the rollout. The controller of MemberAddons knows the assigned
+// and the desired revision of a member, and calls [Next].
 //
 // # Permits
 //

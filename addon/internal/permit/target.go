@@ -23,8 +23,8 @@ type MemberState struct {
 	HealthSince time.Time
 }
 
-// Participates reports whether the rollout includes the member. It does not before the member can get a revision, or while
-// an override of the member must be fixed.
+// Participates reports whether the rollout includes the member. It does not before the member can get a revision, or
+// while an override of the member must be fixed.
 func (s MemberState) Participates(joined bool) bool { return !s.Aside && (s.Assigned != "" || joined) }
 
 // Target returns the member as its rollout to a revision sees it, without name, group and labels. A member with a

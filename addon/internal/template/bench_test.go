@@ -16,12 +16,16 @@ func BenchmarkRender(b *testing.B) {
 	spec := &v1alpha1.AddonTemplateSpec{}
 	for i := range n {
 		m := v1alpha1.TemplateManifest{}
-		m.Raw = fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","labels":{"app":"web"}},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
-			"spec":{"containers":[{"name":"web","image":"quay.io/example/web:1","args":["--cluster=${CLUSTER_NAME}"],"ports":[{"containerPort":80}],"resources":{"requests":{"cpu":"100m"}}}]}}}}`, i)
+		m.Raw = fmt.Appendf(nil,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","labels":{"app":"web"}},
+			  "spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+			"spec":{"containers":[{"name":"web","image":"quay.io/example/web:1","args":["--cluster=${CLUSTER_NAME}"],
+			  "ports":[{"containerPort":80}],"resources":{"requests":{"cpu":"100m"}}}]}}}}`, i)
 		spec.Manifests = append(spec.Manifests, m)
 	}
 	in := input(b,
-		`{nodePlacement: {nodeSelector: {pool: infra}}, registries: [{source: quay.io, mirror: mirror.local}], proxy: {http: "http://proxy"}}`)
+		`{nodePlacement: {nodeSelector: {pool: infra}}, registries: [{source: quay.io, mirror: mirror.local}], `+
+			`proxy: {http: "http://proxy"}}`)
 	perManifest := func(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1000/float64(b.N*n), "µs/manifest")
 	}

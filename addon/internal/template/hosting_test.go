@@ -17,11 +17,16 @@ const hostedAgent = `
 manifests:
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: agent, annotations: {addon.muster.dev/location: Hosting}}}
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: reader}}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: hosting, annotations: {addon.muster.dev/location: "${WHERE}"}}, subjects: [{namespace: "${INSTALL_NAMESPACE}"}]}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: member, annotations: {addon.muster.dev/location: Member}}, subjects: [{namespace: "${INSTALL_NAMESPACE}"}]}
-- {apiVersion: example.com/v1, kind: Issuer, metadata: {name: issuer, annotations: {addon.muster.dev/location: Hosting}}}
-- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: issuers.example.com}, spec: {group: example.com, scope: Cluster, names: {kind: Issuer, plural: issuers}}}
-- {apiVersion: v1, kind: Pod, metadata: {name: bye, annotations: {addon.muster.dev/location: Hosting, addon.muster.dev/pre-delete: "true"}}}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: hosting,
+  annotations: {addon.muster.dev/location: "${WHERE}"}}, subjects: [{namespace: "${INSTALL_NAMESPACE}"}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: member,
+  annotations: {addon.muster.dev/location: Member}}, subjects: [{namespace: "${INSTALL_NAMESPACE}"}]}
+- {apiVersion: example.com/v1, kind: Issuer, metadata: {name: issuer,
+  annotations: {addon.muster.dev/location: Hosting}}}
+- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: issuers.example.com},
+  spec: {group: example.com, scope: Cluster, names: {kind: Issuer, plural: issuers}}}
+- {apiVersion: v1, kind: Pod, metadata: {name: bye, annotations: {addon.muster.dev/location: Hosting,
+  addon.muster.dev/pre-delete: "true"}}}
 - {apiVersion: v1, kind: Pod, metadata: {name: farewell, annotations: {addon.muster.dev/pre-delete: "true"}}}
 manifestOptions:
 - {select: {namespace: "${INSTALL_NAMESPACE}", name: agent}, mode: CreateOnly}
@@ -82,9 +87,13 @@ func TestRenderHostedFails(t *testing.T) {
 		says         string
 	}{
 		{"a location that is none",
-			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: hosting}}}]`, template.ErrAnnotation, "Secret a: manifests[0].metadata.annotations: invalid annotation: addon.muster.dev/location must be Member or Hosting"},
+			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: ` +
+				`hosting}}}]`, template.ErrAnnotation, "Secret a: manifests[0].metadata.annotations: invalid annotation: " +
+				"addon.muster.dev/location must be Member or Hosting"},
 		{"an unknown variable",
-			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: "${WHERE}"}}}]`, template.ErrUnknown, `Secret a: manifests[0].metadata.annotations["addon.muster.dev/location"]: ${WHERE}: the variable does not exist`},
+			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: ` +
+				`"${WHERE}"}}}]`, template.ErrUnknown,
+			`Secret a: manifests[0].metadata.annotations["addon.muster.dev/location"]: ${WHERE}: the variable does not exist`},
 		{"metadata that is none", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, template.ErrManifest, ""},
 		{"an error of an option is returned once",
 			`{manifests: [], manifestOptions: [{select: {name: "${D}"}}, {select: {name: "${E}"}}]}`, template.ErrUnknown,

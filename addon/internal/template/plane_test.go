@@ -37,7 +37,8 @@ func TestOnAPlane(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), stored))
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
 	out, err := template.Render(&stored.Spec,
-		input(t, `{variables: [{name: REGION, value: eu}], nodePlacement: {nodeSelector: {pool: infra}, tolerations: [{key: infra, effect: NoSchedule}]}, proxy: {http: "http://proxy:3128"}}`))
+		input(t, `{variables: [{name: REGION, value: eu}], nodePlacement: {nodeSelector: {pool: infra}, `+
+			`tolerations: [{key: infra, effect: NoSchedule}]}, proxy: {http: "http://proxy:3128"}}`))
 	require.NoError(t, err)
 	for _, o := range append(out.Objects, out.Hooks...) {
 		created := o.DeepCopy()

@@ -74,9 +74,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Render returns the objects of an add-on for a member. It is deterministic and does not modify its arguments.
 //
 // The error is one [*Error], or several joined ones, one for each manifest or option. They wrap [ErrSyntax],
-// [ErrUnknown],
-// [ErrTooLarge], [ErrManifest] or [ErrAnnotation]. Alternatively, the error wraps [ErrBuiltIn] if the settings contain a
-// built-in variable, or it is an error of [config.Settings.Apply]. With an error there is no output.
+// [ErrUnknown], [ErrTooLarge], [ErrManifest] or [ErrAnnotation]. Alternatively, the error wraps [ErrBuiltIn] if the
+// settings contain a built-in variable, or it is an error of [config.Settings.Apply]. With an error there is no output.
 //
 // The Work and the member validate the manifests further.
 func Render(spec *v1alpha1.AddonTemplateSpec, in Input) (Output, error) {

@@ -37,7 +37,8 @@ const logs = `
 version: "1.4"
 manifests:
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: collector}}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "logs-${ADDON_NAME}"}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "logs-${ADDON_NAME}"},
+  rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
 - apiVersion: rbac.authorization.k8s.io/v1
   kind: ClusterRoleBinding
   metadata: {name: logs}
@@ -51,13 +52,15 @@ manifests:
     template:
       metadata: {labels: {app: collector}}
       spec:
-        containers: [{name: collector, image: "quay.io/example/collector:1.4", args: ["--cluster=${CLUSTER_NAME}", "$(POD_IP)", "$${HOME}"]}]
+        containers: [{name: collector, image: "quay.io/example/collector:1.4", args: ["--cluster=${CLUSTER_NAME}",
+          "$(POD_IP)", "$${HOME}"]}]
 - apiVersion: batch/v1
   kind: Job
   metadata: {name: flush, annotations: {addon.muster.dev/pre-delete: "true"}}
   spec: {template: {spec: {restartPolicy: Never, containers: [{name: flush, image: "quay.io/example/collector:1.4"}]}}}
 manifestOptions:
-- {select: {kind: Deployment, namespace: "${INSTALL_NAMESPACE}", name: "collector-${REGION}"}, readiness: {cel: "object.status.readyReplicas > 0 || '${X}' == ''"}}
+- {select: {kind: Deployment, namespace: "${INSTALL_NAMESPACE}", name: "collector-${REGION}"},
+  readiness: {cel: "object.status.readyReplicas > 0 || '${X}' == ''"}}
 registration:
   rules: [{apiGroups: [example.com], resources: [logs], verbs: [create]}]
 `
@@ -77,7 +80,8 @@ func TestRender(t *testing.T) {
 objects:
 - {apiVersion: v1, kind: Namespace, metadata: {name: logging}}
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: collector, namespace: logging}}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "logs-logs"}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "logs-logs"}, rules: [{apiGroups: [""],
+  resources: [pods], verbs: [get]}]}
 - apiVersion: rbac.authorization.k8s.io/v1
   kind: ClusterRoleBinding
   metadata: {name: logs}
@@ -91,14 +95,17 @@ objects:
     template:
       metadata: {labels: {app: collector}}
       spec:
-        containers: [{name: collector, image: "mirror.local/example/collector:1.4", args: ["--cluster=east", "$(POD_IP)", "${HOME}"]}]
+        containers: [{name: collector, image: "mirror.local/example/collector:1.4", args: ["--cluster=east",
+          "$(POD_IP)", "${HOME}"]}]
 hooks:
 - apiVersion: batch/v1
   kind: Job
   metadata: {name: flush, namespace: logging, annotations: {addon.muster.dev/pre-delete: "true"}}
-  spec: {template: {spec: {restartPolicy: Never, containers: [{name: flush, image: "mirror.local/example/collector:1.4"}]}}}
+  spec: {template: {spec: {restartPolicy: Never, containers: [{name: flush,
+    image: "mirror.local/example/collector:1.4"}]}}}
 options:
-- {select: {kind: Deployment, namespace: logging, name: collector-eu}, readiness: {cel: "object.status.readyReplicas > 0 || '${X}' == ''"}}
+- {select: {kind: Deployment, namespace: logging, name: collector-eu},
+  readiness: {cel: "object.status.readyReplicas > 0 || '${X}' == ''"}}
 registration:
   rules: [{apiGroups: [example.com], resources: [logs], verbs: [create]}]
 `, string(text))
@@ -112,7 +119,9 @@ registration:
 
 func TestRenderObjects(t *testing.T) {
 	const role = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}`
-	const crd = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: issuers.example.com}, spec: {group: example.com, scope: %s, names: {kind: Issuer, plural: issuers}}}`
+	const crd = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, ` +
+		`metadata: {name: issuers.example.com}, spec: {group: example.com, scope: %s, names: {kind: Issuer, ` +
+		`plural: issuers}}}`
 	const issuer = `{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a}}`
 	for _, tc := range []struct {
 		reason    string
@@ -144,10 +153,14 @@ func TestRenderObjects(t *testing.T) {
 		{"and says something else", []string{fmt.Sprintf(crd, "Namespaced"), issuer}, nil,
 			[]string{"Namespace /logging", "CustomResourceDefinition /issuers.example.com", "Issuer logging/a"}},
 		{"or the manifest says it",
-			[]string{`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: Cluster}}}`}, nil, []string{"Namespace /logging", "Issuer /a"}},
+			[]string{
+				`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: Cluster}}}`},
+			nil, []string{"Namespace /logging", "Issuer /a"}},
 		{"which goes before a definition",
 			[]string{fmt.Sprintf(crd, "Cluster"),
-				`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: Namespaced}}}`}, nil, []string{"Namespace /logging", "CustomResourceDefinition /issuers.example.com", "Issuer logging/a"}},
+				`{apiVersion: example.com/v1, kind: Issuer, metadata: {name: a, annotations: {addon.muster.dev/scope: ` +
+					`Namespaced}}}`}, nil, []string{"Namespace /logging", "CustomResourceDefinition /issuers.example.com",
+				"Issuer logging/a"}},
 		{"and before what Kubernetes is known to have",
 			[]string{`{apiVersion: v1, kind: Node, metadata: {name: a, annotations: {addon.muster.dev/scope: Namespaced}}}`},
 			nil, []string{"Namespace /logging", "Node logging/a"}},
@@ -167,9 +180,15 @@ func TestRenderObjects(t *testing.T) {
 			[]string{`{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}`,
 				role}, nil, []string{"Namespace /logging", "ClusterRole /a", "*Pod logging/a"}},
 		{"a hook that is switched off is none",
-			[]string{`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "false"}}}`}, nil, []string{"Namespace /logging", "Job logging/a"}},
+			[]string{
+				`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "false"}}}`}, nil,
+			[]string{"Namespace /logging", "Job logging/a"}},
 		{"a variable may switch it",
-			[]string{`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "${HOOK}"}}}`}, func(in *template.Input) { in.Settings.Variables = map[string]string{"HOOK": "true"} }, []string{"Namespace /logging", "*Job logging/a"}},
+			[]string{
+				`{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "${HOOK}"}}}`},
+			func(in *template.Input) {
+				in.Settings.Variables = map[string]string{"HOOK": "true"}
+			}, []string{"Namespace /logging", "*Job logging/a"}},
 		{"a kind may be a variable, and is what it becomes",
 			[]string{`{apiVersion: "${V}", kind: "${K}", metadata: {name: "${CLUSTER_NAME}-${K}"}}`},
 			func(in *template.Input) { in.Settings.Variables = map[string]string{"V": "v1", "K": "Node"} },
@@ -201,7 +220,8 @@ func TestRenderObjects(t *testing.T) {
 
 func TestNamesOfFieldsHaveNoVariables(t *testing.T) {
 	out, err := template.Render(manifests(t,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {"${CLUSTER_NAME}": "${CLUSTER_NAME}"}, i: 1, f: 1.5, b: true, z: null, l: ["${REPLICAS}", [2]]}`), input(t, `{variables: [{name: REPLICAS, value: "3"}]}`))
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {"${CLUSTER_NAME}": "${CLUSTER_NAME}"}, i: 1, `+
+			`f: 1.5, b: true, z: null, l: ["${REPLICAS}", [2]]}`), input(t, `{variables: [{name: REPLICAS, value: "3"}]}`))
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "logging"},
@@ -218,18 +238,22 @@ func TestRenderFails(t *testing.T) {
 	}{
 		{
 			"a variable that is not set, with the object as it is written",
-			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: "a-${CLUSTER_NAME}", namespace: x}, data: {ok: "${CLUSTER_NAME}", run.sh: "${ZONE}"}}]`, `{}`,
+			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: "a-${CLUSTER_NAME}", namespace: x}, ` +
+				`data: {ok: "${CLUSTER_NAME}", run.sh: "${ZONE}"}}]`, `{}`,
 			template.ErrUnknown,
-			`Secret x/a-${CLUSTER_NAME}: manifests[0].data["run.sh"]: ${ZONE}: the variable does not exist: no applicable AddonConfig sets it`,
+			`Secret x/a-${CLUSTER_NAME}: manifests[0].data["run.sh"]: ${ZONE}: the variable does not exist: no applicable ` +
+				`AddonConfig sets it`,
 		},
 		{
 			"deep in lists",
-			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a}}, {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {l: [a, [{b: "${x y}"}]]}}]`, `{}`,
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a}}, {apiVersion: apps/v1, kind: Deployment, ` +
+				`metadata: {name: a}, spec: {l: [a, [{b: "${x y}"}]]}}]`, `{}`,
 			template.ErrSyntax, `apps/Deployment a: manifests[1].spec.l[1][0].b: line 1: a variable is`,
 		},
 		{
 			"all errors are returned, one for each manifest",
-			`{manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a}, b: "${B}", a: "${A}"}, {apiVersion: v1, kind: Secret, metadata: {name: b}, c: "${C}"}], manifestOptions: [{select: {name: "${D}"}}]}`, `{}`,
+			`{manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a}, b: "${B}", a: "${A}"}, {apiVersion: v1, ` +
+				`kind: Secret, metadata: {name: b}, c: "${C}"}], manifestOptions: [{select: {name: "${D}"}}]}`, `{}`,
 			template.ErrUnknown, "Secret a: manifests[0].a: ${A}: the variable does not exist: no applicable AddonConfig " +
 				"sets it\nSecret b: manifests[1].c: ${C}: the variable does not exist: no applicable AddonConfig sets " +
 				"it\nmanifestOptions[0].select.name: ${D}: the variable does not exist",
@@ -253,11 +277,15 @@ func TestRenderFails(t *testing.T) {
 			`{manifests: [], manifestOptions: [{select: {kind: Secret, namespace: "${E}"}}]}`, `{variables: [{name: E}]}`, nil,
 			"manifestOptions[0].select.namespace: the value is empty, which would select all objects"},
 		{"a hook that never ends",
-			`manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation, "addon.muster.dev/pre-delete is supported for Jobs and Pods"},
+			`manifests: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, ` +
+				`annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation,
+			"addon.muster.dev/pre-delete is supported for Jobs and Pods"},
 		{"a Job of another group",
-			`manifests: [{apiVersion: example.com/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation, ""},
+			`manifests: [{apiVersion: example.com/v1, kind: Job, metadata: {name: a, ` +
+				`annotations: {addon.muster.dev/pre-delete: "true"}}}]`, `{}`, template.ErrAnnotation, ""},
 		{"a hook that is neither",
-			`manifests: [{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "yes"}}}]`, `{}`, template.ErrAnnotation, `must be "true" or "false"`},
+			`manifests: [{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: ` +
+				`"yes"}}}]`, `{}`, template.ErrAnnotation, `must be "true" or "false"`},
 		{"a scope that is none",
 			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/scope: cluster}}}]`,
 			`{}`, template.ErrAnnotation, "addon.muster.dev/scope must be Cluster or Namespaced"},
@@ -280,7 +308,8 @@ func TestRenderFails(t *testing.T) {
 
 func TestTheErrorIsAlwaysTheSame(t *testing.T) {
 	given := manifests(t,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {h: "${H}", g: "${G}", f: "${F}", e: "${E}", d: "${D}", c: "${C}", b: "${B}", a: "${A}"}}`)
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {h: "${H}", g: "${G}", f: "${F}", e: "${E}", `+
+			`d: "${D}", c: "${C}", b: "${B}", a: "${A}"}}`)
 	for range 20 {
 		_, err := template.Render(given, input(t, "{}"))
 		require.ErrorContains(t, err, "manifests[0].data.a: ${A}: ")
@@ -334,15 +363,19 @@ func TestRenderProperties(t *testing.T) {
 // FuzzRender sees to it that nothing that is stored can make a hub panic, and that it is the same each time.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"image":"${CLUSTER_NAME}"}],"volumes":[{"image":{"reference":"a"}}]}}`,
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"addon.muster.dev/scope":"Cluster"}},"data":{"a":"$${"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"image":"${CLUSTER_NAME}"}],` +
+			`"volumes":[{"image":{"reference":"a"}}]}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":{"addon.muster.dev/scope":"Cluster"}},` +
+			`"data":{"a":"$${"}}`,
 		`{"apiVersion":"batch/v1","kind":"CronJob","metadata":null,"spec":{"jobTemplate":[]}}`,
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"names":[]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},` +
+			`"spec":{"names":[]}}`,
 	} {
 		f.Add(seed)
 	}
 	in := input(f,
-		`{variables: [{name: A, value: "${A}"}], nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1}}}]}`)
+		`{variables: [{name: A, value: "${A}"}], nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, `+
+			`proxy: {http: p}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1}}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		given := &v1alpha1.AddonTemplateSpec{Manifests: []v1alpha1.TemplateManifest{{}}}
 		given.Manifests[0].Raw = []byte(text)

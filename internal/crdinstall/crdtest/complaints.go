@@ -40,8 +40,8 @@ func Validated(errs field.ErrorList) []Complaint {
 	return found
 }
 
-// One has the test fail, and go on, unless there is one complaint, whose field begins with that of the one that is wanted, and whose message
-// contains its message.
+// One has the test fail, and go on, unless there is one complaint, whose field begins with that of the one that is
+// wanted, and whose message contains its message.
 func One(t *testing.T, reason string, want Complaint, got []Complaint) {
 	t.Helper()
 	if len(got) != 1 || !strings.HasPrefix(got[0].Field, want.Field) || !strings.Contains(got[0].Message, want.Message) {

@@ -1,5 +1,5 @@
-// Package crdtest has what the tests of all definitions need: what kubectl get shows of an object, and which rules a definition has, so that a
-// test can tell whether it has broken each of them.
+// Package crdtest has what the tests of all definitions need: what kubectl get shows of an object, and which rules a
+// definition has, so that a test can tell whether it has broken each of them.
 package crdtest
 
 import (
@@ -18,14 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Columns is what kubectl get -o wide shows of the object at a path of the API server, but its age: the columns in their order, and what is in them.
+// Columns is what kubectl get -o wide shows of the object at a path of the API server, but its age: the columns in
+// their order, and what is in them.
 func Columns(t *testing.T, config *rest.Config, path string) (order []string, cells map[string]any) {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, clientgoscheme.Codecs
 	c, err := rest.UnversionedRESTClientFor(config)
 	require.NoError(t, err)
-	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(
+		t.Context())
 	require.NoError(t, err)
 	var table metav1.Table
 	require.NoError(t, json.Unmarshal(data, &table))
@@ -39,10 +41,12 @@ func Columns(t *testing.T, config *rest.Config, path string) (order []string, ce
 	return order, cells
 }
 
-// Rule is one that a definition has: the cause that the API server gives, the field without indexes, and part of the message.
+// Rule is one that a definition has: the cause that the API server gives, the field without indexes, and part of the
+// message.
 type Rule struct{ Kind, Field, Message string }
 
-// Rules are all that a definition can say of a spec, but for what must be there, for types and for changes. Maps are walked by the name cpu.
+// Rules are all that a definition can say of a spec, but for what must be there, for types and for changes. Maps are
+// walked by the name cpu.
 func Rules(t *testing.T, c client.Client, definition string) []Rule {
 	t.Helper()
 	var d apiextensionsv1.CustomResourceDefinition

@@ -231,7 +231,9 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 	pinOfRelay := discovery.CACertHash(relay.Certificate())
 	forger := show(func(info *corev1.ConfigMap) { info.Data["kubeconfig"] += "\n# mine" })
 	thief := show(func(info *corev1.ConfigMap) {
-		kubeconfig := fmt.Sprintf(`{"clusters": [{"cluster": {"certificate-authority-data": %q}}]}`, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: relay.Certificate().Raw})))
+		kubeconfig := fmt.Sprintf(`{"clusters": [{"cluster": {"certificate-authority-data": %q}}]}`,
+			base64.StdEncoding.EncodeToString(
+				pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: relay.Certificate().Raw})))
 		signature, err := jws.ComputeDetachedSignature(kubeconfig, id, secret)
 		if err == nil {
 			info.Data = map[string]string{"kubeconfig": kubeconfig, "jws-kubeconfig-" + id: signature}
@@ -269,7 +271,8 @@ func TestPublishedWrongly(t *testing.T) {
 	unpublish(t, admin)
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
 	regtest.Create(t, admin, info)
-	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`, `{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
+	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`,
+		`{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
 		// a controller of Kubernetes writes it too
 		info.Data, info.ResourceVersion = map[string]string{"kubeconfig": kubeconfig}, ""
 		require.NoError(t, admin.Update(t.Context(), info))

@@ -45,7 +45,8 @@ func (s *accountTokens) uid() types.UID {
 
 func (s *accountTokens) holds(*registration.Bootstrap) bool { return true } // No two of them are alike.
 
-func (s *accountTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap, lifetime time.Duration) (time.Duration, error) {
+func (s *accountTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap,
+	lifetime time.Duration) (time.Duration, error) {
 	if s.account == nil {
 		account := accountOf(s.token)
 		if err := s.client.Create(ctx, account); err != nil {
@@ -69,7 +70,8 @@ func (s *accountTokens) remove(ctx context.Context) error {
 	if s.account == nil {
 		return nil
 	}
-	if err := client.IgnoreNotFound(s.client.Delete(ctx, s.account, client.Preconditions{UID: &s.account.UID})); err != nil {
+	if err := client.IgnoreNotFound(
+		s.client.Delete(ctx, s.account, client.Preconditions{UID: &s.account.UID})); err != nil {
 		return fmt.Errorf("delete ServiceAccount %s: %w", s.account.Name, err)
 	}
 	return nil

@@ -76,10 +76,10 @@ func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 	return nil
 }
 
-// AdmitLabels decides whether the labels of a request may become those of a new MemberCluster. If the token lists allowed
-// labels, each label of the request must be among them. Otherwise, and without a token (nil), the request must not have a
-// label with a protected key. A label that the token replaces (spec.labels) is always admitted. The error is an
-// [*membership.InvalidError]. AdmitLabels is pure.
+// AdmitLabels decides whether the labels of a request may become those of a new MemberCluster. If the token lists
+// allowed labels, each label of the request must be among them. Otherwise, and without a token (nil), the request must
+// not have a label with a protected key. A label that the token replaces (spec.labels) is always admitted. The error is
+// an [*membership.InvalidError]. AdmitLabels is pure.
 func AdmitLabels(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest, protected []string) error {
 	for _, key := range slices.Sorted(maps.Keys(request.Spec.Labels)) {
 		value := request.Spec.Labels[key]
@@ -115,8 +115,8 @@ func allowed(labels []v1alpha1.AllowedLabel, key, value string) bool {
 	})
 }
 
-// MemberUID returns the UID of the MemberCluster that a token is for; empty: for any. It is the one that owns the token: what was made for a member
-// neither makes another one nor goes to one that was made anew under its name.
+// MemberUID returns the UID of the MemberCluster that a token is for; empty: for any. It is the one that owns the
+// token: what was made for a member neither makes another one nor goes to one that was made anew under its name.
 func MemberUID(token *v1alpha1.JoinToken) types.UID {
 	for _, owner := range token.OwnerReferences {
 		if owner.Kind == "MemberCluster" && owner.APIVersion == v1alpha1.GroupVersion.String() {
@@ -131,11 +131,11 @@ func refused(token, problem string) error {
 		"JoinToken %q %s: ask for a join.yaml of another one", token, problem)}
 }
 
-// Count records on a token that a cluster comes in with it; call it right before the cluster is let in. A cluster
-// that is remembered, by the hundred that came last, is not counted again, so that a hub which died
-// between the two can begin anew. The token must be one that [Check] returned: the write succeeds only on what was checked, so
-// that maxUses is never exceeded. After a conflict, which errors.IsConflict of apimachinery tells, check again. Writer needs patch on
-// jointokens/status.
+// Count records on a token that a cluster comes in with it; call it right before the cluster is let in. A cluster that
+// is remembered, by the hundred that came last, is not counted again, so that a hub which died between the two can
+// begin anew. The token must be one that [Check] returned: the write succeeds only on what was checked, so that maxUses
+// is never exceeded. After a conflict, which errors.IsConflict of apimachinery tells, check again. Writer needs patch
+// on jointokens/status.
 func Count(ctx context.Context, writer client.StatusClient, token *v1alpha1.JoinToken, clusterID string) error {
 	if counted(token, clusterID) {
 		return nil
@@ -186,5 +186,6 @@ func Verdict(token *v1alpha1.JoinToken) membership.Verdict {
 	if !token.Spec.AutoAccept {
 		return membership.Verdict{Decision: membership.Hold}
 	}
-	return membership.Verdict{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself", token.Name)}
+	return membership.Verdict{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself",
+		token.Name)}
 }

@@ -31,11 +31,13 @@ func TestAdmit(t *testing.T) {
 		{"a request was made too late", hour, used(0), time.Hour, "ended at 2026-01-01T01:00:00Z"},
 		{"a token is for this cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id"}, used(0), 0, ""},
 		{"a token is for another cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id-b"}, used(0), 0, "another cluster"},
-		{"a token is for a cluster whose ID begins the same", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0, "another cluster"},
+		{"a token is for a cluster whose ID begins the same", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0,
+			"another cluster"},
 		{"a use is left", twice, used(1, "west-id"), 0, ""},
 		{"none is left", twice, used(2, "west-id", "north-id"), 0, "used up"},
 		{"a cluster that was counted is let in, also after a restart", twice, used(2, "west-id", "east-id"), 0, ""},
-		{"a label of the token that nobody may set", v1alpha1.JoinTokenSpec{Labels: map[string]string{"x.k8s.io/a": "b"}}, used(0), 0, "reserved"},
+		{"a label of the token that nobody may set", v1alpha1.JoinTokenSpec{Labels: map[string]string{"x.k8s.io/a": "b"}},
+			used(0), 0, "reserved"},
 	} {
 		request := &v1alpha1.JoinRequest{
 			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.asked))},
@@ -108,12 +110,15 @@ func TestMemberUID(t *testing.T) {
 	owned := func(apiVersion, kind string) *v1alpha1.JoinToken {
 		token := joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})
 		token.OwnerReferences = []metav1.OwnerReference{
-			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "of-another"}, {APIVersion: apiVersion, Kind: kind, Name: "b", UID: "uid"},
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "of-another"},
+			{APIVersion: apiVersion, Kind: kind, Name: "b", UID: "uid"},
 		}
 		return token
 	}
-	require.Empty(t, MemberUID(joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})), "a token that nobody owns is for any member")
+	require.Empty(t, MemberUID(joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})),
+		"a token that nobody owns is for any member")
 	require.Empty(t, MemberUID(owned("example.com/v1", "MemberCluster")), "a kind of another group is none of ours")
 	require.Empty(t, MemberUID(owned(v1alpha1.GroupVersion.String(), "JoinToken")), "only a member is one to let in")
-	require.EqualValues(t, "uid", MemberUID(owned(v1alpha1.GroupVersion.String(), "MemberCluster")), "whoever else owns it")
+	require.EqualValues(t, "uid", MemberUID(owned(v1alpha1.GroupVersion.String(), "MemberCluster")),
+		"whoever else owns it")
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// bootstrapTokens is the one bootstrap token of a JoinToken: the hub's own, or one that an administrator had made before.
+// bootstrapTokens is the one bootstrap token of a JoinToken: the hub's own, or one that an administrator had made
+// before.
 type bootstrapTokens struct {
 	store  *bootstrapsecret.Store
 	token  *v1alpha1.JoinToken
@@ -61,7 +62,8 @@ func (s *bootstrapTokens) holds(bootstrap *registration.Bootstrap) bool {
 }
 
 // issue prolongs the token. A token that a user deleted is created again: that is how to get another one.
-func (s *bootstrapTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap, lifetime time.Duration) (time.Duration, error) {
+func (s *bootstrapTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap,
+	lifetime time.Duration) (time.Duration, error) {
 	if s.owner == bootstrapsecret.Predecessor {
 		if err := s.store.Delete(ctx, s.secret); err != nil {
 			return 0, err

@@ -53,9 +53,11 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 	bootstrap, system := h.bootstrap(token), h.system(token)
 	require.WithinDuration(t, time.Now().Add(24*time.Hour), token.Status.CredentialExpirationTime.Time, time.Minute)
 	want := map[string]string{
-		"token-id": "life01", "token-secret": bootstrap.Token[len("life01."):], "expiration": bootstrap.ExpirationTime.Format(time.RFC3339),
-		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true", "auth-extra-groups": "system:bootstrappers:muster",
-		"description": "JoinToken muster-registration/bootstrap-token-life01 of muster: lets clusters ask to join",
+		"token-id": "life01", "token-secret": bootstrap.Token[len("life01."):],
+		"expiration":                     bootstrap.ExpirationTime.Format(time.RFC3339),
+		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+		"auth-extra-groups": "system:bootstrappers:muster",
+		"description":       "JoinToken muster-registration/bootstrap-token-life01 of muster: lets clusters ask to join",
 	}
 	got := map[string]string{}
 	for key, value := range system.Data {
@@ -84,10 +86,14 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 // A person who was told a token keeps it: it is prolonged, while there is a hub to do that.
 func TestBootstrapTokenIsProlonged(t *testing.T) {
 	h := newHub(t)
-	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) { s.CredentialTTLSeconds = 7200 }), v1alpha1.ReasonReady)
+	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) {
+		s.CredentialTTLSeconds = 7200
+	}), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 	h.later(token, time.Hour)
-	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool { return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime) })
+	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool {
+		return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime)
+	})
 	require.Equal(t, first.Token, h.bootstrap(token).Token)
 	require.Equal(t, first.Key, h.bootstrap(token).Key)
 	require.Equal(t, h.bootstrap(token).ExpirationTime.Format(time.RFC3339), string(h.system(token).Data["expiration"]))
@@ -98,7 +104,8 @@ func TestBootstrapTokenIsProlonged(t *testing.T) {
 func TestBootstrapTokenExpires(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("expire", endsAfter(time.Hour)), v1alpha1.ReasonReady)
-	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time, time.Minute,
+	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time,
+		time.Minute,
 		"the API server ends what the controller, were it dead, would not")
 	bootstrap := h.bootstrap(token)
 	request, err := h.ask(bootstrap, "east-id")
@@ -114,7 +121,9 @@ func TestBootstrapTokenExpires(t *testing.T) {
 	h.quiet()
 
 	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool {
+		return h.system(token) == nil && !h.works(bootstrap)
+	})
 	require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token))
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "and is recognized as long as there is the token")
@@ -129,7 +138,9 @@ func TestBootstrapTokenExpires(t *testing.T) {
 
 func TestBootstrapTokenIsUsedUp(t *testing.T) {
 	h := newHub(t)
-	token := h.waitFor(h.bootstrapToken("once01", func(s *v1alpha1.JoinTokenSpec) { s.MaxUses = new(int32(1)) }), v1alpha1.ReasonReady)
+	token := h.waitFor(h.bootstrapToken("once01", func(s *v1alpha1.JoinTokenSpec) {
+		s.MaxUses = new(int32(1))
+	}), v1alpha1.ReasonReady)
 	bootstrap := h.bootstrap(token)
 	east, err := h.ask(bootstrap, "east-id")
 	require.NoError(t, err)
@@ -139,11 +150,14 @@ func TestBootstrapTokenIsUsedUp(t *testing.T) {
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
 	system := h.system(token)
 	require.NotContains(t, system.Data, "usage-bootstrap-signing")
-	require.Equal(t, token.Status.UsedUpTime.Add(answerGrace).UTC().Format(time.RFC3339), string(system.Data["expiration"]),
+	require.Equal(t, token.Status.UsedUpTime.Add(answerGrace).UTC().Format(time.RFC3339),
+		string(system.Data["expiration"]),
 		"the API server ends the copies, should there be no hub to do it")
 	require.True(t, h.works(bootstrap), "the cluster can fetch its answer")
 	h.later(token, answerGrace+time.Second)
-	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool {
+		return h.system(token) == nil && !h.works(bootstrap)
+	})
 }
 
 func TestBootstrapTokenIsRepaired(t *testing.T) {
@@ -161,20 +175,32 @@ func TestBootstrapTokenIsRepaired(t *testing.T) {
 		spoil  func()
 		same   bool
 	}{
-		{"without the usage nobody finds the hub", change(func(s *corev1.Secret) { delete(s.Data, "usage-bootstrap-signing") }), true},
-		{"nobody gives it other groups", change(func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:bootstrappers:nodes") }), true},
+		{"without the usage nobody finds the hub", change(func(s *corev1.Secret) {
+			delete(s.Data, "usage-bootstrap-signing")
+		}), true},
+		{"nobody gives it other groups", change(func(s *corev1.Secret) {
+			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:nodes")
+		}), true},
 		{"nor another end", change(func(s *corev1.Secret) { s.Data["expiration"] = []byte("2999-01-01T00:00:00Z") }), true},
 		{"a token that is none is another", change(func(s *corev1.Secret) { s.Data["token-secret"] = []byte("x") }), false},
-		{"without its binding it may do nothing", func() { require.NoError(t, h.Delete(t.Context(), h.binding(token))) }, true},
-		{"the Secret that agents get is made again", func() { require.NoError(t, h.Delete(t.Context(), h.secret(token))) }, true},
-		{"to delete a token is to have another", func() { require.NoError(t, h.Delete(t.Context(), h.system(token))) }, false},
+		{"without its binding it may do nothing", func() {
+			require.NoError(t, h.Delete(t.Context(), h.binding(token)))
+		}, true},
+		{"the Secret that agents get is made again", func() {
+			require.NoError(t, h.Delete(t.Context(), h.secret(token)))
+		}, true},
+		{"to delete a token is to have another", func() {
+			require.NoError(t, h.Delete(t.Context(), h.system(token)))
+		}, false},
 	} {
 		before := h.bootstrap(token)
 		test.spoil()
 		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
 			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.system(token)
-			return bootstrap != nil && system != nil && len(system.Data) == 7 && string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
-				string(system.Data["expiration"]) == bootstrap.ExpirationTime.Format(time.RFC3339) && bootstrap.ExpirationTime.Year() < 2999 &&
+			return bootstrap != nil && system != nil && len(system.Data) == 7 &&
+				string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
+				string(system.Data["expiration"]) == bootstrap.ExpirationTime.Format(time.RFC3339) &&
+				bootstrap.ExpirationTime.Year() < 2999 &&
 				(bootstrap.Token == before.Token) == test.same && h.works(bootstrap)
 		})
 	}
@@ -190,7 +216,8 @@ func TestAdministratorsOwnTokenIsAdoptedAndNeverWritten(t *testing.T) {
 	require.True(t, bootstrap.ExpirationTime.IsZero(), "it never ends")
 	require.Nil(t, token.Status.CredentialExpirationTime)
 	require.True(t, h.works(bootstrap))
-	require.Equal(t, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:bootstrap:adopt1"}}, h.boundTo(token),
+	require.Equal(t, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:bootstrap:adopt1"}},
+		h.boundTo(token),
 		"its groups are those of others, too, and get nothing")
 	request, err := h.ask(bootstrap, "east-id")
 	require.NoError(t, err)
@@ -216,7 +243,8 @@ func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
 	own := h.kubeadmToken("adopt2", "0123456789abcdef")
 	token := h.waitFor(h.bootstrapToken("adopt2"), v1alpha1.ReasonReady)
 	for _, test := range []struct{ reason, key, value, message string }{
-		{"it must be one to come in by", "usage-bootstrap-authentication", "", "lacks the usage usage-bootstrap-authentication"},
+		{"it must be one to come in by", "usage-bootstrap-authentication", "",
+			"lacks the usage usage-bootstrap-authentication"},
 		{"and to find the hub by", "usage-bootstrap-signing", "false", "lacks the usage usage-bootstrap-signing"},
 		{"the API server ignores an ID that is not the name's", "token-id", "adopt3", `has a token-id other than "adopt2"`},
 		{"and a secret of another form", "token-secret", "hush", "has a token-secret that is not sixteen"},
@@ -270,7 +298,8 @@ func TestBootstrapTokenOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 	require.NoError(t, h.Update(t.Context(), system))
 	t.Cleanup(func() { require.NoError(t, h.Delete(context.Background(), system)) })
 	h.waitFor(token, v1alpha1.ReasonBootstrapTokenUnusable)
-	require.Contains(t, token.Status.Conditions[0].Message, `is that of a JoinToken in namespace "another-fleet": take another ID`)
+	require.Contains(t, token.Status.Conditions[0].Message,
+		`is that of a JoinToken in namespace "another-fleet": take another ID`)
 	require.NoError(t, h.Delete(t.Context(), token))
 	h.quiet()
 	require.NotNil(t, h.system(token))
@@ -278,7 +307,8 @@ func TestBootstrapTokenOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 
 func TestBootstrapTokenIsNotLeakedByAHubThatWasDown(t *testing.T) {
 	h := newHub(t)
-	gone, again := h.waitFor(h.bootstrapToken("gone01"), v1alpha1.ReasonReady), h.waitFor(h.bootstrapToken("again1"), v1alpha1.ReasonReady)
+	gone, again := h.waitFor(h.bootstrapToken("gone01"), v1alpha1.ReasonReady),
+		h.waitFor(h.bootstrapToken("again1"), v1alpha1.ReasonReady)
 	first := h.bootstrap(again)
 	h.stop()
 	for _, token := range []*v1alpha1.JoinToken{gone, again} {
@@ -302,5 +332,6 @@ func TestBootstrapTokensOnlyByOption(t *testing.T) {
 	require.Nil(t, h.system(token))
 
 	mgr := newManager(t, plane.ForTest(t).User("hub"))
-	require.ErrorContains(t, SetupWithManager(mgr, Options{Namespace: "kube-system", BootstrapTokens: true}), "Options.Namespace cannot be kube-system")
+	require.ErrorContains(t, SetupWithManager(mgr, Options{Namespace: "kube-system", BootstrapTokens: true}),
+		"Options.Namespace cannot be kube-system")
 }

@@ -45,7 +45,8 @@ type issuer interface {
 	// holds reports whether a bootstrap with the right uid has what would be issued now.
 	holds(bootstrap *registration.Bootstrap) bool
 	// issue makes what is missing and fills in token and expiration. Granted is for how long it is.
-	issue(ctx context.Context, bootstrap *registration.Bootstrap, lifetime time.Duration) (granted time.Duration, err error)
+	issue(ctx context.Context, bootstrap *registration.Bootstrap,
+		lifetime time.Duration) (granted time.Duration, err error)
 	// withdraw lets copies work until a time. Zero: for as long as they do.
 	withdraw(ctx context.Context, until time.Time) error
 	// remove ends every copy.
@@ -78,7 +79,8 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	}
 	t.issuer.describe(&t.credential)
 	if gone := t.credential.Problem == "" && t.issuer.uid() == "" && isAdopted(t.secret); gone {
-		t.credential.Problem = "The bootstrap token that an administrator had made is gone: make it again, or delete this JoinToken"
+		t.credential.Problem = "The bootstrap token that an administrator had made is gone: make it again, or delete this " +
+			"JoinToken"
 	}
 	bootstrap := bootstrapIn(t.secret)
 	if bootstrap == nil || t.issuer.uid() == "" || !bound(t.binding, bindingOf(token, t.issuer.subject())) {
@@ -88,7 +90,8 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	if err != nil {
 		return nil, err
 	}
-	t.credential.Usable = bootstrap.HubID == hub.HubID && bootstrap.Server == r.hub.Server && bytes.Equal(bootstrap.CA, r.hub.CA) &&
+	t.credential.Usable = bootstrap.HubID == hub.HubID && bootstrap.Server == r.hub.Server &&
+		bytes.Equal(bootstrap.CA, r.hub.CA) &&
 		bootstrap.Namespace == token.Namespace && bootstrap.TokenName == token.Name &&
 		t.secret.Annotations[sourceUIDAnnotation] == string(t.issuer.uid()) && t.issuer.holds(bootstrap)
 	t.credential.IssuedAt, t.credential.Lifetime = lifeOf(t.secret)
@@ -118,7 +121,8 @@ func get[T client.Object](ctx context.Context, reader client.Reader, token *v1al
 	return object, nil
 }
 
-// issue makes what is missing, and says what there is now, in an order in which a restart between any two finds the way on.
+// issue makes what is missing, and says what there is now, in an order in which a restart between any two finds the way
+// on.
 func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duration) error {
 	if want := bindingOf(t.token, t.issuer.subject()); !bound(t.binding, want) {
 		if err := r.bind(ctx, t, want); err != nil {
@@ -165,8 +169,8 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	return nil
 }
 
-// complete writes the chart values for the credential in the Secret, and leaves the credential as it is. Secrets of earlier
-// versions have no chart values.
+// complete writes the chart values for the credential in the Secret, and leaves the credential as it is. Secrets of
+// earlier versions have no chart values.
 func (r *reconciler) complete(ctx context.Context, t *assets) error {
 	t.secret.Data[registration.ValuesKey] = t.values
 	if err := r.client.Update(ctx, t.secret); err != nil {
@@ -178,7 +182,8 @@ func (r *reconciler) complete(ctx context.Context, t *assets) error {
 
 func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBinding) error {
 	if t.binding != nil { // Its role cannot be changed.
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
+		if err := client.IgnoreNotFound(
+			r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
 			return fmt.Errorf("delete RoleBinding %s, which somebody has changed: %w", t.binding.Name, err)
 		}
 	}
@@ -215,7 +220,8 @@ func (r *reconciler) remove(ctx context.Context, t *assets) error {
 		return err
 	}
 	if t.binding != nil {
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
+		if err := client.IgnoreNotFound(
+			r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
 			return fmt.Errorf("delete RoleBinding %s: %w", t.binding.Name, err)
 		}
 	}
@@ -235,7 +241,8 @@ func bindingOf(token *v1alpha1.JoinToken, subject rbacv1.Subject) *rbacv1.RoleBi
 }
 
 func bound(binding, want *rbacv1.RoleBinding) bool {
-	return binding != nil && binding.RoleRef == want.RoleRef && equality.Semantic.DeepEqual(binding.Subjects, want.Subjects)
+	return binding != nil && binding.RoleRef == want.RoleRef &&
+		equality.Semantic.DeepEqual(binding.Subjects, want.Subjects)
 }
 
 func metaOf(token *v1alpha1.JoinToken, name string) metav1.ObjectMeta {

@@ -7,14 +7,15 @@
 //
 // # What a token owns
 //
-// With type ServiceAccount all of it is in the registration namespace and goes with the JoinToken: a ServiceAccount "join-<name>", a
-// RoleBinding of the same name to the ClusterRole "muster-bootstrap", and a Secret with the name of the
-// token. An agent reads the key "join.yaml" of the Secret. The key "values" contains the same credential as values for the Helm
-// chart muster-agent:
+// With type ServiceAccount all of it is in the registration namespace and goes with the JoinToken: a ServiceAccount
+// "join-<name>", a RoleBinding of the same name to the ClusterRole "muster-bootstrap", and a Secret with the name of
+// the token. An agent reads the key "join.yaml" of the Secret. The key "values" contains the same credential as values
+// for the Helm chart muster-agent:
 //
 //	helm install muster-agent deploy/charts/muster-agent --values values.yaml
 //
-// Deleting the JoinToken ends every copy of the credential, as soon as the API server's cache of tokens expires (10 seconds).
+// Deleting the JoinToken ends every copy of the credential, as soon as the API server's cache of tokens expires (10
+// seconds).
 //
 // # Which clusters a token admits
 //
@@ -33,11 +34,11 @@
 //
 // # Bootstrap tokens
 //
-// With type BootstrapToken the credential is a token that a person can type, "<id>.<secret>", as kubeadm has them; package
-// discovery makes of it, and of the address of the hub, what an agent needs. Options.BootstrapTokens turns them on. Instead of the
-// ServiceAccount there is the Secret kube-system/bootstrap-token-<id>, and the RoleBinding is for the user of that one
-// token, "system:bootstrap:<id>". Nothing is bound to its group "system:bootstrappers:muster", by which
-// policies and audit logs can tell it. The Secret with join.yaml is the same; its key is made of the token.
+// With type BootstrapToken the credential is a token that a person can type, "<id>.<secret>", as kubeadm has them;
+// package discovery makes of it, and of the address of the hub, what an agent needs. Options.BootstrapTokens turns them
+// on. Instead of the ServiceAccount there is the Secret kube-system/bootstrap-token-<id>, and the RoleBinding is for
+// the user of that one token, "system:bootstrap:<id>". Nothing is bound to its group "system:bootstrappers:muster", by
+// which policies and audit logs can tell it. The Secret with join.yaml is the same; its key is made of the token.
 //
 // A token is prolonged, not replaced: it ends no later than spec.credentialTTLSeconds after the last time that there
 // was a hub to prolong it. When the JoinToken ends, the token does not lead to the hub any more, and ten minutes
@@ -45,9 +46,9 @@
 // id. The Secret is not owned by the JoinToken, which is in another namespace: the controller deletes it, also when
 // it was down while the JoinToken was deleted.
 //
-// A Secret of that name that an administrator has made before, by kubeadm token create, is adopted: it is never written and
-// never deleted, ends when it says so, and its groups get nothing. It must have both usages, or the JoinToken is not
-// ready and says which is missing. When it is gone, none is made in its place.
+// A Secret of that name that an administrator has made before, by kubeadm token create, is adopted: it is never written
+// and never deleted, ends when it says so, and its groups get nothing. It must have both usages, or the JoinToken is
+// not ready and says which is missing. When it is gone, none is made in its place.
 //
 // # What bootstrap tokens cost in permissions
 //

@@ -51,10 +51,12 @@ func mortal(inner client.WithWatch, writes int) client.Client {
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return write(func() error { return c.Delete(ctx, o, opts...) })
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			return write(func() error { return c.SubResource(sub).Create(ctx, o, s, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return write(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
@@ -70,7 +72,8 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	require.NoError(t, err)
 	recorder := events.NewFakeRecorder(1000)
 	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
-		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared, bootstrapTokens: true}
+		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared,
+			bootstrapTokens: true}
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
 	}
@@ -123,7 +126,8 @@ func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
 	require.NoError(t, err)
 	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
 		r := &reconciler{
-			reader: inner, client: c, recorder: events.NewFakeRecorder(1000), clock: h.clock, random: rand.Reader, hub: shared, bootstrapTokens: true,
+			reader: inner, client: c, recorder: events.NewFakeRecorder(1000), clock: h.clock, random: rand.Reader, hub: shared,
+			bootstrapTokens: true,
 		}
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
@@ -179,7 +183,8 @@ func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 			return c.Update(ctx, o, opts...)
 		},
 	})
-	r := &reconciler{reader: inner, client: c, recorder: events.NewFakeRecorder(10), clock: h.clock, random: rand.Reader, hub: shared}
+	r := &reconciler{reader: inner, client: c, recorder: events.NewFakeRecorder(10), clock: h.clock, random: rand.Reader,
+		hub: shared}
 	token := h.token("hiccups", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](1)})
 	reconcile := func() error {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
@@ -211,7 +216,8 @@ func TestFailuresAreReported(t *testing.T) {
 	require.NoError(t, err)
 	broken := true
 	c := interceptor.NewClient(inner, interceptor.Funcs{
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			if broken {
 				return errors.New("no keys to sign with")
 			}
@@ -226,7 +232,8 @@ func TestFailuresAreReported(t *testing.T) {
 		require.ErrorContains(t, err, "no keys to sign with", "it is tried again")
 	}
 	h.waitFor(token, v1alpha1.ReasonFailed)
-	require.Equal(t, "issue a token of ServiceAccount join-unlucky: no keys to sign with", token.Status.Conditions[0].Message)
+	require.Equal(t, "issue a token of ServiceAccount join-unlucky: no keys to sign with",
+		token.Status.Conditions[0].Message)
 	require.Len(t, recorder.Events, 1, "an event at each transition, not at each try")
 	broken = false
 	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
@@ -289,9 +296,15 @@ func TestCheckRefuses(t *testing.T) {
 		change func(*registration.Bootstrap)
 		field  string
 	}{
-		{"the key of one token does not open another", func(b *registration.Bootstrap) { b.TokenName = mightier.Name }, "spec.token.mac"},
-		{"a token that is not there proves nothing", func(b *registration.Bootstrap) { b.TokenName = "gone" }, "spec.token.name"},
-		{"a guessed key does not, either", func(b *registration.Bootstrap) { b.Key = make([]byte, keySize) }, "spec.token.mac"},
+		{"the key of one token does not open another", func(b *registration.Bootstrap) {
+			b.TokenName = mightier.Name
+		}, "spec.token.mac"},
+		{"a token that is not there proves nothing", func(b *registration.Bootstrap) {
+			b.TokenName = "gone"
+		}, "spec.token.name"},
+		{"a guessed key does not, either", func(b *registration.Bootstrap) {
+			b.Key = make([]byte, keySize)
+		}, "spec.token.mac"},
 	} {
 		changed := *bootstrap
 		test.change(&changed)
@@ -310,7 +323,8 @@ func TestCheckRefuses(t *testing.T) {
 	require.NoError(t, err)
 	old := h.secret(token)
 	reader := interceptor.NewClient(h.withWatch(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
 			if secret, ok := o.(*corev1.Secret); ok {
 				old.DeepCopyInto(secret)
@@ -358,7 +372,9 @@ func TestSecretFollowsTheHub(t *testing.T) {
 	before := h.bootstrap(token)
 	h.stop()
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
-	mustertest.Holds(h.t, time.Minute, "the new address", func() bool { return h.bootstrap(token).Server == "https://hub.example.com" })
+	mustertest.Holds(h.t, time.Minute, "the new address", func() bool {
+		return h.bootstrap(token).Server == "https://hub.example.com"
+	})
 	require.Equal(t, before.Key, h.bootstrap(token).Key)
 	require.Equal(t, before.CA, h.bootstrap(token).CA)
 }
@@ -373,7 +389,9 @@ func TestOptions(t *testing.T) {
 	}{
 		{"zero options on a manager that reaches the hub as members do", func(*rest.Config) {}, Options{}, ""},
 		{"without a CA anybody could be the hub", func(c *rest.Config) { c.CAData = nil }, Options{}, "Options.CA"},
-		{"a file that is missing", func(c *rest.Config) { c.CAData, c.CAFile = nil, "/nowhere/ca.crt" }, Options{}, "/nowhere/ca.crt"},
+		{"a file that is missing", func(c *rest.Config) {
+			c.CAData, c.CAFile = nil, "/nowhere/ca.crt"
+		}, Options{}, "/nowhere/ca.crt"},
 		{"what is no CA", func(*rest.Config) {}, Options{CA: []byte("hello")}, "Options.CA"},
 		{"a server without encryption", func(*rest.Config) {}, Options{Server: "http://hub"}, "Options.Server"},
 		{"a host name needs a scheme", func(*rest.Config) {}, Options{Server: "hub"}, "Options.Server"},

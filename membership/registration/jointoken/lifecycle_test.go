@@ -82,7 +82,9 @@ func TestRotation(t *testing.T) {
 	h.quiet()
 	require.Equal(t, first.Token, h.bootstrap(token).Token, "too early")
 	h.later(token, 10*time.Second)
-	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool { return h.bootstrap(token).Token != first.Token })
+	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool {
+		return h.bootstrap(token).Token != first.Token
+	})
 	second := h.bootstrap(token)
 	require.Equal(t, first.Key, second.Key, "requests made with the first are still recognized")
 	require.True(t, h.works(first) && h.works(second), "a copy works for the other half")
@@ -106,8 +108,12 @@ func TestRepair(t *testing.T) {
 			secret.Data = map[string][]byte{"join.yaml": []byte("hello")}
 			require.NoError(t, h.Update(t.Context(), secret))
 		}},
-		{"the credential of an account that is deleted is dead", func() { require.NoError(t, h.Delete(t.Context(), h.account(token))) }},
-		{"without its binding a credential may do nothing", func() { require.NoError(t, h.Delete(t.Context(), h.binding(token))) }},
+		{"the credential of an account that is deleted is dead", func() {
+			require.NoError(t, h.Delete(t.Context(), h.account(token)))
+		}},
+		{"without its binding a credential may do nothing", func() {
+			require.NoError(t, h.Delete(t.Context(), h.binding(token)))
+		}},
 		{"with a changed one somebody else may do it", func() {
 			binding := h.binding(token)
 			require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
@@ -141,7 +147,8 @@ func TestExpiry(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.token("expiry", v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)}), v1alpha1.ReasonReady)
 	require.Equal(t, token.CreationTimestamp.Add(time.Hour), token.Status.ExpirationTime.Time)
-	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time, time.Minute,
+	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time,
+		time.Minute,
 		"the API server ends what the controller, were it dead, would not")
 	bootstrap := h.bootstrap(token)
 	read, err := Read(t.Context(), h, token)
@@ -212,7 +219,8 @@ func TestUsedUp(t *testing.T) {
 
 func TestWhatIsInTheWayIsReported(t *testing.T) {
 	h := newHub(t)
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: namespace}, Data: map[string][]byte{"a": []byte("b")}}
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: namespace},
+		Data: map[string][]byte{"a": []byte("b")}}
 	mighty := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "join-mighty", Namespace: namespace}}
 	for _, object := range []client.Object{foreign, mighty} {
 		require.NoError(t, h.Create(t.Context(), object))
@@ -231,11 +239,13 @@ func TestWhatIsInTheWayIsReported(t *testing.T) {
 				require.Equal(t, foreign.Data, kept.Data)
 				require.NoError(t, h.Delete(t.Context(), foreign))
 			}},
-		{"an account that may do other things is not handed out", h.token("mighty", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonFailed,
+		{"an account that may do other things is not handed out", h.token("mighty", v1alpha1.JoinTokenSpec{}),
+			v1alpha1.ReasonFailed,
 			"ServiceAccount muster-registration/join-mighty is not this JoinToken's", func(*v1alpha1.JoinToken) {
 				require.NoError(t, h.Delete(t.Context(), mighty))
 			}},
-		{"a label that nobody may give", h.token("label", v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/os": "x"}}), v1alpha1.ReasonInvalidLabel,
+		{"a label that nobody may give", h.token("label",
+			v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/os": "x"}}), v1alpha1.ReasonInvalidLabel,
 			`spec.labels["kubernetes.io/os"]: is reserved`, func(token *v1alpha1.JoinToken) {
 				require.Empty(t, h.owns(token))
 				was := token.DeepCopy()

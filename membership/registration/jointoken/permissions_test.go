@@ -59,17 +59,25 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 		"delete all":       func() error { return agent.DeleteAllOf(ctx, &v1alpha1.JoinRequest{}, in) },
 		"answer a request": func() error { return agent.Status().Update(ctx, found.DeepCopy()) },
 		"create a request elsewhere": func() error {
-			return agent.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}, Spec: found.Spec})
+			return agent.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"},
+				Spec: found.Spec})
 		},
 		"get a request elsewhere": func() error {
 			return agent.Get(ctx, client.ObjectKey{Namespace: "default", Name: "x"}, &v1alpha1.JoinRequest{})
 		},
-		"read its own Secret":         func() error { return agent.Get(ctx, client.ObjectKeyFromObject(token), &corev1.Secret{}) },
-		"read another token's Secret": func() error { return agent.Get(ctx, client.ObjectKeyFromObject(other), &corev1.Secret{}) },
-		"list Secrets":                func() error { return agent.List(ctx, &corev1.SecretList{}, in) },
-		"read its JoinToken":          func() error { return agent.Get(ctx, client.ObjectKeyFromObject(token), &v1alpha1.JoinToken{}) },
+		"read its own Secret": func() error {
+			return agent.Get(ctx, client.ObjectKeyFromObject(token), &corev1.Secret{})
+		},
+		"read another token's Secret": func() error {
+			return agent.Get(ctx, client.ObjectKeyFromObject(other), &corev1.Secret{})
+		},
+		"list Secrets": func() error { return agent.List(ctx, &corev1.SecretList{}, in) },
+		"read its JoinToken": func() error {
+			return agent.Get(ctx, client.ObjectKeyFromObject(token), &v1alpha1.JoinToken{})
+		},
 		"make a JoinToken": func() error {
-			return agent.Create(ctx, &v1alpha1.JoinToken{ObjectMeta: here("mine"), Spec: v1alpha1.JoinTokenSpec{AutoAccept: true}})
+			return agent.Create(ctx,
+				&v1alpha1.JoinToken{ObjectMeta: here("mine"), Spec: v1alpha1.JoinTokenSpec{AutoAccept: true}})
 		},
 		"count":               func() error { return agent.Status().Update(ctx, token.DeepCopy()) },
 		"list MemberClusters": func() error { return agent.List(ctx, &v1alpha1.MemberClusterList{}) },
@@ -82,7 +90,8 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 			return agent.Create(ctx, &certificatesv1.CertificateSigningRequest{
 				ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 				Spec: certificatesv1.CertificateSigningRequestSpec{
-					Request: []byte("x"), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+					Request: []byte("x"), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+					Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 				},
 			})
 		},
@@ -99,7 +108,8 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 			return regtest.Client(t, config).List(ctx, &corev1.SecretList{}, in)
 		},
 		"bind a role": func() error {
-			return agent.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: here("mine"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}})
+			return agent.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: here("mine"),
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}})
 		},
 		"list pods":          func() error { return agent.List(ctx, &corev1.PodList{}, in) },
 		"list namespaces":    func() error { return agent.List(ctx, &corev1.NamespaceList{}) },
@@ -108,11 +118,15 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 		"read a bootstrap token": func() error {
 			return agent.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, &corev1.Secret{})
 		},
-		"list bootstrap tokens": func() error { return agent.List(ctx, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem)) },
-		"list in kube-system":   func() error { return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("kube-system")) },
-		"review another token":  func() error { return agent.Create(ctx, &authenticationv1.TokenReview{}) },
-		"run a pod":             func() error { return agent.Create(ctx, &corev1.Pod{ObjectMeta: here("mine")}) },
-		"make an account":       func() error { return agent.Create(ctx, &corev1.ServiceAccount{ObjectMeta: here("mine")}) },
+		"list bootstrap tokens": func() error {
+			return agent.List(ctx, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem))
+		},
+		"list in kube-system": func() error {
+			return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("kube-system"))
+		},
+		"review another token": func() error { return agent.Create(ctx, &authenticationv1.TokenReview{}) },
+		"run a pod":            func() error { return agent.Create(ctx, &corev1.Pod{ObjectMeta: here("mine")}) },
+		"make an account":      func() error { return agent.Create(ctx, &corev1.ServiceAccount{ObjectMeta: here("mine")}) },
 		"delete its namespace": func() error {
 			return agent.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		},
@@ -124,8 +138,10 @@ func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 
 	// And whatever else there is: the API server's own account of what the credential may do, without what
 	// everybody who is authenticated may.
-	review, err := kubernetes.NewForConfigOrDie(bootstrap.RESTConfig()).AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,
-		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
+	review, err := kubernetes.NewForConfigOrDie(bootstrap.RESTConfig()).AuthorizationV1().SelfSubjectRulesReviews().
+		Create(ctx,
+			&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}},
+			metav1.CreateOptions{})
 	require.NoError(t, err)
 	for _, rule := range review.Status.ResourceRules {
 		switch rule.APIGroups[0] {

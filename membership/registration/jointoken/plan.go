@@ -86,7 +86,8 @@ func plan(token *v1alpha1.JoinToken, credential held, now time.Time) step {
 		return step{Action: withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
 	}
 	if credential.Problem != "" {
-		return step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, Message: credential.Problem, End: end, Again: end}
+		return step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, Message: credential.Problem, End: end,
+			Again: end}
 	}
 	step := step{Action: keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
 		"give an agent the key %s of Secret %s/%s", registration.BootstrapKey, token.Namespace, token.Name)}
@@ -137,8 +138,8 @@ func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 }
 
 // renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
-// the one that it would be issued with now. One that lasts as long as it may is left, and one that is not the hub's until
-// it ends, which may be never (zero).
+// the one that it would be issued with now. One that lasts as long as it may is left, and one that is not the hub's
+// until it ends, which may be never (zero).
 func renewal(token *v1alpha1.JoinToken, credential held, end time.Time) time.Time {
 	if credential.Adopted {
 		return credential.Expires

@@ -19,14 +19,16 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func joinToken(spec v1alpha1.JoinTokenSpec, status v1alpha1.JoinTokenStatus) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
-		ObjectMeta: metav1.ObjectMeta{Name: "east", Namespace: "muster-registration", CreationTimestamp: metav1.NewTime(start)},
-		Spec:       spec, Status: status,
+		ObjectMeta: metav1.ObjectMeta{Name: "east", Namespace: "muster-registration",
+			CreationTimestamp: metav1.NewTime(start)},
+		Spec: spec, Status: status,
 	}
 }
 
 func TestPlan(t *testing.T) {
 	const hour, day = time.Hour, 24 * time.Hour
-	const ready, expired, usedUp, invalid = v1alpha1.ReasonReady, v1alpha1.ReasonExpired, v1alpha1.ReasonUsedUp, v1alpha1.ReasonInvalidLabel
+	const ready, expired, usedUp, invalid = v1alpha1.ReasonReady, v1alpha1.ReasonExpired, v1alpha1.ReasonUsedUp,
+		v1alpha1.ReasonInvalidLabel
 	ttl := func(d time.Duration) v1alpha1.JoinTokenSpec {
 		return v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(d / time.Second))}
 	}
@@ -44,7 +46,8 @@ func TestPlan(t *testing.T) {
 	}
 	since := func(reason string, d time.Duration, uses int32) v1alpha1.JoinTokenStatus {
 		return v1alpha1.JoinTokenStatus{Uses: uses, Conditions: []metav1.Condition{{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(at(d)),
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason,
+			LastTransitionTime: metav1.NewTime(at(d)),
 		}}}
 	}
 	gone := func(d time.Duration) v1alpha1.JoinTokenStatus {
@@ -53,7 +56,8 @@ func TestPlan(t *testing.T) {
 		return status
 	}
 	failed := gone(hour)
-	failed.Conditions[0].Reason, failed.Conditions[0].LastTransitionTime = v1alpha1.ReasonFailed, metav1.NewTime(at(2*hour))
+	failed.Conditions[0].Reason, failed.Conditions[0].LastTransitionTime = v1alpha1.ReasonFailed,
+		metav1.NewTime(at(2*hour))
 	two := v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](2)}
 	bad := v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/x": "y"}, TTLSeconds: ptr.To[int64](3600)}
 	none := v1alpha1.JoinTokenStatus{}
@@ -82,16 +86,20 @@ func TestPlan(t *testing.T) {
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
 		{"an API server that grants less is asked more often", v1alpha1.JoinTokenSpec{}, none, fresh(0, hour), hour / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour / 2)}},
-		{"an admin who shortens it means what is there, too", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600}, none, fresh(0, day), hour / 2,
+		{"an admin who shortens it means what is there, too", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600}, none,
+			fresh(0, day), hour / 2,
 			step{Action: issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
-		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none, held{IssuedAt: at(0), Lifetime: day}, 1,
+		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none,
+			held{IssuedAt: at(0), Lifetime: day}, 1,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(1)}},
-		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none, fresh(hour, day), 0,
+		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none,
+			fresh(hour, day), 0,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
 
 		{"zero is for ever", seconds(0), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"so is less", seconds(-5), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour,
+			step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"a credential does not outlast its token, but for the grace", ttl(hour), none, held{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: hour + answerGrace, End: at(hour), Again: at(0)}},
 		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+answerGrace), hour - 1,
@@ -107,13 +115,16 @@ func TestPlan(t *testing.T) {
 		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), held{}, hour + answerGrace,
 			step{Action: issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + answerGrace)}},
 
-		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0, step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0,
+			step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
 		{"the last cluster can fetch its answer", two, gone(hour), held{}, hour + answerGrace - 1,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"and then everything goes", two, gone(hour), held{}, hour + answerGrace, step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"also when something failed in between", two, failed, held{}, hour + answerGrace, step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
+		{"and then everything goes", two, gone(hour), held{}, hour + answerGrace,
+			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
+		{"also when something failed in between", two, failed, held{}, hour + answerGrace,
+			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
 		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), held{}, hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
 		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
@@ -121,16 +132,22 @@ func TestPlan(t *testing.T) {
 		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), held{}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 
-		{"an administrator's own token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour, step{Action: keep, Reason: ready}},
-		{"and looked at again when it ends", v1alpha1.JoinTokenSpec{}, none, own(5 * hour), hour, step{Action: keep, Reason: ready, Again: at(5 * hour)}},
-		{"or when the JoinToken does", ttl(2 * hour), none, own(5 * hour), hour, step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
-		{"which may be all that ends", ttl(2 * hour), none, own(0), hour, step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
-		{"a clock that was set back is no reason to write it again", v1alpha1.JoinTokenSpec{}, none, own(0), -hour, step{Action: keep, Reason: ready}},
+		{"an administrator's own token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour,
+			step{Action: keep, Reason: ready}},
+		{"and looked at again when it ends", v1alpha1.JoinTokenSpec{}, none, own(5 * hour), hour,
+			step{Action: keep, Reason: ready, Again: at(5 * hour)}},
+		{"or when the JoinToken does", ttl(2 * hour), none, own(5 * hour), hour,
+			step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
+		{"which may be all that ends", ttl(2 * hour), none, own(0), hour, step{Action: keep, Reason: ready, End: at(2 * hour),
+			Again: at(2 * hour)}},
+		{"a clock that was set back is no reason to write it again", v1alpha1.JoinTokenSpec{}, none, own(0), -hour,
+			step{Action: keep, Reason: ready}},
 		{"what is not in the Secret is put there", v1alpha1.JoinTokenSpec{}, none, held{Adopted: true}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 		{"what cannot be used is given to nobody", ttl(2 * hour), none, held{Problem: "The Secret lacks a usage"}, hour,
 			step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, End: at(2 * hour), Again: at(2 * hour)}},
-		{"a JoinToken that has ended says so first", ttl(hour), none, held{Problem: "The Secret is gone"}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
+		{"a JoinToken that has ended says so first", ttl(hour), none, held{Problem: "The Secret is gone"}, hour + answerGrace,
+			step{Action: remove, Reason: expired, End: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
 			step{Action: withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},

@@ -100,7 +100,8 @@ func (h *hub) token(name string, spec v1alpha1.JoinTokenSpec) *v1alpha1.JoinToke
 }
 
 // waitFor waits until a token is in a state, and returns it.
-func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string, is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
+func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
+	is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
 	h.t.Helper()
 	mustertest.Holds(h.t, time.Minute, reason, func() bool {
 		require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), token))
@@ -159,7 +160,8 @@ func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha
 // works tells whether a bootstrap credential still gets answers.
 func (h *hub) works(bootstrap *registration.Bootstrap) bool {
 	h.t.Helper()
-	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
+	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(),
+		client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
 	return client.IgnoreNotFound(err) == nil
 }
 
@@ -170,7 +172,8 @@ func (h *hub) owns(token *v1alpha1.JoinToken) []string {
 	for _, kind := range owned() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersionKind())
-		require.NoError(h.t, h.List(h.t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{membership.JoinTokenLabel: token.Name}))
+		require.NoError(h.t, h.List(h.t.Context(), list, client.InNamespace(namespace),
+			client.MatchingLabels{membership.JoinTokenLabel: token.Name}))
 		for _, item := range list.Items {
 			names = append(names, kind.Kind+"/"+item.Name)
 		}

@@ -19,19 +19,20 @@ import (
 // ErrEnded says that a token has expired, or is used up.
 var ErrEnded = errors.New("the join token has ended")
 
-// Read returns what the hub has put into the Secret of a JoinToken, given that as it was read just now, for programs that hand it on to an agent.
+// Read returns what the hub has put into the Secret of a JoinToken, given that as it was read just now, for programs
+// that hand it on to an agent.
 //
-// While there is nothing that works, the error is a [membership.ErrPending] that says why. It is [ErrEnded] when there will be nothing any more, and
-// a [*membership.InvalidError] when that takes a change of the JoinToken or of the hub. Reader needs get on secrets in the token's namespace, and
-// must not be a cache.
+// While there is nothing that works, the error is a [membership.ErrPending] that says why. It is [ErrEnded] when there
+// will be nothing any more, and a [*membership.InvalidError] when that takes a change of the JoinToken or of the hub.
+// Reader needs get on secrets in the token's namespace, and must not be a cache.
 func Read(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) (*registration.Bootstrap, error) {
 	_, bootstrap, err := readSecret(ctx, reader, token)
 	return bootstrap, err
 }
 
-// ReadValues returns the values of the Helm chart muster-agent with which a cluster registers with a JoinToken. The values
-// are a secret. ReadValues requires the same permission as [Read] and returns the same errors. The error is also a
-// [membership.ErrPending] if the hub has not written the values, because it runs an earlier version.
+// ReadValues returns the values of the Helm chart muster-agent with which a cluster registers with a JoinToken. The
+// values are a secret. ReadValues requires the same permission as [Read] and returns the same errors. The error is also
+// a [membership.ErrPending] if the hub has not written the values, because it runs an earlier version.
 func ReadValues(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) ([]byte, error) {
 	secret, _, err := readSecret(ctx, reader, token)
 	if err != nil {

@@ -33,13 +33,15 @@ func TestReadOfATokenThatIsNotReady(t *testing.T) {
 	}{
 		{"nobody has looked at it", nil, nil, is(membership.ErrPending)},
 		{"it goes", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), new(metav1.Now()), is(membership.ErrPending)},
-		{"something failed, and is tried again", ready(metav1.ConditionFalse, v1alpha1.ReasonFailed), nil, is(membership.ErrPending)},
+		{"something failed, and is tried again", ready(metav1.ConditionFalse, v1alpha1.ReasonFailed), nil,
+			is(membership.ErrPending)},
 		{"it is ready, and has no Secret", ready(metav1.ConditionTrue, v1alpha1.ReasonReady), nil, is(membership.ErrPending)},
 		{"its time is over", ready(metav1.ConditionFalse, v1alpha1.ReasonExpired), nil, is(ErrEnded)},
 		{"its uses are", ready(metav1.ConditionFalse, v1alpha1.ReasonUsedUp), nil, is(ErrEnded)},
 		{"a label cannot be", ready(metav1.ConditionFalse, v1alpha1.ReasonInvalidLabel), nil, invalid("spec.labels")},
 		{"the hub has no such tokens", ready(metav1.ConditionFalse, v1alpha1.ReasonNotEnabled), nil, invalid("spec.type")},
-		{"the administrator's own is of no use", ready(metav1.ConditionFalse, v1alpha1.ReasonBootstrapTokenUnusable), nil, invalid("spec.type")},
+		{"the administrator's own is of no use", ready(metav1.ConditionFalse, v1alpha1.ReasonBootstrapTokenUnusable), nil,
+			invalid("spec.type")},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Name: "token", DeletionTimestamp: test.deleted}}

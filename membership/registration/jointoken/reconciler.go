@@ -161,7 +161,8 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 		if end := token.Status.CredentialExpirationTime; end != nil {
 			ends = "ends at " + end.UTC().Format(time.RFC3339)
 		}
-		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue", "The Secret holds a credential that %s", ends)
+		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue",
+			"The Secret holds a credential that %s", ends)
 	case changed && (ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp):
 		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, ready.Reason, "Withdraw", "%s", ready.Message)
 	case changed:

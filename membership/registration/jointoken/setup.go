@@ -70,14 +70,16 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		options.Clock = clock.RealClock{}
 	}
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("JoinToken")) {
-		return errors.New("set up the controller of JoinTokens: the manager's scheme lacks membership/v1alpha1: call its AddToScheme")
+		return errors.New(
+			"set up the controller of JoinTokens: the manager's scheme lacks membership/v1alpha1: call its AddToScheme")
 	}
 	hub, err := HubFor(mgr.GetConfig(), options)
 	if err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}
 	if options.BootstrapTokens && options.Namespace == bootstrapsecret.Namespace {
-		return fmt.Errorf("set up the controller of JoinTokens: Options.Namespace cannot be %s, where bootstrap tokens have Secrets of the same names", options.Namespace)
+		return fmt.Errorf("set up the controller of JoinTokens: Options.Namespace cannot be %s, where bootstrap tokens "+
+			"have Secrets of the same names", options.Namespace)
 	}
 	objects, err := newCache(mgr, options)
 	if err != nil {
@@ -100,7 +102,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	builder := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(controller.Options{SkipNameValidation: new(true)}) // one program may be the hub of several fleets
 	for _, kind := range append(owned(), metadataOf(v1alpha1.GroupVersion.WithKind("JoinToken"))) {
-		builder.WatchesRawSource(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenIn(options.Namespace))))
+		builder.WatchesRawSource(
+			source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenIn(options.Namespace))))
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
@@ -108,8 +111,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// HubFor returns what the bootstraps of a hub have in common, that is all but TokenName, Token, Key and ExpirationTime, where
-// config is that of the manager. The error says which option is missing or cannot be.
+// HubFor returns what the bootstraps of a hub have in common, that is all but TokenName, Token, Key and ExpirationTime,
+// where config is that of the manager. The error says which option is missing or cannot be.
 func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error) {
 	hub := registration.Bootstrap{Server: options.Server, CA: options.CA, Namespace: options.Namespace}
 	if hub.Server == "" {
@@ -150,7 +153,8 @@ func newCache(mgr ctrl.Manager, options Options) (cache.Cache, error) {
 			of = cache.ByObject{Namespaces: map[string]cache.Config{
 				options.Namespace: {LabelSelector: of.Label},
 				// Those of administrators too, which have no label.
-				bootstrapsecret.Namespace: {FieldSelector: fields.OneTermEqualSelector("type", string(bootstrapapi.SecretTypeBootstrapToken))},
+				bootstrapsecret.Namespace: {FieldSelector: fields.OneTermEqualSelector("type",
+					string(bootstrapapi.SecretTypeBootstrapToken))},
 			}}
 		}
 		byObject[kind] = of
@@ -180,7 +184,8 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// tokenIn finds the JoinToken in a namespace that an object is or belongs to. A bootstrap token has the name of its JoinToken.
+// tokenIn finds the JoinToken in a namespace that an object is or belongs to. A bootstrap token has the name of its
+// JoinToken.
 func tokenIn(namespace string) handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return func(_ context.Context, object *metav1.PartialObjectMetadata) []reconcile.Request {
 		name := object.Name

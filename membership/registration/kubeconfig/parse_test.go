@@ -78,7 +78,8 @@ func TestParse(t *testing.T) {
 		{"a client certificate will do",
 			whole(object{"certificate-authority-data": ca},
 				object{"token": nil, "client-certificate-data": certificate, "client-key-data": key}), Options{}, ""},
-		{"members behind a proxy are common", and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil), ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
+		{"members behind a proxy are common", and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil),
+			ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
 
 		{"there is nothing", nil, Options{}, "value"},
 		{"a file that is not one", raw(secret + ": ["), Options{}, "value"},
@@ -167,8 +168,10 @@ func TestParse(t *testing.T) {
 		{"headers without a proxy", keys(map[string]string{ProxyHeadersKey: "X: " + secret}), Options{}, "proxy-headers"},
 		{"headers that are none", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: secret}), Options{},
 			"proxy-headers"},
-		{"a name that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X: y": "z"}`}), Options{}, "proxy-headers"},
-		{"a value that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X": "y\r\nZ: ` + secret + `"}`}), Options{}, "proxy-headers"},
+		{"a name that would be two headers",
+			keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X: y": "z"}`}), Options{}, "proxy-headers"},
+		{"a value that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy",
+			ProxyHeadersKey: `{"X": "y\r\nZ: ` + secret + `"}`}), Options{}, "proxy-headers"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			access, err := Parse(tc.data, "", tc.options)

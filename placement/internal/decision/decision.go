@@ -15,9 +15,9 @@ type Slice struct {
 	Decisions []v1alpha1.ClusterDecision
 }
 
-// Lay lays out what is chosen now, given the slices of before in any order. What is chosen is in the order in which new clusters are
-// to be placed, with no cluster twice. It returns all slices that are to be, by their index; those of before that are not among
-// them are to be deleted. Neither argument is changed.
+// Lay lays out what is chosen now, given the slices of before in any order. What is chosen is in the order in which new
+// clusters are to be placed, with no cluster twice. It returns all slices that are to be, by their index; those of
+// before that are not among them are to be deleted. Neither argument is changed.
 func Lay(before []Slice, chosen []v1alpha1.ClusterDecision) []Slice {
 	wanted := make(map[string]v1alpha1.ClusterDecision, len(chosen))
 	for _, decision := range chosen {

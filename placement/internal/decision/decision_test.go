@@ -54,13 +54,16 @@ func TestLay(t *testing.T) {
 		},
 		{
 			"none moves up when there is room again: who follows slice 1 would see it go",
-			[]decision.Slice{{Index: 0, Decisions: many(0, 100)}, {Index: 1, Decisions: many(100, 1)}}, append(many(1, 99), many(100, 1)...),
+			[]decision.Slice{{Index: 0, Decisions: many(0, 100)}, {Index: 1, Decisions: many(100, 1)}},
+			append(many(1, 99), many(100, 1)...),
 			[]decision.Slice{{Index: 0, Decisions: many(1, 99)}, {Index: 1, Decisions: many(100, 1)}},
 		},
 		{
 			"new clusters fill the first room",
-			[]decision.Slice{{Index: 0, Decisions: many(1, 99)}, {Index: 1, Decisions: many(100, 1)}}, append(many(1, 101), chosen("x")...),
-			[]decision.Slice{{Index: 0, Decisions: append(many(1, 99), many(101, 1)...)}, {Index: 1, Decisions: append(many(100, 1), chosen("x")...)}},
+			[]decision.Slice{{Index: 0, Decisions: many(1, 99)}, {Index: 1, Decisions: many(100, 1)}},
+			append(many(1, 101), chosen("x")...),
+			[]decision.Slice{{Index: 0, Decisions: append(many(1, 99), many(101, 1)...)},
+				{Index: 1, Decisions: append(many(100, 1), chosen("x")...)}},
 		},
 		{
 			"a slice that is empty goes, and others keep their index",
@@ -92,7 +95,8 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// Whatever is chosen after whatever else: each chosen cluster is in one slice, none moves, and nothing is written that need not be.
+// Whatever is chosen after whatever else: each chosen cluster is in one slice, none moves, and nothing is written that
+// need not be.
 func TestLayIsSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before []decision.Slice
@@ -119,7 +123,9 @@ func TestLayIsSteady(t *testing.T) {
 				t.Fatalf("%d of %d clusters are in a slice", len(at), len(want))
 			}
 			for _, slice := range before {
-				stay := slices.DeleteFunc(slices.Clone(slice.Decisions), func(d v1alpha1.ClusterDecision) bool { return !slices.Contains(want, d) })
+				stay := slices.DeleteFunc(slices.Clone(slice.Decisions), func(d v1alpha1.ClusterDecision) bool {
+					return !slices.Contains(want, d)
+				})
 				i := slices.IndexFunc(after, func(s decision.Slice) bool { return s.Index == slice.Index })
 				if len(stay) > 0 && (i < 0 || !slices.Equal(stay, after[i].Decisions[:len(stay)])) {
 					t.Fatalf("what stays of slice %d is not where it was", slice.Index)

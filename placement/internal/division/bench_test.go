@@ -12,15 +12,20 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Ten Deployments go to a thousand clusters. The floor of what is not the same anywhere is a hash for each cluster and object; of what
-// is, to find the objects.
+// Ten Deployments go to a thousand clusters. The floor of what is not the same anywhere is a hash for each cluster and
+// object; of what is, to find the objects.
 func BenchmarkDivide(b *testing.B) {
 	const n, workloads = 1000, 10
 	var texts []string
 	for i := range workloads {
-		texts = append(texts, fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d", "namespace": "shop", "labels": {"app": "web"}},
-			"spec": {"replicas": %d, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
-			"spec": {"containers": [{"name": "web", "image": "web:1", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}]}}}}`, i, 7000+i))
+		texts = append(texts,
+			fmt.Sprintf(
+				`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d", "namespace": "shop",
+				  "labels": {"app": "web"}},
+			"spec": {"replicas": %d, "selector": {"matchLabels": {"app": "web"}},
+			  "template": {"metadata": {"labels": {"app": "web"}},
+			"spec": {"containers": [{"name": "web", "image": "web:1", "env": [{"name": "A", "value": "b"}],
+			  "ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}]}}}}`, i, 7000+i))
 	}
 	objects := parse(b, texts...)
 	fleet := func(rules string) []division.Cluster {
@@ -30,7 +35,8 @@ func BenchmarkDivide(b *testing.B) {
 		}
 		clusters := make([]division.Cluster, n)
 		for i := range clusters {
-			clusters[i] = division.Cluster{Cluster: &scheduler.Cluster{Name: fmt.Sprintf("cluster-%d", i), Labels: map[string]string{"size": fmt.Sprint(i % 8)}}, Current: map[bundle.Key]int32{}}
+			clusters[i] = division.Cluster{Cluster: &scheduler.Cluster{Name: fmt.Sprintf("cluster-%d", i),
+				Labels: map[string]string{"size": fmt.Sprint(i % 8)}}, Current: map[bundle.Key]int32{}}
 			result, err := plan.For(clusters[i].Cluster)
 			if err != nil {
 				b.Fatal(err)
@@ -47,14 +53,16 @@ func BenchmarkDivide(b *testing.B) {
 		b.ReportAllocs()
 	}
 	room := func(_ bundle.Key, cluster string) int32 { return int32(len(cluster) * 3) }
-	same, different := fleet("{}"), fleet(`{rules: [{mergePatch: {metadata: {labels: {cluster: "${muster.cluster.name}"}}}}]}`)
+	same, different := fleet("{}"),
+		fleet(`{rules: [{mergePatch: {metadata: {labels: {cluster: "${muster.cluster.name}"}}}}]}`)
 	for _, some := range []struct {
 		name, spec string
 		clusters   []division.Cluster
 	}{
 		{"duplicated", `{strategy: Duplicated}`, same},
 		{"equal", `{strategy: StaticWeight}`, same},
-		{"weights", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {size: "1"}}}, weight: 2}, {clusters: {cel: ["cluster.labels['size'] != '2'"]}, weight: 3}]}`, same},
+		{"weights", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchLabels: {size: "1"}}}, ` +
+			`weight: 2}, {clusters: {cel: ["cluster.labels['size'] != '2'"]}, weight: 3}]}`, same},
 		{"dynamic", `{strategy: DynamicWeight}`, same},
 		{"dynamic, all overridden", `{strategy: DynamicWeight}`, different},
 	} {

@@ -60,7 +60,8 @@ type Result struct {
 
 // Share is what one cluster gets.
 type Share struct {
-	// Objects are those of the cluster, with spec.replicas set where they are divided. If nothing changes they are the ones that were given.
+	// Objects are those of the cluster, with spec.replicas set where they are divided. If nothing changes they are the
+	// ones that were given.
 	Objects []bundle.Object
 	// Replicas are those of all workloads together, up to 2147483647.
 	Replicas int32
@@ -74,7 +75,8 @@ type Unplaced struct {
 }
 
 // New reads a division, and keeps nothing of the spec. The error has all that is wrong with it by its fields, as
-// [v1alpha1.ReplicaDivision.Validate] says it, or the CEL expressions that cannot be compiled: weights[1].clusters.cel[0].
+// [v1alpha1.ReplicaDivision.Validate] says it, or the CEL expressions that cannot be compiled:
+// weights[1].clusters.cel[0].
 func New(spec *v1alpha1.ReplicaDivision) (*Division, error) {
 	if errs := spec.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("invalid division of replicas: %w", errs.ToAggregate())
@@ -95,15 +97,17 @@ func New(spec *v1alpha1.ReplicaDivision) (*Division, error) {
 	return d, nil
 }
 
-// Divide gives each cluster its part of the replicas of the objects, which are as all clusters share them. It asks room for how many
-// more replicas of a workload a cluster has room, as a [replicas.Estimator] tells it: less than none is none, and nil is
-// [replicas.Unbounded] everywhere. Room is asked about the [Division.Workloads] alone.
+// Divide gives each cluster its part of the replicas of the objects, which are as all clusters share them. It asks room
+// for how many more replicas of a workload a cluster has room, as a [replicas.Estimator] tells it: less than none is
+// none, and nil is [replicas.Unbounded] everywhere. Room is asked about the [Division.Workloads] alone.
 //
-// The Result is whole, also beside an error. The error is one [*Error], or several joined, in the order of the objects, one for each
-// workload that cannot be divided: its clusters keep the replicas that they were given before, and the others get none.
+// The Result is whole, also beside an error. The error is one [*Error], or several joined, in the order of the objects,
+// one for each workload that cannot be divided: its clusters keep the replicas that they were given before, and the
+// others get none.
 //
 // Equal arguments have equal results, whatever the order of the clusters. No argument is changed.
-func (d *Division) Divide(objects []bundle.Object, clusters []Cluster, room func(workload bundle.Key, cluster string) int32) (Result, error) {
+func (d *Division) Divide(objects []bundle.Object, clusters []Cluster,
+	room func(workload bundle.Key, cluster string) int32) (Result, error) {
 	if d.strategy == v1alpha1.DivisionDuplicated {
 		return Result{Clusters: d.duplicate(clusters)}, nil
 	}

@@ -75,11 +75,13 @@ func numbered(t require.TestingT, o *bundle.Object) string {
 }
 
 func deployment(name, replicas string) string {
-	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + name + `, namespace: shop}, spec: {replicas: ` + replicas + `}}`
+	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: ` + name + `, namespace: shop}, spec: {replicas: ` +
+		replicas + `}}`
 }
 
 func of(apiVersion, kind, name, spec string) string {
-	return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: shop}, spec: %s}`, apiVersion, kind, name, spec)
+	return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: shop}, spec: %s}`, apiVersion, kind,
+		name, spec)
 }
 
 func TestDivide(t *testing.T) {
@@ -99,49 +101,63 @@ func TestDivide(t *testing.T) {
 			objects: []string{deployment("web", "6")}, want: []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
-			reason: "the first weight that matches counts, and one that matches nothing is none", spec: `{strategy: StaticWeight, weights: [
+			reason: "the first weight that matches counts, and one that matches nothing is none",
+			spec: `{strategy: StaticWeight, weights: [
 				{clusters: {names: [a]}, weight: 3}, {clusters: {labelSelector: {matchLabels: {region: eu}}}, weight: 1}]}`,
 			objects: []string{deployment("web", "8")}, want: []string{"6: 6", "2: 2", "0: 0"},
 		},
 		{
-			reason: "weights by an expression", spec: `{strategy: StaticWeight, weights: [{clusters: {cel: ["cluster.labels['region'] == 'us'"]}, weight: 1}]}`,
+			reason:  "weights by an expression",
+			spec:    `{strategy: StaticWeight, weights: [{clusters: {cel: ["cluster.labels['region'] == 'us'"]}, weight: 1}]}`,
 			objects: []string{deployment("web", "8")}, want: []string{"0: 0", "0: 0", "8: 8"},
 		},
 		{
-			reason: "a first weight of 0 counts as well: it keeps a cluster out of the next", spec: `{strategy: StaticWeight, weights: [
+			reason: "a first weight of 0 counts as well: it keeps a cluster out of the next",
+			spec: `{strategy: StaticWeight, weights: [
 				{clusters: {names: [a]}, weight: 0}, {clusters: {labelSelector: {matchLabels: {region: eu}}}, weight: 1}]}`,
 			objects: []string{deployment("web", "8")}, want: []string{"0: 0", "8: 8", "0: 0"},
 		},
 		{
-			reason: "all replicas everywhere is what the objects say already, overrides included", spec: `{strategy: Duplicated}`,
-			objects:   []string{deployment("web", "5"), of("apps/v1", "DaemonSet", "log", "{}"), of("apps/v1", "StatefulSet", "db", "{}")},
-			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, path: /spec/replicas, value: 7}]}]}`,
-			current:   map[string]map[string]int32{"a": {"web": 1}},
-			want:      []string{"6: 5 - -", "8: 7 - -", "6: 5 - -"},
+			reason: "all replicas everywhere is what the objects say already, overrides included",
+			spec:   `{strategy: Duplicated}`,
+			objects: []string{deployment("web", "5"), of("apps/v1", "DaemonSet", "log", "{}"),
+				of("apps/v1", "StatefulSet", "db", "{}")},
+			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, ` +
+				`path: /spec/replicas, value: 7}]}]}`,
+			current: map[string]map[string]int32{"a": {"web": 1}},
+			want:    []string{"6: 5 - -", "8: 7 - -", "6: 5 - -"},
 		},
 		{
 			reason: "Kubernetes' own kinds, and 1 where they say nothing", spec: equal,
 			objects: []string{
-				of("apps/v1", "Deployment", "a", "{replicas: 3}"), of("apps/v1", "StatefulSet", "b", "{}"), of("apps/v1", "ReplicaSet", "c", "{replicas: null}"),
-				of("v1", "ReplicationController", "d", "null"), of("apps/v1", "DaemonSet", "e", "{replicas: 3}"), of("example.com/v1", "Deployment", "f", "{replicas: 3}"),
+				of("apps/v1", "Deployment", "a", "{replicas: 3}"), of("apps/v1", "StatefulSet", "b", "{}"),
+				of("apps/v1", "ReplicaSet", "c", "{replicas: null}"),
+				of("v1", "ReplicationController", "d", "null"), of("apps/v1", "DaemonSet", "e", "{replicas: 3}"),
+				of("example.com/v1", "Deployment", "f", "{replicas: 3}"),
 				of("v1", "ConfigMap", "g", "{replicas: 3}"), of("example.com/v1", "ReplicationController", "h", "{replicas: 3}"),
 			},
 			want: []string{"2: 1 0 0 1 3 3 3 3", "2: 1 0 1 0 3 3 3 3", "2: 1 1 0 0 3 3 3 3"},
 		},
 		{
-			reason: "selected kinds that have a whole number, and no others", spec: `{strategy: StaticWeight, objects: [{group: example.com}, {kind: Deployment, name: web}]}`,
+			reason: "selected kinds that have a whole number, and no others",
+			spec:   `{strategy: StaticWeight, objects: [{group: example.com}, {kind: Deployment, name: web}]}`,
 			objects: []string{
-				of("example.com/v1", "Rollout", "a", "{replicas: 3}"), of("example.com/v1", "Rollout", "b", "{}"), of("example.com/v1", "Rollout", "c", "{replicas: 50%}"),
-				of("example.com/v1", "Rollout", "d", "{replicas: 1.5}"), of("example.com/v1", "Rollout", "e", "text"), of("example.com/v1", "Rollout", "f", "{replicas: null}"),
+				of("example.com/v1", "Rollout", "a", "{replicas: 3}"), of("example.com/v1", "Rollout", "b", "{}"),
+				of("example.com/v1", "Rollout", "c", "{replicas: 50%}"),
+				of("example.com/v1", "Rollout", "d", "{replicas: 1.5}"), of("example.com/v1", "Rollout", "e", "text"),
+				of("example.com/v1", "Rollout", "f", "{replicas: null}"),
 				of("example.com/v1", "Rollout", "i", "{replicas: {a: 1}}"),
 				of("apps/v1", "Deployment", "web", "{}"), deployment("other", "3"),
 			},
-			want: []string{"1: 1 - 50% 1.5 - <nil> map[a:1] 0 3", "2: 1 - 50% 1.5 - <nil> map[a:1] 1 3", "1: 1 - 50% 1.5 - <nil> map[a:1] 0 3"},
+			want: []string{"1: 1 - 50% 1.5 - <nil> map[a:1] 0 3", "2: 1 - 50% 1.5 - <nil> map[a:1] 1 3",
+				"1: 1 - 50% 1.5 - <nil> map[a:1] 0 3"},
 		},
 		{
-			reason: "what an override makes of the number counts nowhere", spec: equal, objects: []string{deployment("web", "6")},
-			overrides: `{rules: [{clusters: [{names: [b]}], jsonPatch: [{op: replace, path: /spec/replicas, value: 100}]}, {clusters: [{names: [c]}], mergePatch: {spec: {replicas: null}}}]}`,
-			want:      []string{"2: 2", "2: 2", "2: 2"},
+			reason: "what an override makes of the number counts nowhere", spec: equal,
+			objects: []string{deployment("web", "6")},
+			overrides: `{rules: [{clusters: [{names: [b]}], jsonPatch: [{op: replace, path: /spec/replicas, value: 100}]}, ` +
+				`{clusters: [{names: [c]}], mergePatch: {spec: {replicas: null}}}]}`,
+			want: []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
 			reason: "even if it is no number", spec: equal, objects: []string{deployment("web", "6")},
@@ -149,7 +165,8 @@ func TestDivide(t *testing.T) {
 			want:      []string{"2: 2", "2: 2", "2: 2"},
 		},
 		{
-			reason: "a cluster that does not get the object gets no part", spec: equal, objects: []string{deployment("web", "6"), deployment("api", "6")},
+			reason: "a cluster that does not get the object gets no part", spec: equal,
+			objects:   []string{deployment("web", "6"), deployment("api", "6")},
 			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], delete: true}]}`,
 			want:      []string{"5: 3 2", "2: 2", "5: 3 2"},
 		},
@@ -159,12 +176,14 @@ func TestDivide(t *testing.T) {
 			want:      []string{"0: ", "0: ", "0: "},
 		},
 		{
-			reason: "by room, of which what is there is a part", spec: `{strategy: DynamicWeight}`, objects: []string{deployment("web", "7")},
+			reason: "by room, of which what is there is a part", spec: `{strategy: DynamicWeight}`,
+			objects: []string{deployment("web", "7")},
 			current: map[string]map[string]int32{"a": {"web": 2}}, room: map[string]int32{"a": 0, "b": 6, "c": 2},
 			want: []string{"2: 2", "4: 4", "1: 1"},
 		},
 		{
-			reason: "no estimate takes away what is there, not even one below 0", spec: `{strategy: DynamicWeight}`, objects: []string{deployment("web", "4")},
+			reason: "no estimate takes away what is there, not even one below 0", spec: `{strategy: DynamicWeight}`,
+			objects: []string{deployment("web", "4")},
 			current: map[string]map[string]int32{"a": {"web": 2}}, room: map[string]int32{"a": -5, "b": -1, "c": 2},
 			want: []string{"2: 2", "0: 0", "2: 2"},
 		},
@@ -174,26 +193,32 @@ func TestDivide(t *testing.T) {
 			want: []string{"2: 1 1", "2: 1 1", "0: 0 0"}, unplaced: "web 5",
 		},
 		{
-			reason: "weights do not go beyond the room either", spec: equal, objects: []string{deployment("web", "6")}, room: map[string]int32{"a": 1, "b": 9, "c": 9},
+			reason: "weights do not go beyond the room either", spec: equal, objects: []string{deployment("web", "6")},
+			room: map[string]int32{"a": 1, "b": 9, "c": 9},
 			want: []string{"1: 1", "3: 3", "2: 2"},
 		},
 		{
-			reason: "few clusters, and first those in use", spec: `{strategy: Aggregated}`, objects: []string{deployment("web", "5")},
+			reason: "few clusters, and first those in use", spec: `{strategy: Aggregated}`,
+			objects: []string{deployment("web", "5")},
 			current: map[string]map[string]int32{"c": {"web": 1}}, room: map[string]int32{"a": 9, "b": 3, "c": 3},
 			want: []string{"1: 1", "0: 0", "4: 4"},
 		},
 		{
-			reason: "no replicas are a number like any other", spec: `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`, objects: []string{deployment("web", "0")},
-			want: []string{"0: 0", "0: 0", "0: 0"},
+			reason:  "no replicas are a number like any other",
+			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
+			objects: []string{deployment("web", "0")},
+			want:    []string{"0: 0", "0: 0", "0: 0"},
 		},
 		{
-			reason: "more than a status can say", spec: `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
+			reason:  "more than a status can say",
+			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
 			objects: []string{deployment("web", "2147483647"), deployment("api", "2147483647")},
 			want:    []string{"2147483647: 2147483647 2147483647", "0: 0 0", "0: 0 0"},
 		},
 		{
 			reason: "numbers that cannot be keep what is there, and nobody else from being divided", spec: equal,
-			objects: []string{deployment("a", "-1"), deployment("b", "2147483648"), deployment("c", "many"), deployment("d", "1.5"), deployment("e", "99999999999999999999"), deployment("web", "6")},
+			objects: []string{deployment("a", "-1"), deployment("b", "2147483648"), deployment("c", "many"),
+				deployment("d", "1.5"), deployment("e", "99999999999999999999"), deployment("web", "6")},
 			current: map[string]map[string]int32{"a": {"a": 4, "b": 3, "c": 2, "d": 1, "e": -7}},
 			want:    []string{"12: 4 3 2 1 0 2", "2: 0 0 0 0 0 2", "2: 0 0 0 0 0 2"},
 			errs: []string{
@@ -205,36 +230,49 @@ func TestDivide(t *testing.T) {
 			},
 		},
 		{
-			reason: "a number of another kind that is too large is no text", spec: `{strategy: StaticWeight, objects: [{kind: Rollout}]}`,
+			reason:  "a number of another kind that is too large is no text",
+			spec:    `{strategy: StaticWeight, objects: [{kind: Rollout}]}`,
 			objects: []string{of("example.com/v1", "Rollout", "web", "{replicas: -3}")},
-			want:    []string{"0: 0", "0: 0", "0: 0"}, errs: []string{"divide the replicas of example.com/Rollout shop/web: .spec.replicas: must be from 0"},
+			want:    []string{"0: 0", "0: 0", "0: 0"},
+			errs:    []string{"divide the replicas of example.com/Rollout shop/web: .spec.replicas: must be from 0"},
 		},
 		{
-			reason: "where no number can be there is none", spec: equal, objects: []string{of("apps/v1", "Deployment", "web", "text")},
+			reason: "where no number can be there is none", spec: equal,
+			objects: []string{of("apps/v1", "Deployment", "web", "text")},
 			current: map[string]map[string]int32{"a": {"web": 4}},
-			want:    []string{"4: -", "0: -", "0: -"}, errs: []string{"divide the replicas of apps/Deployment shop/web: .spec: must be a map"},
+			want:    []string{"4: -", "0: -", "0: -"},
+			errs:    []string{"divide the replicas of apps/Deployment shop/web: .spec: must be a map"},
 		},
 		{
-			reason: "an override that leaves no place for the number moves nothing elsewhere", spec: equal, objects: []string{deployment("web", "9"), deployment("api", "3")},
-			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, path: /spec, value: text}]}]}`,
-			current:   map[string]map[string]int32{"a": {"web": 4}, "b": {"web": 2}},
-			want:      []string{"5: 4 1", "3: - 1", "1: 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web for cluster b: .spec: must be a map"},
+			reason: "an override that leaves no place for the number moves nothing elsewhere", spec: equal,
+			objects: []string{deployment("web", "9"), deployment("api", "3")},
+			overrides: `{rules: [{clusters: [{names: [b]}], objects: [{name: web}], jsonPatch: [{op: replace, path: /spec, ` +
+				`value: text}]}]}`,
+			current: map[string]map[string]int32{"a": {"web": 4}, "b": {"web": 2}},
+			want:    []string{"5: 4 1", "3: - 1", "1: 0 1"},
+			errs:    []string{"divide the replicas of apps/Deployment shop/web for cluster b: .spec: must be a map"},
 		},
 		{
-			reason: "weights that no cluster has take nothing away", spec: `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
+			reason:  "weights that no cluster has take nothing away",
+			spec:    `{strategy: StaticWeight, weights: [{clusters: {names: [z]}, weight: 1}]}`,
 			objects: []string{deployment("web", "6")}, current: map[string]map[string]int32{"b": {"web": 6}},
-			want: []string{"0: 0", "6: 6", "0: 0"}, errs: []string{"divide the replicas of apps/Deployment shop/web: weights: none of the clusters"},
+			want: []string{"0: 0", "6: 6", "0: 0"},
+			errs: []string{"divide the replicas of apps/Deployment shop/web: weights: none of the clusters"},
 		},
 		{
-			reason: "nor do those of clusters that do not get the object", spec: `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
+			reason:    "nor do those of clusters that do not get the object",
+			spec:      `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}]}`,
 			objects:   []string{deployment("web", "6"), deployment("api", "1")},
 			overrides: `{rules: [{clusters: [{names: [a]}], objects: [{name: web}], delete: true}]}`,
-			want:      []string{"1: 1", "0: 0 0", "0: 0 0"}, errs: []string{"apps/Deployment shop/web: weights: none of the clusters"},
+			want:      []string{"1: 1", "0: 0 0", "0: 0 0"},
+			errs:      []string{"apps/Deployment shop/web: weights: none of the clusters"},
 		},
 		{
-			reason: "which of two is meant nobody knows", spec: equal, objects: []string{deployment("web", "6"), deployment("web", "7"), deployment("api", "3")},
+			reason: "which of two is meant nobody knows", spec: equal,
+			objects: []string{deployment("web", "6"), deployment("web", "7"), deployment("api", "3")},
 			current: map[string]map[string]int32{"a": {"web": 6}},
-			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"}, errs: []string{"divide the replicas of apps/Deployment shop/web: the object is contained more than once"},
+			want:    []string{"13: 6 6 1", "1: 0 0 1", "1: 0 0 1"},
+			errs:    []string{"divide the replicas of apps/Deployment shop/web: the object is contained more than once"},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -284,7 +322,8 @@ func TestDivide(t *testing.T) {
 // However many clusters there are, each text is there once.
 func TestDivideShares(t *testing.T) {
 	objects := parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}"))
-	clusters := members(t, objects, `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}}], objects: [{name: api}], mergePatch: {metadata: {labels: {region: eu}}}}]}`)
+	clusters := members(t, objects, `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}}], `+
+		`objects: [{name: api}], mergePatch: {metadata: {labels: {region: eu}}}}]}`)
 	result, err := divided(t, `{strategy: StaticWeight}`).Divide(objects, clusters, nil)
 	require.NoError(t, err)
 	text := func(cluster, object int) *byte { return &result.Clusters[cluster].Objects[object].JSON[0] }
@@ -301,9 +340,11 @@ func TestDivideShares(t *testing.T) {
 	again, err := divided(t, `{strategy: StaticWeight}`).Divide(objects, settled, nil)
 	require.NoError(t, err)
 	for i := range again.Clusters {
-		require.Same(t, &settled[i].Objects[0], &again.Clusters[i].Objects[0], "a list in which nothing changes is not copied")
+		require.Same(t, &settled[i].Objects[0], &again.Clusters[i].Objects[0],
+			"a list in which nothing changes is not copied")
 	}
-	require.Empty(t, gocmp.Diff(parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}")), objects))
+	require.Empty(t,
+		gocmp.Diff(parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}")), objects))
 }
 
 // Two clusters of one name are a mistake of the caller's, and take nothing away either.

@@ -31,7 +31,8 @@ weights:
 	if err != nil {
 		panic(err)
 	}
-	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":10}}`))
+	web, err := bundle.Parse([]byte(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":10}}`))
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +58,8 @@ func ExampleDivision_Workloads() {
 	if err != nil {
 		panic(err)
 	}
-	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},
+	web, err := bundle.Parse(
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},
 		"spec":{"replicas":12,"template":{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"500m"}}}]}}}}`))
 	if err != nil {
 		panic(err)

@@ -15,11 +15,14 @@ func TestNewRefuses(t *testing.T) {
 		reason, spec string
 		want         []string
 	}{
-		{"what the API server refuses", `{strategy: Aggregated, weights: [{clusters: {}, weight: -1}]}`, []string{"invalid division of replicas: ", "weights: Forbidden", "weights[0].clusters: ", "weights[0].weight: "}},
+		{"what the API server refuses", `{strategy: Aggregated, weights: [{clusters: {}, weight: -1}]}`,
+			[]string{"invalid division of replicas: ", "weights: Forbidden", "weights[0].clusters: ", "weights[0].weight: "}},
 		{"a strategy that there is not", `{strategy: Even}`, []string{"strategy: Unsupported value"}},
-		{"labels that cannot be", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchExpressions: [{key: a, operator: Near}]}}, weight: 1}]}`, []string{"weights[0].clusters.labelSelector"}},
+		{"labels that cannot be", `{strategy: StaticWeight, weights: [{clusters: {labelSelector: {matchExpressions: [{key: ` +
+			`a, operator: Near}]}}, weight: 1}]}`, []string{"weights[0].clusters.labelSelector"}},
 		{
-			"each expression that cannot be compiled", `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, weight: 1}, {clusters: {cel: ["true", "cluster."]}, weight: 1}, {clusters: {cel: ["5"]}, weight: 1}]}`,
+			"each expression that cannot be compiled", `{strategy: StaticWeight, weights: [{clusters: {names: [a]}, ` +
+				`weight: 1}, {clusters: {cel: ["true", "cluster."]}, weight: 1}, {clusters: {cel: ["5"]}, weight: 1}]}`,
 			[]string{"invalid division of replicas: ", "weights[1].clusters.cel[1]", "weights[2].clusters.cel[0]"},
 		},
 	} {
@@ -32,7 +35,8 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestNewKeepsNothing(t *testing.T) {
-	spec := read[v1alpha1.ReplicaDivision](t, `{strategy: StaticWeight, objects: [{group: apps, name: web}], weights: [{clusters: {names: [a], labelSelector: {matchLabels: {region: eu}}, cel: ["true"]}, weight: 1}]}`)
+	spec := read[v1alpha1.ReplicaDivision](t, `{strategy: StaticWeight, objects: [{group: apps, name: web}], `+
+		`weights: [{clusters: {names: [a], labelSelector: {matchLabels: {region: eu}}, cel: ["true"]}, weight: 1}]}`)
 	d, err := division.New(spec)
 	require.NoError(t, err)
 	spec.Strategy, spec.Weights[0].Weight = "", 7
@@ -53,7 +57,8 @@ func TestNewKeepsNothing(t *testing.T) {
 		all.Go(func() {
 			for range 20 {
 				got, err := d.Divide(objects, clusters, nil)
-				if err != nil || got.Clusters[0].Replicas != 3 || len(d.Workloads(objects, clusters)) != 1 || len(d.Current(objects)) != 1 {
+				if err != nil || got.Clusters[0].Replicas != 3 || len(d.Workloads(objects, clusters)) != 1 ||
+					len(d.Current(objects)) != 1 {
 					t.Error("many at once get what one gets", err)
 				}
 			}

@@ -35,22 +35,38 @@ func TestParts(t *testing.T) {
 		current  []int32
 		want     []int32 // of those who take or wait
 	}{
-		{"the first of a rollout has its share, and not that of those after it", `{strategy: StaticWeight}`, 12, []division.Part{takes, waits, waits, waits}, []int32{0, 0, 0, 0}, []int32{3, 3, 3, 3}},
-		{"nothing is taken from who has it for who waits", `{strategy: StaticWeight}`, 12, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{6, 6, 3, 3}},
-		{"who waits no longer has its share of that at once", `{strategy: StaticWeight}`, 12, []division.Part{takes, takes, takes, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 4, 3}},
-		{"fewer replicas are fewer, whoever waits", `{strategy: StaticWeight}`, 8, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 2, 2}},
-		{"more replicas wait as well", `{strategy: StaticWeight}`, 40, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{10, 10, 10, 10}},
-		{"what is all for one that waits stays where it is until then", `{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 1}]}`, 12, []division.Part{takes, waits}, []int32{12, 0}, []int32{12, 12}},
-		{"what one keeps the others do not have", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
-		{"however much it is", `{strategy: StaticWeight}`, 6, []division.Part{takes, keeps, takes}, []int32{4, 10, 4}, []int32{0, 0}},
-		{"who keeps nothing leaves all to the others", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 0, 4}, []int32{6, 6}},
-		{"the weight of who keeps does not matter", `{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 9}, {clusters: {names: [a, c]}, weight: 1}]}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
-		{"by room all stays where it is", `{strategy: DynamicWeight}`, 12, []division.Part{takes, takes, waits}, []int32{6, 6, 0}, []int32{6, 6, 0}},
-		{"as few as possible, which are not those that wait", `{strategy: Aggregated}`, 12, []division.Part{takes, keeps, waits}, []int32{8, 4, 0}, []int32{8, 0}},
-		{"without a division nobody's part matters, but that who keeps gets nothing", `{strategy: Duplicated}`, 5, []division.Part{takes, keeps, waits}, []int32{5, 5, 0}, []int32{5, 5}},
+		{"the first of a rollout has its share, and not that of those after it", `{strategy: StaticWeight}`, 12,
+			[]division.Part{takes, waits, waits, waits}, []int32{0, 0, 0, 0}, []int32{3, 3, 3, 3}},
+		{"nothing is taken from who has it for who waits", `{strategy: StaticWeight}`, 12,
+			[]division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{6, 6, 3, 3}},
+		{"who waits no longer has its share of that at once", `{strategy: StaticWeight}`, 12,
+			[]division.Part{takes, takes, takes, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 4, 3}},
+		{"fewer replicas are fewer, whoever waits", `{strategy: StaticWeight}`, 8,
+			[]division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 2, 2}},
+		{"more replicas wait as well", `{strategy: StaticWeight}`, 40, []division.Part{takes, takes, waits, waits},
+			[]int32{6, 6, 0, 0}, []int32{10, 10, 10, 10}},
+		{"what is all for one that waits stays where it is until then",
+			`{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 1}]}`, 12, []division.Part{takes, waits},
+			[]int32{12, 0}, []int32{12, 12}},
+		{"what one keeps the others do not have", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
+			[]int32{4, 4, 4}, []int32{4, 4}},
+		{"however much it is", `{strategy: StaticWeight}`, 6, []division.Part{takes, keeps, takes}, []int32{4, 10, 4},
+			[]int32{0, 0}},
+		{"who keeps nothing leaves all to the others", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes},
+			[]int32{4, 0, 4}, []int32{6, 6}},
+		{"the weight of who keeps does not matter",
+			`{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 9}, {clusters: {names: [a, c]}, weight: 1}]}`,
+			12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
+		{"by room all stays where it is", `{strategy: DynamicWeight}`, 12, []division.Part{takes, takes, waits},
+			[]int32{6, 6, 0}, []int32{6, 6, 0}},
+		{"as few as possible, which are not those that wait", `{strategy: Aggregated}`, 12,
+			[]division.Part{takes, keeps, waits}, []int32{8, 4, 0}, []int32{8, 0}},
+		{"without a division nobody's part matters, but that who keeps gets nothing", `{strategy: Duplicated}`, 5,
+			[]division.Part{takes, keeps, waits}, []int32{5, 5, 0}, []int32{5, 5}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			objects := parse(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d}}`, test.replicas))
+			objects := parse(t,
+				fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d}}`, test.replicas))
 			result, err := divided(t, test.spec).Divide(objects, parties(objects, test.parts, test.current), nil)
 			require.NoError(t, err)
 			var got []int32
@@ -72,9 +88,11 @@ func TestParts(t *testing.T) {
 func TestPartsKeepTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32Range(0, 30).Draw(t, "replicas")
-		object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":%d}}`, n))
+		object, err := bundle.Parse(
+			fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":%d}}`, n))
 		require.NoError(t, err)
-		parts := rapid.SliceOfN(rapid.SampledFrom([]division.Part{division.Takes, division.Keeps, division.Waits}), 1, 6).Draw(t, "parts")
+		parts := rapid.SliceOfN(rapid.SampledFrom([]division.Part{division.Takes, division.Keeps, division.Waits}), 1,
+			6).Draw(t, "parts")
 		current := make([]int32, len(parts))
 		kept, had, waiting, taking := int32(0), int32(0), false, false
 		for i, part := range parts {

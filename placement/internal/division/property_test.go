@@ -29,7 +29,8 @@ type fleet struct {
 func draw(t *rapid.T) fleet {
 	small := rapid.Int32Range(0, 12)
 	f := fleet{spec: &v1alpha1.ReplicaDivision{Strategy: rapid.SampledFrom([]v1alpha1.DivisionStrategy{
-		v1alpha1.DivisionDuplicated, v1alpha1.DivisionStaticWeight, v1alpha1.DivisionDynamicWeight, v1alpha1.DivisionAggregated,
+		v1alpha1.DivisionDuplicated, v1alpha1.DivisionStaticWeight, v1alpha1.DivisionDynamicWeight,
+		v1alpha1.DivisionAggregated,
 	}).Draw(t, "strategy")}, capacity: map[bundle.Key]map[string]int32{}}
 	parsed := func(format string, args ...any) bundle.Object {
 		o, err := bundle.Parse(fmt.Appendf(nil, format, args...))
@@ -37,10 +38,13 @@ func draw(t *rapid.T) fleet {
 		return o
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "workloads") {
-		n := rapid.OneOf(small.AsAny(), rapid.SampledFrom([]any{int32(1000), int32(2147483647), "null", -1, `"x"`})).Draw(t, "replicas")
-		f.objects = append(f.objects, parsed(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w%d"},"spec":{"replicas":%v}}`, i, n))
+		n := rapid.OneOf(small.AsAny(), rapid.SampledFrom([]any{int32(1000), int32(2147483647), "null", -1, `"x"`})).Draw(t,
+			"replicas")
+		f.objects = append(f.objects,
+			parsed(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w%d"},"spec":{"replicas":%v}}`, i, n))
 	}
-	f.objects = append(f.objects, parsed(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config"},"spec":{"replicas":7}}`))
+	f.objects = append(f.objects,
+		parsed(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config"},"spec":{"replicas":7}}`))
 	for c := range rapid.IntRange(0, 6).Draw(t, "clusters") {
 		cluster := division.Cluster{Cluster: &scheduler.Cluster{Name: fmt.Sprintf("c%d", c)}, Current: map[bundle.Key]int32{}}
 		for i := range f.objects {
@@ -49,7 +53,9 @@ func draw(t *rapid.T) fleet {
 			case 0:
 				continue
 			case 1:
-				o = parsed(`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s","labels":{"cluster":"%s"}},"spec":{"replicas":%d}}`, apiVersion(&o), o.Kind, o.Name, cluster.Name, small.Draw(t, "overridden"))
+				o = parsed(
+					`{"apiVersion":"%s","kind":"%s","metadata":{"name":"%s","labels":{"cluster":"%s"}},"spec":{"replicas":%d}}`,
+					apiVersion(&o), o.Kind, o.Name, cluster.Name, small.Draw(t, "overridden"))
 			}
 			cluster.Objects = append(cluster.Objects, o)
 		}
@@ -66,7 +72,8 @@ func draw(t *rapid.T) fleet {
 		}
 		f.clusters = append(f.clusters, cluster)
 		if f.spec.Strategy == v1alpha1.DivisionStaticWeight && rapid.Bool().Draw(t, "weighs") {
-			f.spec.Weights = append(f.spec.Weights, v1alpha1.ClusterWeight{Clusters: v1alpha1.ClusterSelector{Names: []string{cluster.Name}}, Weight: small.Draw(t, "weight")})
+			f.spec.Weights = append(f.spec.Weights, v1alpha1.ClusterWeight{
+				Clusters: v1alpha1.ClusterSelector{Names: []string{cluster.Name}}, Weight: small.Draw(t, "weight")})
 		}
 	}
 	return f
@@ -116,7 +123,8 @@ func failures(t *rapid.T, err error) map[bundle.Key]bool {
 	for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
 		failure, is := errors.AsType[*division.Error](err)
 		require.True(t, is)
-		out[bundle.Key{Group: failure.Object.Group, Kind: failure.Object.Kind, Namespace: failure.Object.Namespace, Name: failure.Object.Name}] = true
+		out[bundle.Key{Group: failure.Object.Group, Kind: failure.Object.Kind, Namespace: failure.Object.Namespace,
+			Name: failure.Object.Name}] = true
 	}
 	return out
 }

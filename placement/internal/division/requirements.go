@@ -29,12 +29,14 @@ func requirements(t *text) replicas.Requirements {
 	return r
 }
 
-// requests are what the scheduler of a member will reserve for a pod of the template, as PodRequests of k8s.io/component-helpers/resource
-// reckons them (KEP-753, "Resources calculation for scheduling and pod admission", and KEP-2837 for the pod level), after the API
-// server has put in the requests that follow from limits (SetDefaults_Pod of pkg/apis/core/v1).
+// requests are what the scheduler of a member will reserve for a pod of the template, as PodRequests of
+// k8s.io/component-helpers/resource reckons them (KEP-753, "Resources calculation for scheduling and pod admission",
+// and KEP-2837 for the pod level), after the API server has put in the requests that follow from limits
+// (SetDefaults_Pod of pkg/apis/core/v1).
 //
-// An init container runs before the containers, but beside the sidecars before it. So of each resource it is the greater of what all
-// containers and sidecars need, and what the neediest init container needs together with those sidecars.
+// An init container runs before the containers, but beside the sidecars before it. So of each resource it is the
+// greater of what all containers and sidecars need, and what the neediest init container needs together with those
+// sidecars.
 func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Containers {
@@ -73,8 +75,8 @@ func requested(r *corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// ofPod puts in what the pod requests as a whole, which counts instead of the containers' requests: those where it has a limit alone,
-// then the limit. Huge pages cannot be overcommitted, so that their limit is always the request.
+// ofPod puts in what the pod requests as a whole, which counts instead of the containers' requests: those where it has
+// a limit alone, then the limit. Huge pages cannot be overcommitted, so that their limit is always the request.
 func ofPod(total corev1.ResourceList, pod *corev1.ResourceRequirements) {
 	for name, limit := range pod.Limits {
 		hugePages := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
@@ -90,7 +92,8 @@ func ofPod(total corev1.ResourceList, pod *corev1.ResourceRequirements) {
 }
 
 func ofPodLevel(name corev1.ResourceName) bool {
-	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 func add(to, more corev1.ResourceList) {

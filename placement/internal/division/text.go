@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// text is that of an object, and where its number of replicas is. A number is put into the text: with overrides each cluster can
-// have another one, and to decode and encode them all would take several times as long.
+// text is that of an object, and where its number of replicas is. A number is put into the text: with overrides each
+// cluster can have another one, and to decode and encode them all would take several times as long.
 type text struct {
 	object bundle.Object
 	spec   []byte                  // a map
@@ -60,7 +60,8 @@ func (t *text) replicas() (int32, error) {
 // says is true if there are so many replicas already.
 func (t *text) says(n int32) bool { return t.number == strconv.Itoa(int(n)) }
 
-// with is the object with so many replicas: to the byte what [bundle.Of] makes of that, and the object itself if it says so.
+// with is the object with so many replicas: to the byte what [bundle.Of] makes of that, and the object itself if it
+// says so.
 func (t *text) with(n int32) bundle.Object {
 	if t.says(n) {
 		return t.object

@@ -12,10 +12,13 @@ import (
 // FuzzWith compares what a number is written into with what decoding, setting and encoding make of it.
 func FuzzWith(f *testing.F) {
 	for _, spec := range []string{
-		`{"replicas":3}`, `{}`, `null`, `{"replicas":null,"a":1}`, `{"replica":1,"replicas":"many","replicasX":2}`, `{"Replicas":1,"template":{"replicas":5}}`,
-		`{"a":"<&>\u2028\ud800\"\\","\"":1,"\u2028":2,"z":[1.50,1e30,-0,18446744073709551616]}`, `{"\u2028":2}`, `[]`, `"text"`,
+		`{"replicas":3}`, `{}`, `null`, `{"replicas":null,"a":1}`, `{"replica":1,"replicas":"many","replicasX":2}`,
+		`{"Replicas":1,"template":{"replicas":5}}`,
+		`{"a":"<&>\u2028\ud800\"\\","\"":1,"\u2028":2,"z":[1.50,1e30,-0,18446744073709551616]}`, `{"\u2028":2}`, `[]`,
+		`"text"`,
 	} {
-		f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"spec":"<b>"}},"status":{},"spec":`+spec+`}`, int32(5))
+		f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"spec":"<b>"}},`+
+			`"status":{},"spec":`+spec+`}`, int32(5))
 	}
 	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}`, int32(0))
 	f.Fuzz(func(t *testing.T, object string, n int32) {
@@ -58,7 +61,8 @@ func FuzzWith(f *testing.F) {
 
 // Who asks for what is there already, or asks again, gets the same text and no copy of it.
 func TestWithShares(t *testing.T) {
-	o, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`))
+	o, err := bundle.Parse(
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`))
 	require.NoError(t, err)
 	opened, err := open(&o)
 	require.NoError(t, err)

@@ -29,7 +29,8 @@ type Error struct {
 	Object workv1alpha1.ResourceIdentifier
 	// Cluster is the one whose object it is about, if that is another one than all clusters share.
 	Cluster string
-	// Field is that of the object, such as .spec.replicas, or of the division, such as weights. Empty: neither is to blame.
+	// Field is that of the object, such as .spec.replicas, or of the division, such as weights. Empty: neither is to
+	// blame.
 	Field string
 	Err   error
 }
@@ -47,10 +48,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-var errNoWeight = errors.New("none of the clusters that get the object has a weight: give one to at least one of them, or remove all weights for equal parts")
+var errNoWeight = errors.New("none of the clusters that get the object has a weight: give one to at least one of " +
+	"them, or remove all weights for equal parts")
 
-// Workloads are those that [Division.Divide] divides, in the order of the objects, which are as all clusters share them. One that itself cannot
-// be divided, such as for its number, is not among them, nor is one that no cluster gets; with strategy Duplicated there are none.
+// Workloads are those that [Division.Divide] divides, in the order of the objects, which are as all clusters share
+// them. One that itself cannot be divided, such as for its number, is not among them, nor is one that no cluster gets;
+// with strategy Duplicated there are none.
 func (d *Division) Workloads(objects []bundle.Object, clusters []Cluster) []Workload {
 	if d.strategy == v1alpha1.DivisionDuplicated {
 		return nil
@@ -69,8 +72,9 @@ func (d *Division) Workloads(objects []bundle.Object, clusters []Cluster) []Work
 	return out
 }
 
-// Current returns how many replicas objects have, by what they say themselves: a [Cluster]'s Current, if the objects are those that it was
-// given before. Objects whose replicas are not divided, or that have a number that cannot be, are not in it.
+// Current returns how many replicas objects have, by what they say themselves: a [Cluster]'s Current, if the objects
+// are those that it was given before. Objects whose replicas are not divided, or that have a number that cannot be, are
+// not in it.
 func (d *Division) Current(objects []bundle.Object) map[bundle.Key]int32 {
 	current := map[bundle.Key]int32{}
 	for i := range objects {
@@ -138,8 +142,8 @@ func (d *Division) find(objects []bundle.Object, clusters []Cluster) []*workload
 	return out
 }
 
-// read takes an object apart, and says how many replicas it has and whether they are to be divided. If they are and cannot be,
-// there is an error.
+// read takes an object apart, and says how many replicas it has and whether they are to be divided. If they are and
+// cannot be, there is an error.
 func (d *Division) read(o *bundle.Object) (t *text, n int32, is bool, err *Error) {
 	if !d.concerns(o) {
 		return nil, 0, false, nil

@@ -1,5 +1,5 @@
-// Package eviction says which evictions by hand ([v1alpha1.PlacementEviction]) are executed now, and what the others wait for, by the
-// disruption budget of a placement.
+// Package eviction says which evictions by hand ([v1alpha1.PlacementEviction]) are executed now, and what the others
+// wait for, by the disruption budget of a placement.
 //
 //	the cluster                                without a budget   with one
 //	is not among those that the placement is on   executed        executed: there is nothing to leave

@@ -20,7 +20,8 @@ type Cluster struct {
 type Observed struct {
 	// Published are the clusters that the placement is on, in any order.
 	Published []Cluster
-	// Expected is how many there should be: as many as are wanted or, if all are, as many as would be chosen if none was evicted.
+	// Expected is how many there should be: as many as are wanted or, if all are, as many as would be chosen if none was
+	// evicted.
 	Expected int
 	// Evictions are the clusters to leave, the oldest eviction first. One may be there more than once.
 	Evictions []string
@@ -55,12 +56,13 @@ func Plan(o Observed) []Verdict {
 	return verdicts
 }
 
-// Fit is Plan for a policy that may give up more than the clusters that are left, such as everything when there are too few groups without them: fits
-// says whether the budget still holds when the placement leaves some clusters together. An eviction that takes too much along waits, and holds up none
-// of those after it.
+// Fit is Plan for a policy that may give up more than the clusters that are left, such as everything when there are too
+// few groups without them: fits says whether the budget still holds when the placement leaves some clusters together.
+// An eviction that takes too much along waits, and holds up none of those after it.
 //
-// What fits agreed to last is what goes; if it agreed to nothing, nothing goes. It is asked about all that Plan lets go and, if that is too
-// much, about one eviction after the other together with those that go already, the oldest first. Its error ends Fit.
+// What fits agreed to last is what goes; if it agreed to nothing, nothing goes. It is asked about all that Plan lets go
+// and, if that is too much, about one eviction after the other together with those that go already, the oldest first.
+// Its error ends Fit.
 func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Verdict, error) {
 	verdicts := Plan(o)
 	var together []string
@@ -86,7 +88,8 @@ func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Verdict, err
 			return nil, err
 		}
 		if !fit {
-			verdicts[i].Reason, verdicts[i].Message = v1alpha1.ReasonBudgetExhausted, "without it the policy would give up more: "+t.exhausted()
+			verdicts[i].Reason, verdicts[i].Message = v1alpha1.ReasonBudgetExhausted,
+				"without it the policy would give up more: "+t.exhausted()
 			continue
 		}
 		t.leave(name)

@@ -37,8 +37,10 @@ func TestPlan(t *testing.T) {
 		o      Observed
 		want   []string
 	}{
-		{"without a budget all go", Observed{Published: on("a", "b"), Expected: 2, Evictions: []string{"a", "b"}}, []string{"a Evicted", "b Evicted"}},
-		{"where nothing is, there is nothing to leave", Observed{Published: on("a"), Expected: 1, Evictions: []string{"b"}, Budget: atMost("0")}, []string{"b NotPlaced"}},
+		{"without a budget all go", Observed{Published: on("a", "b"), Expected: 2, Evictions: []string{"a", "b"}},
+			[]string{"a Evicted", "b Evicted"}},
+		{"where nothing is, there is nothing to leave", Observed{Published: on("a"), Expected: 1, Evictions: []string{"b"},
+			Budget: atMost("0")}, []string{"b NotPlaced"}},
 		{
 			"the oldest goes, the next waits",
 			Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: []string{"c", "a"}, Budget: atLeast("2")},
@@ -46,7 +48,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			"who is not available costs nothing, even after one that waits",
-			Observed{Published: append(on("a", "b"), Cluster{Name: "c"}), Expected: 3, Evictions: []string{"a", "c"}, Budget: atMost("1")},
+			Observed{Published: append(on("a", "b"), Cluster{Name: "c"}), Expected: 3, Evictions: []string{"a", "c"},
+				Budget: atMost("1")},
 			[]string{"a BudgetExhausted: 2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)", "c Evicted"},
 		},
 		{
@@ -94,27 +97,34 @@ func TestFit(t *testing.T) {
 		{"all that the budget allows", o("1", "a", "b"), nil, []string{"a Evicted", "b Evicted"}, []string{"a b"}},
 		{
 			"the oldest takes more along, the next goes", o("1", "a", "b"), []string{"a"},
-			[]string{"a " + more + "3 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "b Evicted"}, []string{"a b", "a", "b"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "b Evicted"},
+			[]string{"a b", "a", "b"},
 		},
 		{
 			"the youngest takes more along", o("1", "a", "b"), []string{"b"},
-			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"},
+			[]string{"a b", "a", "a b"},
 		},
 		{
 			"one that does not go takes nothing of the budget", o("2", "a", "b"), []string{"a"},
-			[]string{"a " + more + "3 of 3 clusters are available, and 2 must remain so (minAvailable: 2)", "b Evicted"}, []string{"a", "b"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 2 must remain so (minAvailable: 2)", "b Evicted"},
+			[]string{"a", "b"},
 		},
 		{
 			"each would fit, but not both", o("1", "a", "b", "c"), []string{"a b"},
-			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "c Evicted"}, []string{"a b", "a", "a b", "a c"},
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)",
+				"c Evicted"}, []string{"a b", "a", "a b", "a c"},
 		},
 		{
 			"two evictions of one cluster are one", o("1", "a", "a", "b"), []string{"b"},
-			[]string{"a Evicted", "a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
+			[]string{"a Evicted", "a Evicted", "b " + more +
+				"2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
 		},
-		{"none may go: nothing is asked", o("3", "a"), nil, []string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must remain so (minAvailable: 3)"}, nil},
+		{"none may go: nothing is asked", o("3", "a"), nil,
+			[]string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must remain so (minAvailable: 3)"}, nil},
 		{
-			"what costs nothing of the budget is asked about too", Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},
+			"what costs nothing of the budget is asked about too",
+			Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},
 			[]string{"a " + more + "1 of 1 clusters are available"}, []string{"a"},
 		},
 	} {
@@ -123,7 +133,9 @@ func TestFit(t *testing.T) {
 			verdicts, err := Fit(test.o, func(clusters []string) (bool, error) {
 				asked = append(asked, strings.Join(clusters, " "))
 				return !slices.ContainsFunc(test.never, func(set string) bool {
-					return !slices.ContainsFunc(strings.Fields(set), func(name string) bool { return !slices.Contains(clusters, name) })
+					return !slices.ContainsFunc(strings.Fields(set), func(name string) bool {
+						return !slices.Contains(clusters, name)
+					})
 				}), nil
 			})
 			require.NoError(t, err)
@@ -149,7 +161,8 @@ func lines(verdicts []Verdict) (lines []string) {
 	return lines
 }
 
-// The examples for rounding are those of the documentation of PodDisruptionBudgets: half of 7 is 4, whichever way it is said.
+// The examples for rounding are those of the documentation of PodDisruptionBudgets: half of 7 is 4, whichever way it is
+// said.
 func TestFloor(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
@@ -183,7 +196,8 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			Expected:  rapid.IntRange(0, 7).Draw(t, "expected"),
 			Evictions: rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "evictions"),
 			Budget: rapid.SampledFrom([]*v1alpha1.DisruptionBudget{
-				nil, atLeast("0"), atLeast("2"), atLeast("60%"), atLeast("100%"), atMost("0"), atMost("1"), atMost("40%"), atMost("100%"),
+				nil, atLeast("0"), atLeast("2"), atLeast("60%"), atLeast("100%"), atMost("0"), atMost("1"), atMost("40%"),
+				atMost("100%"),
 			}).Draw(t, "budget"),
 		}
 		available := map[string]bool{}

@@ -12,7 +12,8 @@ import (
 // A placement of three clusters leaves one of them; the next has to wait.
 func ExamplePlan() {
 	for _, v := range eviction.Plan(eviction.Observed{
-		Published: []eviction.Cluster{{Name: "east", Available: true}, {Name: "north", Available: true}, {Name: "west", Available: true}},
+		Published: []eviction.Cluster{{Name: "east", Available: true}, {Name: "north", Available: true},
+			{Name: "west", Available: true}},
 		Expected:  3,
 		Evictions: []string{"west", "east"},
 		Budget:    &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))},

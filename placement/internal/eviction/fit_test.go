@@ -17,12 +17,14 @@ func TestFitKeepsItsPromises(t *testing.T) {
 		o := Observed{
 			Expected:  len(names),
 			Evictions: rapid.SliceOfN(rapid.SampledFrom(names), 0, 8).Draw(t, "evictions"),
-			Budget:    rapid.SampledFrom([]*v1alpha1.DisruptionBudget{nil, atLeast("0"), atLeast("2"), atMost("1"), atMost("50%")}).Draw(t, "budget"),
+			Budget: rapid.SampledFrom([]*v1alpha1.DisruptionBudget{nil, atLeast("0"), atLeast("2"), atMost("1"),
+				atMost("50%")}).Draw(t, "budget"),
 		}
 		for _, name := range names {
 			o.Published = append(o.Published, Cluster{name, rapid.Bool().Draw(t, name+" is available")})
 		}
-		tooMuch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID), 0, 4).Draw(t, "too much together")
+		tooMuch := rapid.SliceOfN(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID), 0, 4).Draw(t,
+			"too much together")
 		fits := func(clusters []string) bool {
 			return !slices.ContainsFunc(tooMuch, func(set []string) bool {
 				return !slices.ContainsFunc(set, func(name string) bool { return !slices.Contains(clusters, name) })

@@ -1,8 +1,8 @@
-// Package failover says how a placement leaves clusters that it can no longer be on: how many at a time, and whether before or after
-// others are ready in their place.
+// Package failover says how a placement leaves clusters that it can no longer be on: how many at a time, and whether
+// before or after others are ready in their place.
 //
-// A decision says where a placement should be; [Plan] says where it is to be now, on the way there. It is asked again whenever
-// something changes, and at the time that it says.
+// A decision says where a placement should be; [Plan] says where it is to be now, on the way there. It is asked again
+// whenever something changes, and at the time that it says.
 //
 //	                         BeforeEvict                               EvictFirst
 //	a replacement            comes at once                             comes when there is room for it

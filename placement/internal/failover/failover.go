@@ -35,7 +35,8 @@ type Observed struct {
 	Wanted int
 	// Gone tells the published clusters that are not in the fleet any more. Nil: none.
 	Gone map[string]bool
-	// Evictions are when clusters were evicted, in any order, as [Remember] has them; those before the period do not matter.
+	// Evictions are when clusters were evicted, in any order, as [Remember] has them; those before the period do not
+	// matter.
 	Evictions []v1alpha1.EvictionCount
 	// Policy is valid.
 	Policy v1alpha1.FailoverPolicy
@@ -234,8 +235,8 @@ func (o *Observed) turns() (turns int, next time.Time) {
 	return limit - total, time.Time{}
 }
 
-// Bound are the clusters that a decision is to hold on to, given those that are published: these themselves, or, to return, the clusters
-// that they have replaced and that are able to have it back.
+// Bound are the clusters that a decision is to hold on to, given those that are published: these themselves, or, to
+// return, the clusters that they have replaced and that are able to have it back.
 func Bound(published []Cluster, recovery v1alpha1.RecoveryPolicy, able func(cluster string) bool) []string {
 	bound := make([]string, 0, len(published))
 	for _, c := range published {

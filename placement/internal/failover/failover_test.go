@@ -50,7 +50,8 @@ func TestPlan(t *testing.T) {
 	ago := func(seconds ...int) []v1alpha1.EvictionCount {
 		var times []v1alpha1.EvictionCount
 		for _, s := range seconds {
-			times = append(times, v1alpha1.EvictionCount{Time: metav1.NewTime(now.Add(-time.Duration(s) * time.Second)), Count: 1})
+			times = append(times, v1alpha1.EvictionCount{Time: metav1.NewTime(now.Add(-time.Duration(s) * time.Second)),
+				Count: 1})
 		}
 		return times
 	}
@@ -59,7 +60,8 @@ func TestPlan(t *testing.T) {
 		o      Observed
 		want   []string
 	}{
-		{"nothing happens where all is as it should be", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
+		{"nothing happens where all is as it should be", Observed{Published: []Cluster{well("a"), well("b")},
+			Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
 		{"the first decision is published as it is", Observed{Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
 		{
 			"a healthy cluster stays until another is there",
@@ -68,12 +70,14 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			"to be there is not enough: it must be ready",
-			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"},
+				Wanted: 1},
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
 			"once it is ready, the other goes",
-			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}},
+				Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b for a", "evict a"},
 		},
 		{
@@ -81,16 +85,20 @@ func TestPlan(t *testing.T) {
 			Observed{Published: []Cluster{well("a"), {Name: "b", Ready: true}}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b", "a WaitsForReplacement"},
 		},
-		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{well("a")}, Wanted: 1}, []string{"a WaitsForReplacement"}},
-		{"a lost cluster stays until another is there", Observed{Published: []Cluster{lost("a")}, Wanted: 1}, []string{"a WaitsForReplacement"}},
+		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{well("a")}, Wanted: 1},
+			[]string{"a WaitsForReplacement"}},
+		{"a lost cluster stays until another is there", Observed{Published: []Cluster{lost("a")}, Wanted: 1},
+			[]string{"a WaitsForReplacement"}},
 		{
 			"a lost cluster stays until its replacement is ready",
-			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"},
+				Wanted: 1},
 			[]string{"b for a", "a WaitsForReplacement"},
 		},
 		{
 			"a lost cluster goes once its replacement is ready, although another cluster is not",
-			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, fresh("c")}, Chosen: []string{"b", "c"}, Wanted: 2},
+			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, fresh("c")},
+				Chosen: []string{"b", "c"}, Wanted: 2},
 			[]string{"b for a", "c", "evict a"},
 		},
 		{
@@ -98,10 +106,14 @@ func TestPlan(t *testing.T) {
 			Observed{Published: []Cluster{lost("a"), well("b")}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b", "evict a"},
 		},
-		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Leaves: true}}, Wanted: 1}, []string{"evict a"}},
-		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Leaves: true}}, Wanted: 1}, []string{"evict a"}},
-		{"a lost cluster that is evicted by hand goes", Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1}, []string{"evict a"}},
-		{"evict first: a lost cluster goes", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first}, []string{"evict a"}},
+		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Leaves: true}},
+			Wanted: 1}, []string{"evict a"}},
+		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Leaves: true}},
+			Wanted: 1}, []string{"evict a"}},
+		{"a lost cluster that is evicted by hand goes", Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1},
+			[]string{"evict a"}},
+		{"evict first: a lost cluster goes", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first},
+			[]string{"evict a"}},
 		{
 			"one that leaves the fleet waits for its replacement",
 			Observed{Published: []Cluster{{Name: "a", Leaves: true}}, Chosen: []string{"b"}, Wanted: 1},
@@ -109,7 +121,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			"those that leave the fleet need no turn, and take none",
-			Observed{Published: []Cluster{{Name: "a", Leaves: true}, {Name: "b", Leaves: true}, lost("c"), lost("d")}, Wanted: -1},
+			Observed{Published: []Cluster{{Name: "a", Leaves: true}, {Name: "b", Leaves: true}, lost("c"), lost("d")},
+				Wanted: -1},
 			[]string{"d WaitsForTurn", "evict a", "evict b", "evict c", "again in 1m0s"},
 		},
 		{
@@ -122,8 +135,10 @@ func TestPlan(t *testing.T) {
 			Observed{Published: []Cluster{well("a"), well("b"), well("c"), fresh("d")}, Chosen: []string{"a", "d"}, Wanted: 2},
 			[]string{"a", "d", "c WaitsForReplacement", "evict b"},
 		},
-		{"what wants all cannot be replaced", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b"}, Wanted: -1}, []string{"b", "evict a"}},
-		{"nobody is evicted from where nothing is", Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"}, Wanted: 1, Gone: set([]string{"a"})}, []string{"b for a"}},
+		{"what wants all cannot be replaced", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b"},
+			Wanted: -1}, []string{"b", "evict a"}},
+		{"nobody is evicted from where nothing is", Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"},
+			Wanted: 1, Gone: set([]string{"a"})}, []string{"b for a"}},
 		{
 			"evict first: the place is free at once",
 			Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b", "c"}, Wanted: 2, Policy: first},
@@ -131,7 +146,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			"evict first: never more than are wanted",
-			Observed{Published: []Cluster{well("a"), well("b"), well("c")}, Chosen: []string{"d", "e", "f"}, Wanted: 3, Policy: two},
+			Observed{Published: []Cluster{well("a"), well("b"), well("c")}, Chosen: []string{"d", "e", "f"}, Wanted: 3,
+				Policy: two},
 			[]string{"d for a", "e for b", "c WaitsForTurn", "evict a", "evict b", "again in 1m0s"},
 		},
 		{
@@ -153,7 +169,8 @@ func TestPlan(t *testing.T) {
 			"those that were counted together come free together",
 			Observed{
 				Published: []Cluster{lost("a")}, Wanted: 1, Policy: two,
-				Evictions: []v1alpha1.EvictionCount{{Time: metav1.NewTime(now.Add(-50 * time.Second)), Count: 3}, {Time: metav1.NewTime(now.Add(-20 * time.Second)), Count: 1}},
+				Evictions: []v1alpha1.EvictionCount{{Time: metav1.NewTime(now.Add(-50 * time.Second)), Count: 3},
+					{Time: metav1.NewTime(now.Add(-20 * time.Second)), Count: 1}},
 			},
 			[]string{"a WaitsForTurn", "again in 10s"},
 		},
@@ -164,7 +181,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			"who is back home replaces nobody",
-			Observed{Published: []Cluster{{Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"a"}, Wanted: 1, Policy: first},
+			Observed{Published: []Cluster{{Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"a"},
+				Wanted: 1, Policy: first},
 			[]string{"a", "evict b"},
 		},
 	} {
@@ -195,13 +213,15 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Whatever happens to the fleet, there are never more evictions than allowed in any period, never fewer healthy clusters than before or than
-// are wanted if they must be replaced before, never more than are wanted if they go first; and when all is quiet, it ends where it should.
+// Whatever happens to the fleet, there are never more evictions than allowed in any period, never fewer healthy
+// clusters than before or than are wanted if they must be replaced before, never more than are wanted if they go first;
+// and when all is quiet, it ends where it should.
 func TestPlanKeepsItsPromises(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {
 		policy := v1alpha1.FailoverPolicy{
-			Replace:       rapid.SampledFrom([]v1alpha1.ReplacePolicy{"", v1alpha1.BeforeEvict, v1alpha1.EvictFirst}).Draw(t, "replace"),
+			Replace: rapid.SampledFrom([]v1alpha1.ReplacePolicy{"", v1alpha1.BeforeEvict, v1alpha1.EvictFirst}).Draw(t,
+				"replace"),
 			PeriodSeconds: rapid.SampledFrom([]*int32{nil, new(int32(10))}).Draw(t, "period"),
 			MaxEvictions:  rapid.SampledFrom([]*int32{nil, new(int32(1)), new(int32(2))}).Draw(t, "max"),
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Remember adds evictions to those before, and leaves out what the policy's period does not count any more. It has no more than
-// [v1alpha1.MaxEvictionCounts] entries: of more, those that are closest to each other are one, at the later time of both. So a rate is
-// reckoned too high in the end, if at all, and never too low.
-func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.FailoverPolicy, now time.Time) []v1alpha1.EvictionCount {
+// Remember adds evictions to those before, and leaves out what the policy's period does not count any more. It has no
+// more than [v1alpha1.MaxEvictionCounts] entries: of more, those that are closest to each other are one, at the later
+// time of both. So a rate is reckoned too high in the end, if at all, and never too low.
+func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.FailoverPolicy,
+	now time.Time) []v1alpha1.EvictionCount {
 	history := recent(before, policy, now)
 	if evicted > 0 {
 		// What is stored has whole seconds: the end of this one is as good, and no later eviction counts as an earlier one.

@@ -16,7 +16,8 @@ import (
 
 func TestRemember(t *testing.T) {
 	at := func(ms, count int) v1alpha1.EvictionCount {
-		return v1alpha1.EvictionCount{Time: metav1.NewTime(now.Add(time.Duration(ms) * time.Millisecond)), Count: int32(count)}
+		return v1alpha1.EvictionCount{Time: metav1.NewTime(now.Add(time.Duration(ms) * time.Millisecond)),
+			Count: int32(count)}
 	}
 	limited := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(5))}
 	for _, test := range []struct {
@@ -29,10 +30,13 @@ func TestRemember(t *testing.T) {
 	}{
 		{"the first", nil, 2, limited, 0, []string{"0s: 2"}},
 		{"in the middle of a second counts at its end", nil, 1, limited, 1200 * time.Millisecond, []string{"2s: 1"}},
-		{"in the same second is one entry", []v1alpha1.EvictionCount{at(2000, 1)}, 3, limited, 1700 * time.Millisecond, []string{"2s: 4"}},
-		{"what is over is forgotten", []v1alpha1.EvictionCount{at(-60000, 1), at(-59000, 2)}, 1, limited, 0, []string{"-59s: 2", "0s: 1"}},
+		{"in the same second is one entry", []v1alpha1.EvictionCount{at(2000, 1)}, 3, limited, 1700 * time.Millisecond,
+			[]string{"2s: 4"}},
+		{"what is over is forgotten", []v1alpha1.EvictionCount{at(-60000, 1), at(-59000, 2)}, 1, limited, 0,
+			[]string{"-59s: 2", "0s: 1"}},
 		{"nothing was evicted", []v1alpha1.EvictionCount{at(-5000, 1)}, 0, limited, 0, []string{"-5s: 1"}},
-		{"the rate is the default", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0, []string{"-5s: 1", "0s: 1"}},
+		{"the rate is the default", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0,
+			[]string{"-5s: 1", "0s: 1"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			var got []string
@@ -46,7 +50,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// However many there are, at whatever times, in no period are fewer remembered than there were; and what went in is not changed.
+// However many there are, at whatever times, in no period are fewer remembered than there were; and what went in is not
+// changed.
 func TestRememberForgetsNothing(t *testing.T) {
 	policy := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1000)), PeriodSeconds: new(int32(300))}
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,18 +13,22 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// One status of 5,000 clusters in no order, of two Works each that feed four values back, in the middle of a rollout. The floor is to
-// touch each Work, and each value, once.
+// One status of 5,000 clusters in no order, of two Works each that feed four values back, in the middle of a rollout.
+// The floor is to touch each Work, and each value, once.
 func BenchmarkStatus(b *testing.B) {
 	const n = 5000
-	o := Observed{Now: noon, Revision: "web-2", Rollout: v1alpha1.RolloutStatus{Revision: "web-2", Phase: v1alpha1.PhaseProgressing}}
+	o := Observed{Now: noon, Revision: "web-2", Rollout: v1alpha1.RolloutStatus{Revision: "web-2",
+		Phase: v1alpha1.PhaseProgressing}}
 	for i := range n {
-		c := Cluster{Name: fmt.Sprintf("cluster-%04d", i), Chosen: true, Reachable: i%100 > 0, Current: true, Revision: "web-2"}
+		c := Cluster{Name: fmt.Sprintf("cluster-%04d", i), Chosen: true, Reachable: i%100 > 0, Current: true,
+			Revision: "web-2"}
 		for j := range 2 {
-			work := workOf(condition("Applied", metav1.ConditionTrue, "Applied", 0), condition("Available", metav1.ConditionTrue, "Ready", 0))
+			work := workOf(condition("Applied", metav1.ConditionTrue, "Applied", 0),
+				condition("Available", metav1.ConditionTrue, "Ready", 0))
 			manifest := workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(fmt.Sprintf("web-%d", j))}
 			for _, name := range []string{"availableReplicas", "readyReplicas", "replicas", "updatedReplicas"} {
-				manifest.Feedback = append(manifest.Feedback, workv1alpha1.FeedbackValue{Name: name, Type: workv1alpha1.FeedbackNumber, Value: "3"})
+				manifest.Feedback = append(manifest.Feedback,
+					workv1alpha1.FeedbackValue{Name: name, Type: workv1alpha1.FeedbackNumber, Value: "3"})
 			}
 			work.Status.Manifests = append(work.Status.Manifests, manifest)
 			c.Works = append(c.Works, Of(work))
@@ -74,11 +78,13 @@ func BenchmarkStatus(b *testing.B) {
 
 // What is kept of a Work with eight values.
 func BenchmarkOf(b *testing.B) {
-	work := workOf(condition("Applied", metav1.ConditionTrue, "Applied", 0), condition("Available", metav1.ConditionTrue, "Ready", 0))
+	work := workOf(condition("Applied", metav1.ConditionTrue, "Applied", 0),
+		condition("Available", metav1.ConditionTrue, "Ready", 0))
 	for k := range 2 {
 		manifest := workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(fmt.Sprintf("web-%d", k))}
 		for _, name := range []string{"replicas", "readyReplicas", "availableReplicas", "updatedReplicas"} {
-			manifest.Feedback = append(manifest.Feedback, workv1alpha1.FeedbackValue{Name: name, Type: workv1alpha1.FeedbackNumber, Value: "3"})
+			manifest.Feedback = append(manifest.Feedback,
+				workv1alpha1.FeedbackValue{Name: name, Type: workv1alpha1.FeedbackNumber, Value: "3"})
 		}
 		work.Status.Manifests = append(work.Status.Manifests, manifest)
 	}

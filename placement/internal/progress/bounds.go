@@ -9,8 +9,8 @@ import (
 // maxBytes is how long a status may be, as JSON: it is written often, and shares etcd's limit with the spec.
 const maxBytes = 256 << 10
 
-// trim leaves out of a status that is too long what can be missed most: feedback, then clusters that least want to be looked at. What
-// the rollout remembers stays.
+// trim leaves out of a status that is too long what can be missed most: feedback, then clusters that least want to be
+// looked at. What the rollout remembers stays.
 func trim(status v1alpha1.WorkSetStatus) v1alpha1.WorkSetStatus {
 	const slack = 64 // for the numbers that change with that
 	excess := size(status) - maxBytes

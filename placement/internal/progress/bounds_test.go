@@ -30,27 +30,34 @@ func crowd(letter string) Observed {
 			StartedAt: new(metav1.NewTime(noon)), StableSince: new(metav1.NewTime(noon)),
 		},
 	}
-	counts := v1alpha1.RolloutCounts{Total: 5000, Pending: 5000, Progressing: 5000, Soaking: 5000, Succeeded: 5000, Failed: 5000, TimedOut: 5000}
+	counts := v1alpha1.RolloutCounts{Total: 5000, Pending: 5000, Progressing: 5000, Soaking: 5000, Succeeded: 5000,
+		Failed: 5000, TimedOut: 5000}
 	for i := range 256 {
 		o.Rollout.Stages = append(o.Rollout.Stages, v1alpha1.RolloutStageStatus{
-			Name: name("s", i, 75), Phase: v1alpha1.PhaseWaitingForApproval, RolloutCounts: counts, ReachedAt: new(metav1.NewTime(noon)), FinishedAt: new(metav1.NewTime(noon)),
+			Name: name("s", i, 75), Phase: v1alpha1.PhaseWaitingForApproval, RolloutCounts: counts,
+			ReachedAt: new(metav1.NewTime(noon)), FinishedAt: new(metav1.NewTime(noon)),
 		})
 	}
 	for i := range 100 {
-		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: name("r", i, 253), Number: int64(i), CreatedAt: metav1.NewTime(noon)})
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: name("r", i, 253), Number: int64(i),
+			CreatedAt: metav1.NewTime(noon)})
 		o.Problems = append(o.Problems, Problem{v1alpha1.ReasonWriteFailed, longer})
 	}
 	for i := range 5000 {
-		c := Cluster{Name: name("c", i, 63), Chosen: true, Reachable: true, Current: true, Revision: name("r", i%64, 253), Replicas: new(int32(1 << 30))}
-		work := workOf(condition("Applied", metav1.ConditionFalse, "Rejected", 0), condition("Degraded", metav1.ConditionTrue, "Rejected", 0))
+		c := Cluster{Name: name("c", i, 63), Chosen: true, Reachable: true, Current: true, Revision: name("r", i%64, 253),
+			Replicas: new(int32(1 << 30))}
+		work := workOf(condition("Applied", metav1.ConditionFalse, "Rejected", 0),
+			condition("Degraded", metav1.ConditionTrue, "Rejected", 0))
 		work.Status.Message = longer
 		if i%50 == 0 {
 			for j := range 100 {
 				id := deployment(name("o", j, 253))
-				id.Namespace, id.Group, id.Kind, id.Resource = name("n", j, 63), name("g", j, 253), name("k", j, 63), name("p", j, 63)
-				work.Status.Manifests = append(work.Status.Manifests, workv1alpha1.ManifestStatus{ResourceIdentifier: id, Feedback: []workv1alpha1.FeedbackValue{
-					{Name: name("v", j, 63), Type: workv1alpha1.FeedbackString, Value: name("", i, 5) + value},
-				}})
+				id.Namespace, id.Group, id.Kind, id.Resource = name("n", j, 63), name("g", j, 253), name("k", j, 63),
+					name("p", j, 63)
+				work.Status.Manifests = append(work.Status.Manifests,
+					workv1alpha1.ManifestStatus{ResourceIdentifier: id, Feedback: []workv1alpha1.FeedbackValue{
+						{Name: name("v", j, 63), Type: workv1alpha1.FeedbackString, Value: name("", i, 5) + value},
+					}})
 			}
 		}
 		c.Works = []Work{Of(work)}
@@ -83,11 +90,13 @@ func TestStatusStaysShort(t *testing.T) {
 	}
 }
 
-// Whatever a status lacks of the limit, or has beyond it: it comes to no more than that, and is as it comes back from the API.
+// Whatever a status lacks of the limit, or has beyond it: it comes to no more than that, and is as it comes back from
+// the API.
 func TestTrimToTheByte(t *testing.T) {
 	made := v1alpha1.WorkSetStatus{
 		Feedback: []v1alpha1.FeedbackSummary{{ResourceIdentifier: deployment("web"), Value: "v"}},
-		Clusters: []v1alpha1.ClusterSummary{{Name: "a", State: v1alpha1.ClusterFailed}, {Name: "b", State: v1alpha1.ClusterFailed}},
+		Clusters: []v1alpha1.ClusterSummary{{Name: "a", State: v1alpha1.ClusterFailed},
+			{Name: "b", State: v1alpha1.ClusterFailed}},
 	}
 	room := maxBytes - size(made)
 	seen := map[string]bool{}
@@ -95,26 +104,31 @@ func TestTrimToTheByte(t *testing.T) {
 		status := made
 		status.Message = strings.Repeat("m", n)
 		got := trim(status)
-		require.LessOrEqual(t, size(got), max(maxBytes, size(v1alpha1.WorkSetStatus{Message: status.Message, OmittedClusters: 2})))
+		require.LessOrEqual(t, size(got),
+			max(maxBytes, size(v1alpha1.WorkSetStatus{Message: status.Message, OmittedClusters: 2})))
 		require.Equal(t, int32(2), int32(len(got.Clusters))+got.OmittedClusters)
 		require.Empty(t, cmp.Diff(stored(t, got), got))
 		seen[fmt.Sprint(len(got.Feedback), len(got.Clusters))] = true
 	}
-	require.Equal(t, map[string]bool{"1 2": true, "0 2": true, "0 1": true, "0 0": true}, seen, "feedback goes before clusters")
+	require.Equal(t, map[string]bool{"1 2": true, "0 2": true, "0 1": true, "0 0": true}, seen,
+		"feedback goes before clusters")
 }
 
 // What is usual is not trimmed at all.
 func TestStatusKeepsWhatIsUsual(t *testing.T) {
 	o := Observed{Now: noon, Revision: "web-5f6d8b7c9"}
 	for i := range 5000 {
-		work := workOf(condition("Applied", metav1.ConditionFalse, "Rejected", 0), condition("Degraded", metav1.ConditionTrue, "Rejected", 0))
+		work := workOf(condition("Applied", metav1.ConditionFalse, "Rejected", 0),
+			condition("Degraded", metav1.ConditionTrue, "Rejected", 0))
 		work.Status.Message = strings.Repeat("m", 300)
 		for j := range v1alpha1.MaxFeedbackSummaries {
-			work.Status.Manifests = append(work.Status.Manifests, workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(fmt.Sprint(j)), Feedback: []workv1alpha1.FeedbackValue{
-				{Name: "replicas", Type: workv1alpha1.FeedbackNumber, Value: "3"},
-			}})
+			work.Status.Manifests = append(work.Status.Manifests,
+				workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(fmt.Sprint(j)), Feedback: []workv1alpha1.FeedbackValue{
+					{Name: "replicas", Type: workv1alpha1.FeedbackNumber, Value: "3"},
+				}})
 		}
-		o.Clusters = append(o.Clusters, Cluster{Name: fmt.Sprintf("cluster-%04d", i), Chosen: true, Reachable: true, Current: true, Revision: o.Revision, Works: []Work{Of(work)}, Hold: rollout.HoldFailures})
+		o.Clusters = append(o.Clusters, Cluster{Name: fmt.Sprintf("cluster-%04d", i), Chosen: true, Reachable: true,
+			Current: true, Revision: o.Revision, Works: []Work{Of(work)}, Hold: rollout.HoldFailures})
 	}
 	status := Status(o)
 	require.Len(t, status.Clusters, v1alpha1.MaxClusterSummaries)

@@ -28,8 +28,8 @@ type Cluster struct {
 	Hold rollout.HoldReason
 	// Waits is what its Works wait for to be written: a sentence. Empty: nothing to tell of.
 	Waits string
-	// Problem is why it cannot be told, such as an override that failed. Empty: nothing. What may end by itself is for Waits: a cluster
-	// with a Problem has failed.
+	// Problem is why it cannot be told, such as an override that failed. Empty: nothing. What may end by itself is for
+	// Waits: a cluster with a Problem has failed.
 	Problem string
 	// Reason of the Problem: one of those of the conditions. Empty: [v1alpha1.ReasonOverrideFailed].
 	Reason string
@@ -87,14 +87,14 @@ func (c *Cluster) applied() bool {
 	return c.Problem == "" && c.settled() && c.all(func(w *Work) bool { return w.Applied == metav1.ConditionTrue })
 }
 
-// lacks reports whether the cluster has not all that it is to have by now, given the revision that it is to have in the end. One that was told
-// nothing yet has nothing, whatever it waits for.
+// lacks reports whether the cluster has not all that it is to have by now, given the revision that it is to have in the
+// end. One that was told nothing yet has nothing, whatever it waits for.
 func (c *Cluster) lacks(revision string) bool {
 	return c.Revision == "" || c.Revision != revision && c.Hold == "" || !c.applied()
 }
 
-// hopeless reports whether a Work will not come right by itself, nor by another Work of the cluster: that may define the
-// kind, or give up the object, which the agent finds out when it tries again.
+// hopeless reports whether a Work will not come right by itself, nor by another Work of the cluster: that may define
+// the kind, or give up the object, which the agent finds out when it tries again.
 func (c *Cluster) hopeless(w *Work) bool {
 	if len(c.Works) > 1 && (w.Reason == workv1alpha1.ReasonUnknownKind || w.Reason == workv1alpha1.ReasonConflict) {
 		return false

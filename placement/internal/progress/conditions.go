@@ -27,7 +27,8 @@ func (s *summary) conditions() []metav1.Condition {
 	return conditions
 }
 
-// readyRule derives the condition Ready of a WorkSet: the rollout is complete, and its objects are available on all clusters.
+// readyRule derives the condition Ready of a WorkSet: the rollout is complete, and its objects are available on all
+// clusters.
 var readyRule = readycondition.Rule{
 	Required: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable},
 	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
@@ -41,7 +42,8 @@ func not(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// applied is not True while there is a problem: what the spec says is then not what clusters have been told, or not all of them.
+// applied is not True while there is a problem: what the spec says is then not what clusters have been told, or not all
+// of them.
 func (s *summary) applied() metav1.Condition {
 	const kind = v1alpha1.ConditionApplied
 	switch {
@@ -52,7 +54,8 @@ func (s *summary) applied() metav1.Condition {
 	case s.counts.Total == 0:
 		return not(kind, v1alpha1.ReasonNoClusters, nobody)
 	case s.lacking.n > 0:
-		return not(kind, v1alpha1.ReasonNotApplied, s.tell(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
+		return not(kind, v1alpha1.ReasonNotApplied,
+			s.tell(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
 	}
 	return is(kind, v1alpha1.ReasonApplied, "")
 }
@@ -66,7 +69,8 @@ func (s *summary) available() metav1.Condition {
 	case s.counts.Total == 0:
 		return not(kind, v1alpha1.ReasonNoClusters, nobody)
 	case s.unready.n > 0:
-		return not(kind, v1alpha1.ReasonNotAvailable, s.tell(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
+		return not(kind, v1alpha1.ReasonNotAvailable,
+			s.tell(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
 	}
 	return is(kind, v1alpha1.ReasonAvailable, "")
 }
@@ -81,7 +85,8 @@ func (s *summary) progressing() metav1.Condition {
 		return not(kind, string(phase), "")
 	}
 	switch phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhasePaused, v1alpha1.PhaseStopped:
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhasePaused,
+		v1alpha1.PhaseStopped:
 		return not(kind, string(phase), s.Rollout.Message)
 	}
 	return is(kind, string(phase), s.Rollout.Message)

@@ -1,8 +1,9 @@
-// Package progress says how far clusters are with what a WorkSet has given them: from the statuses of their Works to the health that
-// a rollout goes by, and to the status of the WorkSet. It is pure: no client, no clock. All of it may be called concurrently.
+// Package progress says how far clusters are with what a WorkSet has given them: from the statuses of their Works to
+// the health that a rollout goes by, and to the status of the WorkSet. It is pure: no client, no clock. All of it may
+// be called concurrently.
 //
-// [Of] takes from a Work what matters, when the Work changes. [Cluster.Health] is for [rollout.Next], and [Status] for the WorkSet,
-// whenever one of them is looked at: for thousands of clusters it takes milliseconds.
+// [Of] takes from a Work what matters, when the Work changes. [Cluster.Health] is for [rollout.Next], and [Status] for
+// the WorkSet, whenever one of them is looked at: for thousands of clusters it takes milliseconds.
 //
 // # Health
 //
@@ -47,7 +48,8 @@
 //
 // # Status
 //
-// [Status] of the same is the same, down to the order of what it lists and the times of conditions, so that a WorkSet at rest is not written.
+// [Status] of the same is the same, down to the order of what it lists and the times of conditions, so that a WorkSet
+// at rest is not written.
 //
 //	condition    True                                                  False
 //	Applied      no cluster lacks what it is to have by now: those     with the reason of a problem, NoClusters, NotApplied, Deleting
@@ -58,15 +60,18 @@
 //	Degraded     with the first reason of: a problem, RolloutHalted,   AsDesired
 //	             that of a cluster's Problem, ClustersFailed
 //
-// A cluster that cannot be reached counts as applied by its last word, but not as available; what it fed back is not summed up.
+// A cluster that cannot be reached counts as applied by its last word, but not as available; what it fed back is not
+// summed up.
 //
-// Members are not trusted: what they write is cut, numbers that would be long are texts, and objects that only some report give way to those
-// that most do. A status is at most 256 KiB of JSON: if need be feedback is left out, then clusters.
+// Members are not trusted: what they write is cut, numbers that would be long are texts, and objects that only some
+// report give way to those that most do. A status is at most 256 KiB of JSON: if need be feedback is left out, then
+// clusters.
 //
 // # What controllers owe
 //
-//   - A cluster that cannot be told a revision, since an override fails for it, is one that was told, to [rollout.Next]: give its
-//     Target that revision. Otherwise it is pending, its failure does not count, and it takes a slot with each look.
-//   - [Work].Changed is by the member's clock. Whatever is reckoned from it must bear one that is wrong: take it as HealthSince only
-//     if it is not after the time at which the change was seen.
+//   - A cluster that cannot be told a revision, since an override fails for it, is one that was told, to
+//     [rollout.Next]: give its Target that revision. Otherwise it is pending, its failure does not count, and it takes
+//     a slot with each look.
+//   - [Work].Changed is by the member's clock. Whatever is reckoned from it must bear one that is wrong: take it as
+//     HealthSince only if it is not after the time at which the change was seen.
 package progress

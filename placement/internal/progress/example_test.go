@@ -14,23 +14,30 @@ import (
 
 // A canary, a cluster that refuses what it was told, and one that waits.
 func ExampleStatus() {
-	web := workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	web := workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	reported := func(message string, conditions ...metav1.Condition) []progress.Work {
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 		work.Status.ObservedGeneration, work.Status.Message, work.Status.Conditions = 2, message, conditions
 		work.Status.Manifests = []workv1alpha1.ManifestStatus{{
 			ResourceIdentifier: web,
-			Feedback:           []workv1alpha1.FeedbackValue{{Name: "readyReplicas", Type: workv1alpha1.FeedbackNumber, Value: "3"}},
+			Feedback: []workv1alpha1.FeedbackValue{{Name: "readyReplicas", Type: workv1alpha1.FeedbackNumber,
+				Value: "3"}},
 		}}
 		return []progress.Work{progress.Of(work)}
 	}
-	well := []metav1.Condition{{Type: "Applied", Status: "True"}, {Type: "Available", Status: "True"}, {Type: "Degraded", Status: "False"}}
-	ill := []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"}, {Type: "Degraded", Status: "True", Reason: "Rejected"}}
+	well := []metav1.Condition{{Type: "Applied", Status: "True"}, {Type: "Available", Status: "True"},
+		{Type: "Degraded", Status: "False"}}
+	ill := []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"},
+		{Type: "Degraded", Status: "True", Reason: "Rejected"}}
 
 	clusters := []progress.Cluster{
-		{Name: "canary", Chosen: true, Reachable: true, Revision: "web-2", Current: true, Works: reported("1 object applied and ready.", well...)},
-		{Name: "east", Chosen: true, Reachable: true, Revision: "web-2", Current: true, Works: reported("apps/Deployment shop/web: spec.replicas: must not be negative", ill...)},
-		{Name: "west", Chosen: true, Reachable: true, Revision: "web-1", Current: true, Works: reported("1 object applied and ready.", well...), Hold: rollout.HoldConcurrency},
+		{Name: "canary", Chosen: true, Reachable: true, Revision: "web-2", Current: true,
+			Works: reported("1 object applied and ready.", well...)},
+		{Name: "east", Chosen: true, Reachable: true, Revision: "web-2", Current: true,
+			Works: reported("apps/Deployment shop/web: spec.replicas: must not be negative", ill...)},
+		{Name: "west", Chosen: true, Reachable: true, Revision: "web-1", Current: true,
+			Works: reported("1 object applied and ready.", well...), Hold: rollout.HoldConcurrency},
 	}
 	for _, cluster := range clusters {
 		fmt.Println(cluster.Name, cluster.Health(), cluster.State("web-2"))

@@ -28,7 +28,8 @@ type tally struct {
 	counts   map[string]int32
 }
 
-// tallies are all of them. Clusters mostly report the same values in the same order, so the place of a value says mostly which one it is.
+// tallies are all of them. Clusters mostly report the same values in the same order, so the place of a value says
+// mostly which one it is.
 type tallies struct {
 	byKey   map[key]*tally
 	byPlace []*tally
@@ -38,7 +39,8 @@ func (t *tallies) of(f *Feedback, place int) *tally {
 	for place >= len(t.byPlace) {
 		t.byPlace = append(t.byPlace, nil)
 	}
-	if guess := t.byPlace[place]; guess != nil && guess.value == f.Name && guess.ResourceIdentifier == f.ResourceIdentifier {
+	if guess := t.byPlace[place]; guess != nil && guess.value == f.Name &&
+		guess.ResourceIdentifier == f.ResourceIdentifier {
 		return guess
 	}
 	k := f.key()
@@ -51,7 +53,8 @@ func (t *tallies) of(f *Feedback, place int) *tally {
 	return found
 }
 
-// each calls f for each value, once for each cluster: an object that moves from one Work to another is for a while in both.
+// each calls f for each value, once for each cluster: an object that moves from one Work to another is for a while in
+// both.
 func (t *tallies) each(clusters []*Cluster, f func(*tally, *Feedback)) {
 	for _, one := range t.byKey {
 		one.last = -1
@@ -71,7 +74,8 @@ func (t *tallies) each(clusters []*Cluster, f func(*tally, *Feedback)) {
 	}
 }
 
-// sumUp sums up what the members of the clusters report. Where there is more than the status takes, what most clusters report stays.
+// sumUp sums up what the members of the clusters report. Where there is more than the status takes, what most clusters
+// report stays.
 func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 	t := &tallies{byKey: map[key]*tally{}}
 	mixed := false
@@ -105,7 +109,8 @@ func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 	}
 	var told []v1alpha1.FeedbackSummary
 	for _, one := range chosen {
-		summary := v1alpha1.FeedbackSummary{ResourceIdentifier: one.ResourceIdentifier, Value: one.value, Clusters: one.clusters}
+		summary := v1alpha1.FeedbackSummary{ResourceIdentifier: one.ResourceIdentifier, Value: one.value,
+			Clusters: one.clusters}
 		if one.mixed {
 			summary.Values = one.frequent()
 		} else {

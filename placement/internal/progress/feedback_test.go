@@ -49,8 +49,10 @@ func TestFeedbackIsSummedUp(t *testing.T) {
 		{"powers of ten", numbers("1e3", "2.5E-1", "1E+2"), 3, "1100.25", nil},
 		{"sums do not run over", numbers("9223372036854775807", "9223372036854775807", "-1"), 3, "18446744073709551613", nil},
 		{"nor under", numbers("-9223372036854775808", "-9223372036854775808"), 2, "-18446744073709551616", nil},
-		{"many digits are not lost", numbers("123456789012345678901234567890.5", "0.5"), 2, "123456789012345678901234567891", nil},
-		{"a number that would take a book to write down is a text", numbers("1e999999999", "1"), 2, "", counts("1", 1, "1e999999999", 1)},
+		{"many digits are not lost", numbers("123456789012345678901234567890.5", "0.5"), 2,
+			"123456789012345678901234567891", nil},
+		{"a number that would take a book to write down is a text", numbers("1e999999999", "1"), 2, "",
+			counts("1", 1, "1e999999999", 1)},
 		{"so is one of which nobody could say what it is", numbers("1e65", "1"), 2, "", counts("1", 1, "1e65", 1)},
 		{"and what is a number elsewhere, but not in JSON", numbers("1/3", "1"), 2, "", counts("1", 1, "1/3", 1)},
 		{"so is one with many digits", numbers(strings.Repeat("9", 65)), 1, "", counts(strings.Repeat("9", 65), 1)},
@@ -58,7 +60,8 @@ func TestFeedbackIsSummedUp(t *testing.T) {
 			counts("", 1, "0x10", 1, "1 ", 1, "1/3", 1, "Inf", 1, "null", 1)},
 		{
 			"texts: the most frequent first, then by value",
-			[]*Cluster{one(feeding(value(text, "b"))), one(feeding(value(text, "c"))), one(feeding(value(text, "a"))), one(feeding(value(text, "c")))},
+			[]*Cluster{one(feeding(value(text, "b"))), one(feeding(value(text, "c"))), one(feeding(value(text, "a"))),
+				one(feeding(value(text, "c")))},
 			4, "", counts("c", 2, "a", 1, "b", 1),
 		},
 		{
@@ -89,7 +92,8 @@ func TestFeedbackIsSummedUp(t *testing.T) {
 		{"who has nothing to report is not counted", []*Cluster{one(), one(feeding(value(number, "2")))}, 1, "2", nil},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			want := []v1alpha1.FeedbackSummary{{ResourceIdentifier: deployment("web"), Value: "v", Clusters: test.n, Sum: test.sum, Values: test.values}}
+			want := []v1alpha1.FeedbackSummary{{ResourceIdentifier: deployment("web"), Value: "v", Clusters: test.n,
+				Sum: test.sum, Values: test.values}}
 			if diff := cmp.Diff(want, sumUp(test.clusters)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -102,11 +106,13 @@ func TestFeedbackOfMostStays(t *testing.T) {
 	var clusters []*Cluster
 	for range 3 {
 		clusters = append(clusters, &Cluster{Works: []Work{feeding(
-			Feedback{deployment("web"), "ready", workv1alpha1.FeedbackNumber, "1"}, Feedback{deployment("db"), "ready", workv1alpha1.FeedbackNumber, "1"},
+			Feedback{deployment("web"), "ready", workv1alpha1.FeedbackNumber, "1"},
+			Feedback{deployment("db"), "ready", workv1alpha1.FeedbackNumber, "1"},
 		)}})
 	}
 	for i := range 100 {
-		clusters[1].Works[0].Feedback = append(clusters[1].Works[0].Feedback, Feedback{deployment(fmt.Sprintf("a%02d", i)), "x", workv1alpha1.FeedbackNumber, "1"})
+		clusters[1].Works[0].Feedback = append(clusters[1].Works[0].Feedback,
+			Feedback{deployment(fmt.Sprintf("a%02d", i)), "x", workv1alpha1.FeedbackNumber, "1"})
 	}
 	got := sumUp(clusters)
 	require.Len(t, got, v1alpha1.MaxFeedbackSummaries)
@@ -121,7 +127,8 @@ func TestFeedbackIsToldByObjectAndName(t *testing.T) {
 		return &Cluster{Works: []Work{feeding(Feedback{deployment(object), name, workv1alpha1.FeedbackNumber, "1"})}}
 	}
 	var got []string
-	for _, one := range sumUp([]*Cluster{report("web", "ready"), report("db", "ready"), report("web", "all"), report("web", "ready"), report("web", "ready")}) {
+	for _, one := range sumUp([]*Cluster{report("web", "ready"), report("db", "ready"), report("web", "all"),
+		report("web", "ready"), report("web", "ready")}) {
 		got = append(got, fmt.Sprintf("%s %s %s of %d", one.Name, one.Value, one.Sum, one.Clusters))
 	}
 	require.Equal(t, []string{"db ready 1 of 1", "web all 1 of 1", "web ready 3 of 3"}, got)
@@ -130,10 +137,13 @@ func TestFeedbackIsToldByObjectAndName(t *testing.T) {
 // What is not chosen, or cannot be reached, does not report.
 func TestFeedbackIsOfThoseThatReport(t *testing.T) {
 	report := func(name string, change func(*Cluster)) Cluster {
-		return named(name, told(says(allWell).but(func(w *Work) { w.Feedback = []Feedback{value(workv1alpha1.FeedbackNumber, "1")} }))).but(change)
+		return named(name, told(says(allWell).but(func(w *Work) {
+			w.Feedback = []Feedback{value(workv1alpha1.FeedbackNumber, "1")}
+		}))).but(change)
 	}
 	o := Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		report("a", func(*Cluster) {}), report("b", outOfReach), report("c", func(c *Cluster) { c.Chosen = false }), report("d", func(c *Cluster) { c.Revision = "r1" }),
+		report("a", func(*Cluster) {}), report("b", outOfReach), report("c", func(c *Cluster) { c.Chosen = false }),
+		report("d", func(c *Cluster) { c.Revision = "r1" }),
 	}}
 	require.Equal(t, "2", Status(o).Feedback[0].Sum)
 	o.Deleting = true
@@ -169,7 +179,8 @@ func TestSumIsExact(t *testing.T) {
 
 // Whatever a member calls a number is read in no time, and to no more than a few hundred characters.
 func FuzzNumber(f *testing.F) {
-	for _, seed := range []string{"1", "-0", "1.5e3", "1e64", "1e-64", "1e999999999", "0x1p-2", "1/3", "9e9e9", "-", "1_000", " 1", "1\n", "1e+"} {
+	for _, seed := range []string{"1", "-0", "1.5e3", "1e64", "1e-64", "1e999999999", "0x1p-2", "1/3", "9e9e9", "-",
+		"1_000", " 1", "1\n", "1e+"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -13,7 +13,8 @@ import (
 
 const nobody = "The placements have chosen no clusters."
 
-// message is what people read about the WorkSet: what is wrong, and then how far it is. Nothing in it goes on with time.
+// message is what people read about the WorkSet: what is wrong, and then how far it is. Nothing in it goes on with
+// time.
 func (s *summary) message() string {
 	parts := []string{s.wrong(), s.standing(), s.waiting(), s.goodbye()}
 	if s.Deleting {
@@ -33,7 +34,8 @@ func (s *summary) wrong() string {
 		return join("The rollout is halted.", sentence(s.Rollout.Message), s.example(),
 			"The rollout continues when fewer clusters fail, or with another revision.")
 	case s.halted():
-		return join(sentence(s.Rollout.Message), s.example(), fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
+		return join(sentence(s.Rollout.Message), s.example(),
+			fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
 	case s.untold.n > 0:
 		return s.tell(s.untold, fmt.Sprintf("%s cannot be told what to have", s.of(s.untold.n)))
 	case s.failed.n > 0:

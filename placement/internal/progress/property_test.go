@@ -29,23 +29,28 @@ func anyText(t *rapid.T) string {
 }
 
 func anyWork(t *rapid.T) Work {
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: int64(rapid.IntRange(1, 2).Draw(t, "generation"))}}
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{Generation: int64(rapid.IntRange(1, 2).Draw(t, "generation"))}}
 	if rapid.IntRange(0, 9).Draw(t, "deleting") == 0 {
 		work.DeletionTimestamp = new(metav1.NewTime(noon))
 	}
 	work.Status = workv1alpha1.WorkStatus{ObservedGeneration: work.Generation, Message: anyText(t)}
 	for _, kind := range []string{"Applied", "Available", "Progressing", "Degraded"} {
-		wish := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}).Draw(t, kind)
+		wish := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse,
+			metav1.ConditionUnknown}).Draw(t, kind)
 		if kind == "Degraded" && wish == metav1.ConditionTrue && rapid.Bool().Draw(t, "is well") {
 			wish = metav1.ConditionFalse
 		}
-		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: wish, Reason: rapid.SampledFrom([]string{"Rejected", "UnknownKind"}).Draw(t, "reason")})
+		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: wish,
+			Reason: rapid.SampledFrom([]string{"Rejected", "UnknownKind"}).Draw(t, "reason")})
 	}
 	for _, name := range []string{"web", "db"} {
-		work.Status.Manifests = append(work.Status.Manifests, workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(name), Feedback: []workv1alpha1.FeedbackValue{{
-			Name: "v", Type: rapid.SampledFrom([]workv1alpha1.FeedbackType{workv1alpha1.FeedbackNumber, workv1alpha1.FeedbackNumber, workv1alpha1.FeedbackString}).Draw(t, "type"),
-			Value: rapid.SampledFrom([]string{"1", "0.1", "2e-7", "many"}).Draw(t, "value"),
-		}}})
+		work.Status.Manifests = append(work.Status.Manifests,
+			workv1alpha1.ManifestStatus{ResourceIdentifier: deployment(name), Feedback: []workv1alpha1.FeedbackValue{{
+				Name: "v", Type: rapid.SampledFrom([]workv1alpha1.FeedbackType{workv1alpha1.FeedbackNumber,
+					workv1alpha1.FeedbackNumber, workv1alpha1.FeedbackString}).Draw(t, "type"),
+				Value: rapid.SampledFrom([]string{"1", "0.1", "2e-7", "many"}).Draw(t, "value"),
+			}}})
 	}
 	return Of(work)
 }
@@ -66,27 +71,35 @@ func anyCluster(t *rapid.T) Cluster {
 
 func anyObserved(t *rapid.T) Observed {
 	o := Observed{
-		Generation: 3, Now: noon, Revision: rapid.SampledFrom([]string{"r2", "r2", ""}).Draw(t, "revision"), Objects: rapid.IntRange(0, 9).Draw(t, "objects"),
-		Clusters: rapid.SliceOfN(rapid.Custom(anyCluster), 0, 20).Draw(t, "clusters"), Deleting: rapid.IntRange(0, 9).Draw(t, "deleting") == 0,
+		Generation: 3, Now: noon, Revision: rapid.SampledFrom([]string{"r2", "r2", ""}).Draw(t, "revision"),
+		Objects:  rapid.IntRange(0, 9).Draw(t, "objects"),
+		Clusters: rapid.SliceOfN(rapid.Custom(anyCluster), 0, 20).Draw(t, "clusters"),
+		Deleting: rapid.IntRange(0, 9).Draw(t, "deleting") == 0,
 		Rollout: v1alpha1.RolloutStatus{
-			Revision: rapid.SampledFrom([]string{"r2", "r1", ""}).Draw(t, "rollout"), Message: strings.ToValidUTF8(anyText(t), ""),
+			Revision: rapid.SampledFrom([]string{"r2", "r1", ""}).Draw(t, "rollout"),
+			Message:  strings.ToValidUTF8(anyText(t), ""),
 			Phase: rapid.SampledFrom([]v1alpha1.RolloutPhase{
-				"", v1alpha1.PhaseProgressing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhasePaused, v1alpha1.PhaseWaitingForApproval,
+				"", v1alpha1.PhaseProgressing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack,
+				v1alpha1.PhasePaused, v1alpha1.PhaseWaitingForApproval,
 			}).Draw(t, "phase"),
 		},
 	}
 	if o.Rollout.Phase == v1alpha1.PhaseRolledBack {
-		o.Rollout.StableRevision, o.Rollout.Rollback = "r1", &v1alpha1.RollbackStatus{StartedAt: metav1.NewTime(noon), Cause: "so"}
+		o.Rollout.StableRevision, o.Rollout.Rollback = "r1", &v1alpha1.RollbackStatus{StartedAt: metav1.NewTime(noon),
+			Cause: "so"}
 	}
 	for i := range o.Clusters {
 		o.Clusters[i].Name = fmt.Sprintf("c%02d", i)
 	}
 	o.Revisions = []v1alpha1.RevisionSummary{}
 	for i := range rapid.IntRange(0, 3).Draw(t, "revisions") {
-		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i), CreatedAt: metav1.NewTime(noon)})
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i),
+			CreatedAt: metav1.NewTime(noon)})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "problems") {
-		o.Problems = append(o.Problems, Problem{rapid.SampledFrom([]string{v1alpha1.ReasonInvalid, v1alpha1.ReasonWriteFailed, v1alpha1.ReasonSelectionFailed, ""}).Draw(t, "problem"), anyText(t)})
+		o.Problems = append(o.Problems,
+			Problem{rapid.SampledFrom([]string{v1alpha1.ReasonInvalid, v1alpha1.ReasonWriteFailed,
+				v1alpha1.ReasonSelectionFailed, ""}).Draw(t, "problem"), anyText(t)})
 	}
 	return o
 }
@@ -191,7 +204,8 @@ func TestCountsAreConsistent(t *testing.T) {
 			require.LessOrEqual(t, len(condition.Message), maxSentence)
 		}
 		require.Len(t, conditions, 4)
-		require.Equal(t, c.Total > 0 && c.Available == c.Total, conditions[v1alpha1.ConditionAvailable] == metav1.ConditionTrue)
+		require.Equal(t, c.Total > 0 && c.Available == c.Total,
+			conditions[v1alpha1.ConditionAvailable] == metav1.ConditionTrue)
 		if conditions[v1alpha1.ConditionApplied] == metav1.ConditionTrue {
 			require.True(t, c.Total > 0 && len(o.Problems) == 0 && !o.Deleting)
 			for i := range o.Clusters {

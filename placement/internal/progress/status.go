@@ -35,8 +35,8 @@ type Observed struct {
 	Now time.Time
 }
 
-// Problem is one of the WorkSet as a whole. The Reason is one of those of the conditions, such as [v1alpha1.ReasonInvalid]; the
-// Message is a sentence that says what to do.
+// Problem is one of the WorkSet as a whole. The Reason is one of those of the conditions, such as
+// [v1alpha1.ReasonInvalid]; the Message is a sentence that says what to do.
 type Problem struct{ Reason, Message string }
 
 // Status is what is to be said of a WorkSet. It changes nothing of what it is given, and may share it.
@@ -98,7 +98,8 @@ type group struct {
 
 func (g *group) add(c *Cluster, state v1alpha1.ClusterState) {
 	g.n++
-	if g.first == nil || cmp.Or(cmp.Compare(slices.Index(order[:], state), slices.Index(order[:], g.state)), strings.Compare(c.Name, g.first.Name)) < 0 {
+	if g.first == nil || cmp.Or(cmp.Compare(slices.Index(order[:], state), slices.Index(order[:], g.state)),
+		strings.Compare(c.Name, g.first.Name)) < 0 {
 		g.first, g.state = c, state
 	}
 }
@@ -159,7 +160,8 @@ func (s *summary) clusters() (told []v1alpha1.ClusterSummary, omitted int32) {
 		slices.SortFunc(some, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
 		for _, c := range some[:min(room, len(some))] {
 			told = append(told, v1alpha1.ClusterSummary{
-				Name: c.Name, State: state, Revision: bounded.Text(c.Revision, maxRevision), Replicas: c.Replicas, Message: s.words(c, state),
+				Name: c.Name, State: state, Revision: bounded.Text(c.Revision, maxRevision), Replicas: c.Replicas,
+				Message: s.words(c, state),
 			})
 		}
 	}
@@ -197,12 +199,14 @@ func (s *summary) heard() []*Cluster {
 
 // compareProblems puts first what keeps others from mattering.
 func compareProblems(a, b Problem) int {
-	return cmp.Or(cmp.Compare(severity(a), severity(b)), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	return cmp.Or(cmp.Compare(severity(a), severity(b)), strings.Compare(a.Reason, b.Reason),
+		strings.Compare(a.Message, b.Message))
 }
 
 func severity(p Problem) int {
 	reasons := []string{
-		v1alpha1.ReasonInvalid, v1alpha1.ReasonSelectionFailed, v1alpha1.ReasonSelectionEmpty, v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonPlacementNotFound,
+		v1alpha1.ReasonInvalid, v1alpha1.ReasonSelectionFailed, v1alpha1.ReasonSelectionEmpty,
+		v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonPlacementNotFound,
 		v1alpha1.ReasonOverrideFailed,
 	}
 	if i := slices.Index(reasons, p.Reason); i >= 0 {

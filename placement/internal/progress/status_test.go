@@ -29,7 +29,8 @@ func short(conditions []metav1.Condition) string {
 	return strings.Join(parts, " ")
 }
 
-// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is degraded.
+// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is
+// degraded.
 func checkReady(t *testing.T, conditions []metav1.Condition) {
 	t.Helper()
 	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
@@ -59,7 +60,8 @@ func TestStatus(t *testing.T) {
 	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
 	unchosen := func(c *Cluster) { c.Chosen = false }
 	well, ill := told(says(allWell)), told(saying(rejected, "apps/Deployment shop/web: Invalid."))
-	leaves := told(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(unchosen)
+	leaves := told(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(
+		unchosen)
 	done := phase(v1alpha1.PhaseSucceeded, "Done: 2 of 2 clusters at r2.")
 	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a.")
 	back.StableRevision, back.Rollback = "r1", &v1alpha1.RollbackStatus{}
@@ -104,7 +106,8 @@ func TestStatus(t *testing.T) {
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 2, Available: 2},
 		},
 		{
-			"who waits with nothing lacks all of it: nobody who waits for Applied wants to be told that nothing is applied there",
+			"who waits with nothing lacks all of it: nobody who waits for Applied wants to be told that nothing is applied " +
+				"there",
 			Observed{
 				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 1 of 2 clusters at r2."),
 				Clusters: []Cluster{named("a", well), named("b", well).but(none).but(waits)},
@@ -154,7 +157,8 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("c", ill), named("b", ill), named("a", well)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/ClustersFailed",
-			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is on 3 of 3 clusters: 1 ready, 2 failed.",
+			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is on 3 of 3 clusters: 1 ready, " +
+				"2 failed.",
 			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
 		},
 		{
@@ -164,21 +168,25 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("a", ill), named("b", well).but(problem), named("c", well)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/OverrideFailed",
-			"1 of 3 clusters cannot be told what to have, b: override 1: the label is not there. Revision r2 is on 3 of 3 clusters: 1 ready, 2 failed.",
+			"1 of 3 clusters cannot be told what to have, b: override 1: the label is not there. Revision r2 is on 3 of 3 " +
+				"clusters: 1 ready, 2 failed.",
 			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
 		},
 		{
 			"who cannot be told lacks something, also while it would have to wait",
-			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused."), Clusters: []Cluster{well.but(none).but(waits).but(problem)}},
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused."),
+				Clusters: []Cluster{well.but(none).but(waits).but(problem)}},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=True/OverrideFailed",
-			"1 of 1 cluster cannot be told what to have, east: override 1: the label is not there. Revision r2 is on 0 of 1 cluster: 1 failed. The rollout is paused.",
+			"1 of 1 cluster cannot be told what to have, east: override 1: the label is not there. Revision r2 is on 0 of 1 " +
+				"cluster: 1 failed. The rollout is paused.",
 			v1alpha1.ClusterCounts{Total: 1, Failed: 1},
 		},
 		{
 			"who takes too long is not only on the way",
 			Observed{
 				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", told(says(onItsWay)))},
-				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.", RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
+				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.",
+					RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
 			},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Soaking Degraded=False/AsDesired",
 			"Revision r2 is on 2 of 2 clusters: 1 ready, 1 on the way. Not ready in time: 1 cluster. Waiting.",
@@ -191,14 +199,16 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("a", ill), named("b", well).but(old).but(waits)},
 			},
 			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Failed Degraded=True/RolloutHalted",
-			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. The rollout continues when fewer clusters fail, or with another revision. " +
+			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. The rollout " +
+				"continues when fewer clusters fail, or with another revision. " +
 				"Revision r2 is on 1 of 2 clusters: 1 waiting, 1 failed.",
 			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1, Failed: 1},
 		},
 		{
 			"a halt of the revision before is none of this one",
 			Observed{
-				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."), Clusters: []Cluster{well.but(waits)},
+				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."),
+				Clusters: []Cluster{well.but(waits)},
 			},
 			"Applied=True/Applied Available=True/Available Progressing=False/Pending Degraded=False/AsDesired",
 			"Revision r3 is on 0 of 1 cluster: 1 waiting.",
@@ -208,20 +218,24 @@ func TestStatus(t *testing.T) {
 			"who was taken back is where it is to be, and does not wait; that it was is still a matter for somebody",
 			Observed{Revision: "r2", Rollout: back, Clusters: []Cluster{named("a", well).but(old), named("b", well).but(old)}},
 			"Applied=True/Applied Available=True/Available Progressing=False/RolledBack Degraded=True/RolloutHalted",
-			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a. Revision r2 is not tried again, but another one would be.",
+			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a. Revision r2 is not tried again, " +
+				"but another one would be.",
 			v1alpha1.ClusterCounts{Total: 2, Applied: 2, Available: 2},
 		},
 		{
 			"with a problem what clusters have is not what the spec says, however well it is",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well}, Problems: []Problem{{v1alpha1.ReasonWriteFailed, "no"}, invalid}},
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well},
+				Problems: []Problem{{v1alpha1.ReasonWriteFailed, "no"}, invalid}},
 			"Applied=False/Invalid Available=True/Available Progressing=False/Succeeded Degraded=True/Invalid",
 			"spec.rollout.stages: is required (1 more problem). 1 cluster has revision r2, and all of it is ready.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
 		},
 		{
 			"a placement that is not there has not chosen none; and there is no rollout yet",
-			Observed{Problems: []Problem{{v1alpha1.ReasonPlacementNotFound, "Placement eu is not there: create it, or remove the reference."}}},
-			"Applied=False/PlacementNotFound Available=False/NoClusters Progressing=False/Pending Degraded=True/PlacementNotFound",
+			Observed{Problems: []Problem{
+				{v1alpha1.ReasonPlacementNotFound, "Placement eu is not there: create it, or remove the reference."}}},
+			"Applied=False/PlacementNotFound Available=False/NoClusters Progressing=False/Pending " +
+				"Degraded=True/PlacementNotFound",
 			"Placement eu is not there: create it, or remove the reference.",
 			v1alpha1.ClusterCounts{},
 		},
@@ -234,9 +248,11 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"who leaves does not count in total, nor does it keep anything from being there",
-			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", leaves), named("c", leaves).but(func(c *Cluster) { c.Works = nil })}},
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", leaves),
+				named("c", leaves).but(func(c *Cluster) { c.Works = nil })}},
 			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
-			"1 cluster has revision r2, and all of it is ready. Objects are still to be taken back from 1 cluster, b: 2 objects to go.",
+			"1 cluster has revision r2, and all of it is ready. Objects are still to be taken back from 1 cluster, b: " +
+				"2 objects to go.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1, Leaving: 1},
 		},
 		{
@@ -246,7 +262,8 @@ func TestStatus(t *testing.T) {
 				Clusters: []Cluster{named("a", ill).but(outOfReach), named("b", leaves)},
 			},
 			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=False/AsDesired",
-			"The WorkSet is being deleted. Objects are still to be taken back from 2 clusters, first a: The cluster cannot be reached.",
+			"The WorkSet is being deleted. Objects are still to be taken back from 2 clusters, first a: The cluster cannot be " +
+				"reached.",
 			v1alpha1.ClusterCounts{Leaving: 2},
 		},
 		{
@@ -284,7 +301,8 @@ func TestStatusTellsOfClusters(t *testing.T) {
 		named("e", told(saying(onItsWay, "1 of 3 replicas are ready"))),
 		named("d", told(says(allWell))).but(func(c *Cluster) { c.Chosen = false }),
 		named("c", told(says(allWell))).but(outOfReach),
-		named("b", told(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"), saying(rejected, "worse"))),
+		named("b", told(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"),
+			saying(rejected, "worse"))),
 		named("a", told(says(rejected).but(func(w *Work) { w.Message = "" }))),
 	}})
 	require.Zero(t, got.OmittedClusters)
@@ -308,7 +326,8 @@ func TestStatusTellsOfClusters(t *testing.T) {
 // A condition tells of the cluster that most wants to be looked at, not of the first by name.
 func TestConditionsTellOfTheWorst(t *testing.T) {
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		named("d", told(saying(rejected, "no"))), named("a", told(says(allWell).but(unseen))), named("b", told(saying(rejected, "never"))), named("c", told(says(onItsWay))),
+		named("d", told(saying(rejected, "no"))), named("a", told(says(allWell).but(unseen))),
+		named("b", told(saying(rejected, "never"))), named("c", told(says(onItsWay))),
 	}})
 	said := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
 	require.Equal(t, "Not all is there on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
@@ -319,7 +338,8 @@ func TestConditionsTellOfTheWorst(t *testing.T) {
 func TestHoldReasonsHaveWords(t *testing.T) {
 	seen := map[string]bool{}
 	for _, reason := range []rollout.HoldReason{
-		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused, rollout.HoldStopped, rollout.HoldFailures, "Moon",
+		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused,
+		rollout.HoldStopped, rollout.HoldFailures, "Moon",
 	} {
 		words := held(reason)
 		require.False(t, seen[words], words)
@@ -336,7 +356,8 @@ func TestStatusHasTheHistory(t *testing.T) {
 		at("a", "r66"), at("b", "r60"), at("c", "r60").but(func(c *Cluster) { c.Chosen = false }), at("d", ""),
 	}}
 	for i := range 67 {
-		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i), Clusters: 99})
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i),
+			Clusters: 99})
 	}
 	got := Status(o)
 	require.Len(t, got.Revisions, maxRevisions)

@@ -104,7 +104,8 @@ func current(status *workv1alpha1.WorkStatus, kind string) *metav1.Condition {
 	return nil
 }
 
-// feedbackOf collects what is fed back. What has a name that no object has is left out, for it would be the status that grows.
+// feedbackOf collects what is fed back. What has a name that no object has is left out, for it would be the status that
+// grows.
 func feedbackOf(manifests []workv1alpha1.ManifestStatus) []Feedback {
 	var all []Feedback
 	for i := range manifests {
@@ -132,8 +133,10 @@ func (f *Feedback) key() key { return key{f.ResourceIdentifier, f.Name} }
 
 func (k key) compare(other key) int {
 	return cmp.Or(
-		strings.Compare(k.Group, other.Group), strings.Compare(k.Kind, other.Kind), strings.Compare(k.Namespace, other.Namespace),
-		strings.Compare(k.Name, other.Name), strings.Compare(k.Version, other.Version), strings.Compare(k.Resource, other.Resource),
+		strings.Compare(k.Group, other.Group), strings.Compare(k.Kind, other.Kind),
+		strings.Compare(k.Namespace, other.Namespace),
+		strings.Compare(k.Name, other.Name), strings.Compare(k.Version, other.Version),
+		strings.Compare(k.Resource, other.Resource),
 		strings.Compare(k.value, other.value),
 	)
 }

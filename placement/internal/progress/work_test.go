@@ -24,7 +24,8 @@ func condition(kind string, status metav1.ConditionStatus, reason string, minute
 }
 
 func deployment(name string) workv1alpha1.ResourceIdentifier {
-	return workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: name}
+	return workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
+		Namespace: "shop", Name: name}
 }
 
 func workOf(conditions ...metav1.Condition) *workv1alpha1.Work {
@@ -55,24 +56,30 @@ func TestOf(t *testing.T) {
 		},
 		{
 			"all is well: nothing is most wrong, and the latest transition counts",
-			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 4), condition("Progressing", isFalse, "AsDesired", 2),
+			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 4),
+				condition("Progressing", isFalse, "AsDesired", 2),
 				condition("Degraded", isFalse, "AsDesired", 0), condition("Complete", isTrue, "Completed", 7)),
 			Work{Applied: isTrue, Available: isTrue, Progressing: isFalse, Degraded: isFalse, Changed: at(4)},
 		},
 		{
 			"that it is degraded is worse than what it has not applied",
 			workOf(condition("Applied", isFalse, "Pending", 1), condition("Degraded", isTrue, "Timeout", 2)),
-			Work{Applied: isFalse, Available: unknown, Degraded: isTrue, Progressing: unknown, Reason: "Timeout", Changed: at(2)},
+			Work{Applied: isFalse, Available: unknown, Degraded: isTrue, Progressing: unknown, Reason: "Timeout",
+				Changed: at(2)},
 		},
 		{
 			"what is not applied is worse than what is not ready",
-			workOf(condition("Available", isFalse, "NotApplied", 1), condition("Applied", isFalse, "Failed", 1), condition("Degraded", isFalse, "AsDesired", 1)),
-			Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Progressing: unknown, Reason: "Failed", Changed: at(1)},
+			workOf(condition("Available", isFalse, "NotApplied", 1), condition("Applied", isFalse, "Failed", 1),
+				condition("Degraded", isFalse, "AsDesired", 1)),
+			Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Progressing: unknown, Reason: "Failed",
+				Changed: at(1)},
 		},
 		{
 			"what is being pruned is told of when there is nothing else",
-			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 1), condition("Progressing", isTrue, "Progressing", 2)),
-			Work{Applied: isTrue, Available: isTrue, Degraded: unknown, Progressing: isTrue, Reason: "Progressing", Changed: at(2)},
+			workOf(condition("Applied", isTrue, "Applied", 1), condition("Available", isTrue, "Ready", 1),
+				condition("Progressing", isTrue, "Progressing", 2)),
+			Work{Applied: isTrue, Available: isTrue, Degraded: unknown, Progressing: isTrue, Reason: "Progressing",
+				Changed: at(2)},
 		},
 		{
 			"a condition that somebody has left from a generation before says nothing",
@@ -110,17 +117,20 @@ func TestOf(t *testing.T) {
 func TestOfFeedback(t *testing.T) {
 	work := workOf()
 	add := func(id workv1alpha1.ResourceIdentifier, values ...workv1alpha1.FeedbackValue) {
-		work.Status.Manifests = append(work.Status.Manifests, workv1alpha1.ManifestStatus{ResourceIdentifier: id, Feedback: values})
+		work.Status.Manifests = append(work.Status.Manifests, workv1alpha1.ManifestStatus{ResourceIdentifier: id,
+			Feedback: values})
 	}
 	long := strings.Repeat("é", 100)
-	add(deployment("web"), workv1alpha1.FeedbackValue{Name: "ready", Type: "Number", Value: "3"}, workv1alpha1.FeedbackValue{Name: "note", Type: "String", Value: long})
+	add(deployment("web"), workv1alpha1.FeedbackValue{Name: "ready", Type: "Number", Value: "3"},
+		workv1alpha1.FeedbackValue{Name: "note", Type: "String", Value: long})
 	add(deployment(strings.Repeat("x", 2000)), workv1alpha1.FeedbackValue{Name: "ready", Type: "Number", Value: "3"})
 	add(deployment("db"), workv1alpha1.FeedbackValue{Name: "ready", Type: "Number", Value: "1"})
 
 	got := Of(work).Feedback
 	require.Len(t, got, 3, "what has a name that no object has must not fill the status")
 	require.Equal(t, []string{"db ready", "web note", "web ready"}, []string{
-		got[0].ResourceIdentifier.Name + " " + got[0].Name, got[1].ResourceIdentifier.Name + " " + got[1].Name, got[2].ResourceIdentifier.Name + " " + got[2].Name,
+		got[0].ResourceIdentifier.Name + " " + got[0].Name, got[1].ResourceIdentifier.Name + " " + got[1].Name,
+		got[2].ResourceIdentifier.Name + " " + got[2].Name,
 	}, "by object and name")
 	require.LessOrEqual(t, len(got[1].Value), maxValue)
 	require.True(t, utf8.ValidString(got[1].Value), "cut between two characters")

@@ -30,7 +30,8 @@ type cache struct {
 
 func newCache(limit int) *cache {
 	c := &cache{limit: limit}
-	c.lru = lru.NewWithEvictionFunc(0, func(_ lru.Key, value any) { c.size -= value.(cached).size }) // 0: the limit is ours
+	// 0: the limit is ours
+	c.lru = lru.NewWithEvictionFunc(0, func(_ lru.Key, value any) { c.size -= value.(cached).size })
 	return c
 }
 

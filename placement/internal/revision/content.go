@@ -15,7 +15,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Content is all that makes a revision: what clusters get, and how it is treated. Which clusters and when is not part of it.
+// Content is all that makes a revision: what clusters get, and how it is treated. Which clusters and when is not part
+// of it.
 type Content struct {
 	// Objects in any order.
 	Objects []bundle.Object
@@ -27,9 +28,9 @@ type Content struct {
 	Work v1alpha1.WorkTemplate
 }
 
-// Hash tells the content from any other. It is the same whatever the order of the objects, whether what is empty is nil, whether
-// the API server has filled in its defaults, and in each version of this package: a field that a later one adds changes no hash until it is set
-// to something else than its default.
+// Hash tells the content from any other. It is the same whatever the order of the objects, whether what is empty is
+// nil, whether the API server has filled in its defaults, and in each version of this package: a field that a later one
+// adds changes no hash until it is set to something else than its default.
 //
 // Of the objects their hashes count, not their text. What is in a patch must be JSON, as the API server sees to;
 // [Store.Save] refuses what is not.
@@ -69,8 +70,8 @@ const (
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len("-") - digits - len("-9999")
 )
 
-// Name is the name of the revision of a WorkSet that has this hash: the name of the WorkSet, or a hash of that where it is too
-// long, and the first digits of the hash, as in web-5f6d8c9b7a12. It is a DNS subdomain of at most 253 bytes.
+// Name is the name of the revision of a WorkSet that has this hash: the name of the WorkSet, or a hash of that where it
+// is too long, and the first digits of the hash, as in web-5f6d8c9b7a12. It is a DNS subdomain of at most 253 bytes.
 func Name(workSet string, h bundle.Hash) string {
 	return prefix(workSet) + hex.EncodeToString(h[:])[:digits]
 }

@@ -23,7 +23,8 @@ import (
 func object(t require.TestingT, name, text string) bundle.Object {
 	quoted, err := json.Marshal(text)
 	require.NoError(t, err)
-	o, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"k":%s}}`, name, quoted))
+	o, err := bundle.Parse(
+		fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"k":%s}}`, name, quoted))
 	require.NoError(t, err)
 	return o
 }
@@ -42,9 +43,12 @@ const everything = `
 overrides:
   expandManifests: true
   rules:
-  - {clusters: [{names: [paris], labelSelector: {matchLabels: {tier: ""}}}], objects: [{group: ""}, {}], mergePatch: {data: {empty: {}, gone: null, num: 1.0, z: -0.0, s: "<"}}}
-  - {jsonPatch: [{op: add, path: /data/x, value: {}}, {op: test, path: /data/y, value: ""}, {op: remove, path: /data/z}]}
-replicas: {strategy: StaticWeight, weights: [{clusters: {names: [paris]}, weight: 0}, {clusters: {cel: ["true"]}, weight: 3}]}
+  - {clusters: [{names: [paris], labelSelector: {matchLabels: {tier: ""}}}], objects: [{group: ""}, {}],
+    mergePatch: {data: {empty: {}, gone: null, num: 1.0, z: -0.0, s: "<"}}}
+  - {jsonPatch: [{op: add, path: /data/x, value: {}}, {op: test, path: /data/y, value: ""}, {op: remove,
+    path: /data/z}]}
+replicas: {strategy: StaticWeight, weights: [{clusters: {names: [paris]}, weight: 0}, {clusters: {cel: ["true"]},
+  weight: 3}]}
 work:
   apply: {mode: CreateOnly, keepConflicts: true}
   manifestOptions: [{select: {group: ""}, wave: 0, readiness: {cel: "true"}, feedback: [{name: a, jsonPath: .b}]}]
@@ -71,20 +75,32 @@ func TestHash(t *testing.T) {
 		{"no overrides", `{}`, `overrides: {}`, true},
 		{"empty ones", `{}`, `overrides: {rules: [], expandManifests: false}`, true},
 		{"no division", `{}`, `replicas: {strategy: ""}`, true},
-		{"weights that are empty", `replicas: {strategy: StaticWeight}`, `replicas: {strategy: StaticWeight, weights: [], objects: []}`, true},
-		{"defaults of the API", `{}`, `work: {apply: {mode: ServerSideApply, takeover: Never, drift: Correct}, waves: {timeoutSeconds: 600}, delete: {action: Delete, propagation: Foreground}}`, true},
-		{"how a patch is written", `overrides: {rules: [{mergePatch: {a: 1.0, b: "<"}}]}`, `overrides: {rules: [{mergePatch: {b: "\u003c", a: 1}}]}`, true},
-		{"a patch of nothing", `overrides: {rules: [{delete: true, mergePatch: null}]}`, `overrides: {rules: [{delete: true}]}`, true},
+		{"weights that are empty", `replicas: {strategy: StaticWeight}`,
+			`replicas: {strategy: StaticWeight, weights: [], objects: []}`, true},
+		{"defaults of the API", `{}`, `work: {apply: {mode: ServerSideApply, takeover: Never, drift: Correct}, ` +
+			`waves: {timeoutSeconds: 600}, delete: {action: Delete, propagation: Foreground}}`, true},
+		{"how a patch is written", `overrides: {rules: [{mergePatch: {a: 1.0, b: "<"}}]}`,
+			`overrides: {rules: [{mergePatch: {b: "\u003c", a: 1}}]}`, true},
+		{"a patch of nothing", `overrides: {rules: [{delete: true, mergePatch: null}]}`,
+			`overrides: {rules: [{delete: true}]}`, true},
 		{"what is not the default", `{}`, `work: {apply: {mode: CreateOnly}}`, false},
-		{"a default of one field is none of another", `{}`, `work: {manifestOptions: [{select: {name: a}, mode: ServerSideApply}]}`, false},
-		{"the core group and any group", `overrides: {rules: [{objects: [{group: "", name: a}], delete: true}]}`, `overrides: {rules: [{objects: [{name: a}], delete: true}]}`, false},
-		{"wave 0 and the kind's wave", `work: {manifestOptions: [{select: {name: a}, wave: 0}]}`, `work: {manifestOptions: [{select: {name: a}}]}`, false},
-		{"an empty map in a patch", `overrides: {rules: [{mergePatch: {a: {}}}]}`, `overrides: {rules: [{mergePatch: {}}]}`, false},
-		{"a null in a patch deletes", `overrides: {rules: [{mergePatch: {a: null}}]}`, `overrides: {rules: [{mergePatch: {}}]}`, false},
-		{"a patch of an empty map", `overrides: {rules: [{delete: true, mergePatch: {}}]}`, `overrides: {rules: [{delete: true}]}`, false},
-		{"a label that is empty", `overrides: {rules: [{clusters: [{labelSelector: {matchLabels: {a: ""}}}]}]}`, `overrides: {rules: [{clusters: [{labelSelector: {}}]}]}`, false},
+		{"a default of one field is none of another", `{}`,
+			`work: {manifestOptions: [{select: {name: a}, mode: ServerSideApply}]}`, false},
+		{"the core group and any group", `overrides: {rules: [{objects: [{group: "", name: a}], delete: true}]}`,
+			`overrides: {rules: [{objects: [{name: a}], delete: true}]}`, false},
+		{"wave 0 and the kind's wave", `work: {manifestOptions: [{select: {name: a}, wave: 0}]}`,
+			`work: {manifestOptions: [{select: {name: a}}]}`, false},
+		{"an empty map in a patch", `overrides: {rules: [{mergePatch: {a: {}}}]}`, `overrides: {rules: [{mergePatch: {}}]}`,
+			false},
+		{"a null in a patch deletes", `overrides: {rules: [{mergePatch: {a: null}}]}`,
+			`overrides: {rules: [{mergePatch: {}}]}`, false},
+		{"a patch of an empty map", `overrides: {rules: [{delete: true, mergePatch: {}}]}`,
+			`overrides: {rules: [{delete: true}]}`, false},
+		{"a label that is empty", `overrides: {rules: [{clusters: [{labelSelector: {matchLabels: {a: ""}}}]}]}`,
+			`overrides: {rules: [{clusters: [{labelSelector: {}}]}]}`, false},
 		{"a rule more, if it says nothing", `overrides: {rules: [{}]}`, `overrides: {rules: [{}, {}]}`, false},
-		{"the order of rules", `overrides: {rules: [{mergePatch: {a: 1}}, {mergePatch: {a: 2}}]}`, `overrides: {rules: [{mergePatch: {a: 2}}, {mergePatch: {a: 1}}]}`, false},
+		{"the order of rules", `overrides: {rules: [{mergePatch: {a: 1}}, {mergePatch: {a: 2}}]}`,
+			`overrides: {rules: [{mergePatch: {a: 2}}, {mergePatch: {a: 1}}]}`, false},
 		{"the executor", `{}`, `work: {executor: {namespace: a, name: b}}`, false},
 	} {
 		require.Equal(t, test.same, contentOf(t, test.one).Hash() == contentOf(t, test.other).Hash(), test.reason)
@@ -116,7 +132,8 @@ func TestDefaults(t *testing.T) {
 				found++
 				text, err := json.Marshal(path(json.RawMessage(child.Default.Raw)))
 				require.NoError(t, err)
-				require.Equal(t, contentOf(t, `{}`).Hash(), contentOf(t, string(text)).Hash(), "%s is a default: add it to defaults", text)
+				require.Equal(t, contentOf(t, `{}`).Hash(), contentOf(t, string(text)).Hash(),
+					"%s is a default: add it to defaults", text)
 			}
 			walk(&child, path)
 		}
@@ -173,7 +190,8 @@ func TestName(t *testing.T) {
 		require.True(t, isName(workSet, name))
 		require.False(t, isName(workSet, place{1, 2}.objectName(name)))
 	}
-	for _, name := range []string{"", "web", "web-", "web-5F6D8C9B7A12", "web-5f6d8c9b7a1", "web-5f6d8c9b7a12a", "web/5f6d8c9b7a12", "../5f6d8c9b7a12", "db-5f6d8c9b7a12"} {
+	for _, name := range []string{"", "web", "web-", "web-5F6D8C9B7A12", "web-5f6d8c9b7a1", "web-5f6d8c9b7a12a",
+		"web/5f6d8c9b7a12", "../5f6d8c9b7a12", "db-5f6d8c9b7a12"} {
 		require.False(t, isName("web", name), name)
 	}
 }
@@ -184,7 +202,8 @@ func drawContent(t *rapid.T) *Content {
 	for i := range rapid.IntRange(0, 12).Draw(t, "objects") {
 		c.Objects = append(c.Objects, object(t, fmt.Sprintf("o%d", i), rapid.String().Draw(t, "text")))
 	}
-	patches := rapid.SampledFrom([]string{`{}`, `{"a":null}`, `{"a":{},"b":[-0.0,1.50,1e3,12345678901234567890]}`, `"<&>\u2028"`, `[]`, `0`, `-0.0`, `null`})
+	patches := rapid.SampledFrom([]string{`{}`, `{"a":null}`, `{"a":{},"b":[-0.0,1.50,1e3,12345678901234567890]}`,
+		`"<&>\u2028"`, `[]`, `0`, `-0.0`, `null`})
 	texts := rapid.SampledFrom([]string{"", "a", "<"})
 	if rapid.Bool().Draw(t, "overrides") {
 		c.Overrides = &v1alpha1.Overrides{ExpandManifests: rapid.Bool().Draw(t, "expand")}
@@ -194,11 +213,14 @@ func drawContent(t *rapid.T) *Content {
 				rule.MergePatch = raw(patches.Draw(t, "merge"))
 			}
 			if rapid.Bool().Draw(t, "patches") {
-				rule.JSONPatch = []v1alpha1.JSONPatchOperation{{Op: "add", Path: texts.Draw(t, "path"), Value: raw(patches.Draw(t, "value"))}, {}}
+				rule.JSONPatch = []v1alpha1.JSONPatchOperation{{Op: "add", Path: texts.Draw(t, "path"),
+					Value: raw(patches.Draw(t, "value"))}, {}}
 			}
 			if rapid.Bool().Draw(t, "selects") {
 				rule.Objects = []v1alpha1.ObjectSelector{{Group: new(texts.Draw(t, "group")), Name: texts.Draw(t, "name")}, {}}
-				rule.Clusters = []v1alpha1.ClusterSelector{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{texts.Draw(t, "label"): texts.Draw(t, "of")}}}, {LabelSelector: &metav1.LabelSelector{}}}
+				rule.Clusters = []v1alpha1.ClusterSelector{
+					{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+						texts.Draw(t, "label"): texts.Draw(t, "of")}}}, {LabelSelector: &metav1.LabelSelector{}}}
 			}
 			c.Overrides.Rules = append(c.Overrides.Rules, rule)
 		}
@@ -209,13 +231,15 @@ func drawContent(t *rapid.T) *Content {
 			Weights:  make([]v1alpha1.ClusterWeight, rapid.IntRange(0, 2).Draw(t, "weights")),
 		}
 	}
-	c.Work.Apply.Mode = rapid.SampledFrom([]workv1alpha1.ApplyMode{"", workv1alpha1.ServerSideApply, workv1alpha1.CreateOnly}).Draw(t, "mode")
+	c.Work.Apply.Mode = rapid.SampledFrom([]workv1alpha1.ApplyMode{"", workv1alpha1.ServerSideApply,
+		workv1alpha1.CreateOnly}).Draw(t, "mode")
 	c.Work.Waves.TimeoutSeconds = rapid.SampledFrom([]int32{0, 600, 60}).Draw(t, "timeout")
 	if rapid.Bool().Draw(t, "executor") {
 		c.Work.Executor = &workv1alpha1.Executor{Name: texts.Draw(t, "executor's name")}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "options") {
-		c.Work.ManifestOptions = append(c.Work.ManifestOptions, workv1alpha1.ManifestOption{Wave: new(rapid.Int32Range(0, 1).Draw(t, "wave")), IgnoredFields: []string{texts.Draw(t, "ignored")}})
+		c.Work.ManifestOptions = append(c.Work.ManifestOptions, workv1alpha1.ManifestOption{
+			Wave: new(rapid.Int32Range(0, 1).Draw(t, "wave")), IgnoredFields: []string{texts.Draw(t, "ignored")}})
 	}
 	return c
 }

@@ -1,4 +1,5 @@
-// Package revision keeps the history of WorkSets: what their clusters have got, so that a rollout knows what it comes from and can go back.
+// Package revision keeps the history of WorkSets: what their clusters have got, so that a rollout knows what it comes
+// from and can go back.
 //
 // A revision is a [Content]: objects, overrides, the division of replicas, and how Works treat them. It is named for
 // its [Content.Hash], so the same content is the same revision, whenever and by whichever process it is saved, and
@@ -6,9 +7,9 @@
 // of fields that later releases add it knows nothing, since a hash that changes with an upgrade would roll out every
 // WorkSet of the hub to all clusters.
 //
-// Hash, [Name] and [Prune] are pure; a [Store] keeps revisions on the hub. A controller calls [Store.List], makes the Content that is wanted now, and
-// calls [Store.Save] if the list does not begin with its hash; what it rolls out it has from [Store.Load]; then it deletes
-// what Prune says.
+// Hash, [Name] and [Prune] are pure; a [Store] keeps revisions on the hub. A controller calls [Store.List], makes the
+// Content that is wanted now, and calls [Store.Save] if the list does not begin with its hash; what it rolls out it has
+// from [Store.Load]; then it deletes what Prune says.
 //
 // # On the hub
 //
@@ -25,15 +26,16 @@
 //	placement.muster.dev/revision-objects    annotation: how many the revision has
 //	placement.muster.dev/revision-number     annotation: the highest of the parts counts
 //
-// The annotations repeat the spec, and the field number, for who reads metadata alone. spec.content has a version of its format; a release that does not know
-// what a later one has written says so, and touches nothing.
+// The annotations repeat the spec, and the field number, for who reads metadata alone. spec.content has a version of
+// its format; a release that does not know what a later one has written says so, and touches nothing.
 //
 // # Others
 //
-// What others do to labels or annotations can hide a revision from List, but changes nothing of what Load returns, and the next Save of that content mends
-// it. Save never touches a WorkSetRevision that another object controls. Those of a WorkSet that was deleted and made anew go with the
-// deleted one: Save returns an error until the garbage collector has taken them away, rather than adopt what it may be about to delete. Those that were left when
-// a WorkSet was deleted with --cascade=orphan are adopted, if their spec is what it would be.
+// What others do to labels or annotations can hide a revision from List, but changes nothing of what Load returns, and
+// the next Save of that content mends it. Save never touches a WorkSetRevision that another object controls. Those of a
+// WorkSet that was deleted and made anew go with the deleted one: Save returns an error until the garbage collector has
+// taken them away, rather than adopt what it may be about to delete. Those that were left when a WorkSet was deleted
+// with --cascade=orphan are adopted, if their spec is what it would be.
 //
 // # Secrets
 //
@@ -43,8 +45,8 @@
 // resources of placement.muster.dev. So grant people worksets and not *, and aggregate no rule for worksetrevisions
 // to view, unless all who view may read the Secrets, too.
 //
-// An EncryptionConfiguration that names secrets does not cover custom resources. Where a hub encrypts Secrets at rest, let its list of resources
-// also have
+// An EncryptionConfiguration that names secrets does not cover custom resources. Where a hub encrypts Secrets at rest,
+// let its list of resources also have
 //
 //   - worksetrevisions.placement.muster.dev
 //   - works.work.muster.dev

@@ -27,7 +27,8 @@ var (
 	ErrLater = errors.New("a later release has written it")
 )
 
-// format is the version of document. One that has another, or a field that is not known, was written by a later release.
+// format is the version of document. One that has another, or a field that is not known, was written by a later
+// release.
 const format = 1
 
 // document is the content of one part of a revision. Its fields are in the order of their names; see encode.
@@ -37,11 +38,11 @@ type document struct {
 	Settings json.RawMessage   `json:"settings,omitempty"` // in the first
 }
 
-// encode returns the parts of a revision, each with so many bytes of settings and objects at most, or one that is larger alone. They lack
-// what is of the WorkSet.
+// encode returns the parts of a revision, each with so many bytes of settings and objects at most, or one that is
+// larger alone. They lack what is of the WorkSet.
 //
-// The text is the one that the API server makes of it: fields are in the order of their names, and < is \u003c. So its length is what
-// is stored, and a part that is there has the text that it would get.
+// The text is the one that the API server makes of it: fields are in the order of their names, and < is \u003c. So its
+// length is what is stored, and a part that is there has the text that it would get.
 func encode(c *Content, limit int) ([]v1alpha1.WorkSetRevisionSpec, error) {
 	text, err := c.settings()
 	if err != nil {
@@ -73,7 +74,8 @@ func encode(c *Content, limit int) ([]v1alpha1.WorkSetRevisionSpec, error) {
 			return nil, err
 		}
 		parts[i] = v1alpha1.WorkSetRevisionSpec{
-			Hash: hash, Part: place{i + 1, len(documents)}.String(), Objects: int32(len(objects)), Content: runtime.RawExtension{Raw: text},
+			Hash: hash, Part: place{i + 1, len(documents)}.String(), Objects: int32(len(objects)),
+			Content: runtime.RawExtension{Raw: text},
 		}
 	}
 	return parts, nil
@@ -110,8 +112,8 @@ func strictly(text []byte, into any) error {
 	return fmt.Errorf("%w: it has fields that this release does not know", ErrLater)
 }
 
-// decode makes a Content of the parts of a revision, which are in their order, and checks that it is the one that was saved. The
-// objects are in the order of their hashes, and defaults are filled in.
+// decode makes a Content of the parts of a revision, which are in their order, and checks that it is the one that was
+// saved. The objects are in the order of their hashes, and defaults are filled in.
 func decode(parts []v1alpha1.WorkSetRevisionSpec) (*Content, error) {
 	c, s := &Content{}, settings{}
 	for i := range parts {
@@ -119,7 +121,8 @@ func decode(parts []v1alpha1.WorkSetRevisionSpec) (*Content, error) {
 		if err != nil {
 			return nil, err
 		}
-		if parts[i].Part != (place{i + 1, len(parts)}).String() || parts[i].Hash != parts[0].Hash || i > 0 && d.Settings != nil {
+		if parts[i].Part != (place{i + 1, len(parts)}).String() || parts[i].Hash != parts[0].Hash ||
+			i > 0 && d.Settings != nil {
 			return nil, ErrCorrupt
 		}
 		if d.Settings != nil {

@@ -40,13 +40,15 @@ func TestRoundTrip(t *testing.T) {
 			for _, o := range d.Objects {
 				size += len(o)
 			}
-			require.True(t, size <= limit || len(d.Objects) == 0 || len(d.Objects) == 1 && d.Settings == nil, "a part is larger than it may be")
+			require.True(t, size <= limit || len(d.Objects) == 0 || len(d.Objects) == 1 && d.Settings == nil,
+				"a part is larger than it may be")
 			var value map[string]any
 			require.NoError(t, utiljson.Unmarshal(part, &value))
 			for _, of := range []any{value, runtime.RawExtension{Raw: part}} {
 				again, err := json.Marshal(of)
 				require.NoError(t, err)
-				require.Equal(t, string(part), string(again), "the API server must be able to read and write it and find it unchanged")
+				require.Equal(t, string(part), string(again),
+					"the API server must be able to read and write it and find it unchanged")
 			}
 		}
 		same := *c
@@ -63,7 +65,8 @@ func TestRoundTrip(t *testing.T) {
 		for i := range want {
 			require.Equal(t, want[i], back.Objects[i])
 		}
-		for _, field := range []string{string(back.Work.Apply.Mode), string(back.Work.Apply.Drift), string(back.Work.Delete.Propagation)} {
+		for _, field := range []string{string(back.Work.Apply.Mode), string(back.Work.Apply.Drift),
+			string(back.Work.Delete.Propagation)} {
 			require.NotEmpty(t, field, "defaults are filled in")
 		}
 		if len(parts) > 1 {
@@ -95,7 +98,8 @@ func TestFormat1(t *testing.T) {
 	got, err := decode(stored)
 	require.NoError(t, err)
 	require.Equal(t, want.Hash(), got.Hash())
-	require.JSONEq(t, `{"data":{"empty":{},"gone":null,"num":1,"s":"<","z":0}}`, string(got.Overrides.Rules[0].MergePatch.Raw))
+	require.JSONEq(t, `{"data":{"empty":{},"gone":null,"num":1,"s":"<","z":0}}`,
+		string(got.Overrides.Rules[0].MergePatch.Raw))
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -122,7 +126,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a field of the wrong type", `"mode":"CreateOnly"`, `"mode":5`, ErrCorrupt, ""},
 		{"a later format", `"format":1`, `"format":2,"more":true`, nil, "it has format 2, and this release knows only 1"},
 		{"no format", `"format":1,`, ``, nil, "it has format 0"},
-		{"a field of a later release", `"work":{`, `"work":{"more":true,`, nil, "it has fields that this release does not know"},
+		{"a field of a later release", `"work":{`, `"work":{"more":true,`, nil,
+			"it has fields that this release does not know"},
 		{"another", `"format":1`, `"format":1,"more":true`, nil, "it has fields that this release does not know"},
 	} {
 		changed := strings.Replace(whole, test.old, test.new, 1)
@@ -142,7 +147,8 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	_, err := encode(&Content{Overrides: &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: raw("{secret")}}}}, 1000)
+	_, err := encode(
+		&Content{Overrides: &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: raw("{secret")}}}}, 1000)
 	require.EqualError(t, err, "overrides: rules: mergePatch: the content is not JSON")
 	_, err = encode(&Content{Objects: []bundle.Object{{JSON: []byte("{")}}}, 1000)
 	require.ErrorIs(t, err, bundle.ErrInvalid)

@@ -25,7 +25,8 @@ func ExampleStore() {
 
 	var current string
 	for _, image := range []string{"web:1", "web:2", "web:3", "web:1"} {
-		object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"image"},"data":{"image":%q}}`, image))
+		object, err := bundle.Parse(
+			fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"image"},"data":{"image":%q}}`, image))
 		if err != nil {
 			panic(err)
 		}

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Revisions go with their WorkSet. One that is made anew under its name does not lose what it saves to the garbage collector.
+// Revisions go with their WorkSet. One that is made anew under its name does not lose what it saves to the garbage
+// collector.
 func TestMadeAnew(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -29,7 +30,8 @@ func TestMadeAnew(t *testing.T) {
 	info := save(t, s, old, c, 1)
 	held := h.stored()[info.Name+"-2"]
 	finalizers := func(of string) {
-		require.NoError(t, h.client.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+of+`}}`))))
+		require.NoError(t, h.client.Patch(t.Context(), held,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+of+`}}`))))
 	}
 	finalizers(`["example.com/hold"]`)
 	require.NoError(t, h.client.Delete(t.Context(), old))
@@ -104,15 +106,20 @@ func TestForeign(t *testing.T) {
 		meta   metav1.ObjectMeta
 	}{
 		{"nobody's", metav1.ObjectMeta{}},
-		{"a DaemonSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(workSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}}},
-		{"another WorkSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: owner(func(o *metav1.OwnerReference) { o.Name, o.UID = "db", "1" })}},
+		{"a DaemonSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(workSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}}},
+		{"another WorkSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: owner(func(o *metav1.OwnerReference) {
+			o.Name, o.UID = "db", "1"
+		})}},
 		{"labeled as the WorkSet's, with another spec", metav1.ObjectMeta{Labels: labeled}},
-		{"the WorkSet's, with another spec", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*mine}}},
+		{"the WorkSet's, with another spec",
+			metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*mine}}},
 	} {
 		test.meta.Namespace, test.meta.Name = h.namespace, name
 		test.meta.Finalizers = []string{"example.com/hold"} // what has an owner that is not there is the garbage collector's
 		r := &v1alpha1.WorkSetRevision{ObjectMeta: test.meta, Number: 3, Spec: v1alpha1.WorkSetRevisionSpec{
-			WorkSet: "web", Revision: name, Hash: c.Hash().String(), Part: "1/1", Objects: 1, Content: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
+			WorkSet: "web", Revision: name, Hash: c.Hash().String(), Part: "1/1", Objects: 1,
+			Content: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
 		}}
 		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
 		_, err := s.Save(t.Context(), workSet, c, 1)
@@ -120,7 +127,8 @@ func TestForeign(t *testing.T) {
 		require.ErrorContains(t, err, name, "it says which")
 		require.Empty(t, list(t, s, workSet), test.reason)
 		now := h.stored()[name]
-		require.Equal(t, []any{r.UID, int64(3), r.Labels, r.OwnerReferences}, []any{now.UID, now.Number, now.Labels, now.OwnerReferences}, test.reason)
+		require.Equal(t, []any{r.UID, int64(3), r.Labels, r.OwnerReferences},
+			[]any{now.UID, now.Number, now.Labels, now.OwnerReferences}, test.reason)
 		now.Finalizers = nil
 		require.NoError(t, h.client.Update(t.Context(), now))
 		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), now)))
@@ -142,14 +150,16 @@ func TestMeddling(t *testing.T) {
 		`{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + strings.Repeat("0", 64) + `"}}}`,
 		`{"metadata":{"ownerReferences":null}}`,
 	} {
-		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name+"-2"], client.RawPatch(types.MergePatchType, []byte(patch))))
+		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name+"-2"],
+			client.RawPatch(types.MergePatchType, []byte(patch))))
 		require.False(t, list(t, s, workSet)[0].Complete, patch)
 		if !strings.Contains(patch, "owner") {
 			h.loads(workSet, info)
 		}
 		w.writes.Store(0)
 		mended := save(t, h.store(w), workSet, large(t, "a"), 2)
-		require.Equal(t, []any{true, info.Number, info.Hash, int64(2)}, []any{mended.Complete, mended.Number, mended.Hash, w.writes.Load()}, patch)
+		require.Equal(t, []any{true, info.Number, info.Hash, int64(2)}, []any{mended.Complete, mended.Number, mended.Hash,
+			w.writes.Load()}, patch)
 	}
 	h.loads(workSet, info)
 	require.Len(t, h.stored(), 3)
@@ -163,7 +173,8 @@ func TestCollision(t *testing.T) {
 	info := save(t, s, workSet, content(t, "a"), 1)
 	other := info.Hash.String()[:12] + strings.Repeat("0", 52)
 	patch := `{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + other + `"}}}`
-	require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch))))
+	require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name],
+		client.RawPatch(types.MergePatchType, []byte(patch))))
 	before := h.versions()
 	_, err := s.Save(t.Context(), workSet, content(t, "a"), 2)
 	require.ErrorContains(t, err, info.Name+" has other content, with the hash "+other)
@@ -184,8 +195,9 @@ func TestDeleteByUID(t *testing.T) {
 	require.Empty(t, h.stored())
 }
 
-// Who may view, edit or administer the namespace of a WorkSet with the roles that Kubernetes has for that cannot read its revisions, in which there may be
-// Secrets that he cannot read either. ControllerRevisions, which others keep such things in, he can.
+// Who may view, edit or administer the namespace of a WorkSet with the roles that Kubernetes has for that cannot read
+// its revisions, in which there may be Secrets that he cannot read either. ControllerRevisions, which others keep such
+// things in, he can.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -193,8 +205,9 @@ func TestExposure(t *testing.T) {
 	for _, role := range []string{"view", "edit", "admin"} {
 		user := h.namespace + role
 		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
 		h.eventually(role+" is in force", func() bool {
@@ -214,18 +227,23 @@ func TestPermissions(t *testing.T) {
 	h := newHub(t)
 	text, err := os.ReadFile("permissions.go")
 	require.NoError(t, err)
-	markers := regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)$`).FindAllStringSubmatch(string(text), -1)
+	markers := regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)$`).
+		FindAllStringSubmatch(string(text), -1)
 	require.Len(t, markers, 1)
 	verbs := strings.Split(markers[0][3], ";")
 	use := func(without string) error {
 		user := h.namespace + without
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{markers[0][1]}, Resources: []string{markers[0][2]}, Verbs: slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == without }),
+			APIGroups: []string{markers[0][1]}, Resources: []string{markers[0][2]},
+			Verbs: slices.DeleteFunc(slices.Clone(verbs), func(v string) bool {
+				return v == without
+			}),
 		}}}
 		require.NoError(t, h.client.Create(t.Context(), role))
 		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
 		s, workSet := revision.NewStore(c, c), h.workSet("web"+without)

@@ -25,7 +25,8 @@ import (
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
 
 // plane has the definitions before its garbage collector first looks for kinds: the next look is half a minute later.
-var plane = localplane.Shared{Options: localplane.Options{Name: "revision", Prepare: mustertest.Prepare(scheme, crds.Install)}}
+var plane = localplane.Shared{Options: localplane.Options{Name: "revision",
+	Prepare: mustertest.Prepare(scheme, crds.Install)}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
@@ -49,7 +50,8 @@ func (h *hub) workSet(name string) *v1alpha1.WorkSet {
 	w := &v1alpha1.WorkSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
 		Spec: v1alpha1.WorkSetSpec{
-			Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Resources: []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
+			Placements: []v1alpha1.PlacementReference{{Name: "all"}},
+			Resources:  []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
 		},
 	}
 	require.NoError(h.t, h.client.Create(h.t.Context(), w))
@@ -122,7 +124,8 @@ func content(t require.TestingT, texts ...string) *revision.Content {
 	c := &revision.Content{}
 	for i, text := range texts {
 		o, err := bundle.Of(map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("o%d", i)}, "data": map[string]any{"k": text},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("o%d", i)},
+			"data": map[string]any{"k": text},
 		})
 		require.NoError(t, err)
 		c.Objects = append(c.Objects, o)

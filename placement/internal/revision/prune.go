@@ -42,9 +42,9 @@ func newestFirst(a, b Info) int {
 	return cmp.Or(cmp.Compare(b.Number, a.Number), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.Name, b.Name))
 }
 
-// Prune returns the revisions to delete, the oldest first: all but those in use, and the newest of the others, as many as the limit
-// says. Incomplete ones that are not in use go, too, and do not count. Whatever the clusters are to have, or have, is to be in use, complete or
-// not. The order of the revisions makes no difference; they are not changed.
+// Prune returns the revisions to delete, the oldest first: all but those in use, and the newest of the others, as many
+// as the limit says. Incomplete ones that are not in use go, too, and do not count. Whatever the clusters are to have,
+// or have, is to be in use, complete or not. The order of the revisions makes no difference; they are not changed.
 func Prune(all []Info, inUse func(name string) bool, limit int) []Info {
 	var out []Info
 	kept := 0

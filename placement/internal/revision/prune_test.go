@@ -40,7 +40,9 @@ func TestPrune(t *testing.T) {
 		{"it stays even if a part is missing: saving it again completes it", []string{"three"}, 3, []string{"zero"}},
 		{"a limit below zero is none", nil, -1, []string{"zero", "one", "two", "three", "four"}},
 	} {
-		require.Equal(t, test.want, names(Prune(all, func(name string) bool { return slices.Contains(test.inUse, name) }, test.limit)), test.reason)
+		require.Equal(t, test.want, names(Prune(all, func(name string) bool {
+			return slices.Contains(test.inUse, name)
+		}, test.limit)), test.reason)
 	}
 	require.Equal(t, []string{"four", "one", "three", "two", "zero"}, names(all), "its argument stays as it is")
 }
@@ -50,7 +52,8 @@ func TestPruneProperties(t *testing.T) {
 		var all []Info
 		used := map[string]bool{}
 		for i := range rapid.IntRange(0, 12).Draw(t, "revisions") {
-			info := Info{Name: fmt.Sprint(i), Number: rapid.Int64Range(0, 8).Draw(t, "number"), Complete: rapid.Bool().Draw(t, "complete"), CreatedAt: time.Unix(int64(rapid.IntRange(0, 2).Draw(t, "created")), 0)}
+			info := Info{Name: fmt.Sprint(i), Number: rapid.Int64Range(0, 8).Draw(t, "number"),
+				Complete: rapid.Bool().Draw(t, "complete"), CreatedAt: time.Unix(int64(rapid.IntRange(0, 2).Draw(t, "created")), 0)}
 			all, used[info.Name] = append(all, info), rapid.Bool().Draw(t, "used")
 		}
 		limit := rapid.IntRange(0, 8).Draw(t, "limit")
@@ -91,7 +94,8 @@ func TestSummarize(t *testing.T) {
 	made := func(number int64, change ...func(*metav1.ObjectMeta)) (metas []*metav1.ObjectMeta) {
 		info := &Info{Name: Name("web", a.Hash()), Hash: a.Hash(), Number: number, Objects: 2}
 		for i := range 3 {
-			object := shape(workSet, info, v1alpha1.WorkSetRevisionSpec{Hash: a.Hash().String(), Part: place{i + 1, 3}.String(), Objects: 2})
+			object := shape(workSet, info, v1alpha1.WorkSetRevisionSpec{Hash: a.Hash().String(), Part: place{i + 1, 3}.String(),
+				Objects: 2})
 			object.CreationTimestamp = metav1.Unix(int64(100-i), 0)
 			metas = append(metas, &object.ObjectMeta)
 		}
@@ -114,18 +118,30 @@ func TestSummarize(t *testing.T) {
 		{"the first is", made(7)[1:], 2, 7, false},
 		{"one twice, as no API server has it, is not another", append(made(7)[:2], made(7)[0]), 3, 7, false},
 		{"one got a number", made(7, func(m *metav1.ObjectMeta) { m.Annotations[numberAnnotation] = "9" }), 3, 9, true},
-		{"somebody took the number", made(7, func(m *metav1.ObjectMeta) { m.Annotations[numberAnnotation] = "x" }), 3, 7, true},
-		{"one is being deleted", made(7, func(m *metav1.ObjectMeta) { m.DeletionTimestamp = new(metav1.Now()) }), 2, 7, false},
+		{"somebody took the number", made(7, func(m *metav1.ObjectMeta) {
+			m.Annotations[numberAnnotation] = "x"
+		}), 3, 7, true},
+		{"one is being deleted", made(7, func(m *metav1.ObjectMeta) {
+			m.DeletionTimestamp = new(metav1.Now())
+		}), 2, 7, false},
 		{"one is of the WorkSet that was before", made(7, func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = shape(&foreign, &Info{}, v1alpha1.WorkSetRevisionSpec{}).OwnerReferences
 		}), 2, 7, false},
 		{"one is nobody's", made(7, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), 2, 7, false},
-		{"one is another part than its name says", made(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "1/3" }), 2, 7, false},
+		{"one is another part than its name says", made(7, func(m *metav1.ObjectMeta) {
+			m.Annotations[partAnnotation] = "1/3"
+		}), 2, 7, false},
 		{"one is part of none", made(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "3" }), 2, 7, false},
-		{"one is a part that there is not", made(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "3/2" }), 2, 7, false},
+		{"one is a part that there is not", made(7, func(m *metav1.ObjectMeta) {
+			m.Annotations[partAnnotation] = "3/2"
+		}), 2, 7, false},
 		{"one has lost its annotations", made(7, func(m *metav1.ObjectMeta) { m.Annotations = nil }), 2, 7, false},
-		{"one has a hash that is none", made(7, func(m *metav1.ObjectMeta) { m.Annotations[hashAnnotation] = "ab" }), 2, 7, false},
-		{"one is of another total", made(7, func(m *metav1.ObjectMeta) { m.Annotations[partAnnotation] = "3/4" }), 3, 7, false},
+		{"one has a hash that is none", made(7, func(m *metav1.ObjectMeta) {
+			m.Annotations[hashAnnotation] = "ab"
+		}), 2, 7, false},
+		{"one is of another total", made(7, func(m *metav1.ObjectMeta) {
+			m.Annotations[partAnnotation] = "3/4"
+		}), 3, 7, false},
 	} {
 		infos := summarize(workSet, test.metas)
 		require.Len(t, infos, 1, test.reason)

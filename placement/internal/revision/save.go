@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// What is on the WorkSetRevisions, beside the labels of package v1alpha1. What List needs is there again: it reads metadata alone, and
-// not the megabytes beside it.
+// What is on the WorkSetRevisions, beside the labels of package v1alpha1. What List needs is there again: it reads
+// metadata alone, and not the megabytes beside it.
 const (
 	revisionLabel     = v1alpha1.GroupName + "/revision"
 	hashAnnotation    = v1alpha1.GroupName + "/revision-hash"
@@ -33,14 +33,17 @@ var workSetKind = schema.GroupKind{Group: v1alpha1.GroupName, Kind: "WorkSet"}
 var (
 	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of
 	// it, that belongs to another owner or has another spec. The object stays: a user has to delete it.
-	ErrForeign = errors.New("a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
+	ErrForeign = errors.New(
+		"a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
 
-	errLeftover = errors.New("a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
+	errLeftover = errors.New(
+		"a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
 )
 
-// Save keeps the content as a revision of the WorkSet, with this number or, if that is not larger than those of all others, the next. What is
-// there already is not written again; but a complete one that is not the newest gets the number. What was saved in part is completed. It costs a request
-// for the metadata of all revisions; who has [Store.List] called already knows by [Content.Hash] whether there is anything to save.
+// Save keeps the content as a revision of the WorkSet, with this number or, if that is not larger than those of all
+// others, the next. What is there already is not written again; but a complete one that is not the newest gets the
+// number. What was saved in part is completed. It costs a request for the metadata of all revisions; who has
+// [Store.List] called already knows by [Content.Hash] whether there is anything to save.
 //
 // The error is [ErrForeign], or one to try again after: a conflict with another client, or WorkSetRevisions that were
 // of another WorkSet of this name, which the garbage collector takes away.
@@ -125,8 +128,10 @@ func shape(workSet *v1alpha1.WorkSet, info *Info, spec v1alpha1.WorkSetRevisionS
 	owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of WorkSets, where that is enforced
 	return &v1alpha1.WorkSetRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: workSet.Namespace, Name: placeOf(spec.Part).objectName(info.Name), OwnerReferences: []metav1.OwnerReference{owner},
-			Labels: map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(workSet.Name), revisionLabel: v1alpha1.LabelValue(info.Name)},
+			Namespace: workSet.Namespace, Name: placeOf(spec.Part).objectName(info.Name),
+			OwnerReferences: []metav1.OwnerReference{owner},
+			Labels: map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(workSet.Name),
+				revisionLabel: v1alpha1.LabelValue(info.Name)},
 			Annotations: map[string]string{
 				hashAnnotation: spec.Hash, partAnnotation: spec.Part,
 				numberAnnotation: strconv.FormatInt(info.Number, 10), objectsAnnotation: strconv.FormatInt(int64(spec.Objects), 10),
@@ -159,7 +164,8 @@ func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want
 	switch owner := metav1.GetControllerOfNoCopy(found); {
 	case owner == nil && found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel]:
 		owners = append(slices.Clone(owners), want.OwnerReferences...)
-	case owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != workSetKind || owner.Name != workSet.Name:
+	case owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != workSetKind ||
+		owner.Name != workSet.Name:
 		return ErrForeign
 	case owner.UID != workSet.UID:
 		return errLeftover
@@ -170,12 +176,14 @@ func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want
 	if !reflect.DeepEqual(found.Spec, want.Spec) {
 		return ErrForeign
 	}
-	if len(owners) == len(found.OwnerReferences) && found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel] &&
+	if len(owners) == len(found.OwnerReferences) &&
+		found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel] &&
 		len(summarize(workSet, []*metav1.ObjectMeta{&found.ObjectMeta})) == 1 {
 		return nil
 	}
 	p := part{name: found.Name, resourceVersion: found.ResourceVersion}
-	return s.patch(ctx, workSet, p, patch{Number: want.Number, Metadata: patchedMeta{Labels: want.Labels, Annotations: want.Annotations, OwnerReferences: owners}})
+	return s.patch(ctx, workSet, p, patch{Number: want.Number,
+		Metadata: patchedMeta{Labels: want.Labels, Annotations: want.Annotations, OwnerReferences: owners}})
 }
 
 // patch is what changes of a WorkSetRevision.

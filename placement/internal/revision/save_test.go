@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A release that divides revisions in another way completes what the one before has left, and leaves alone what is complete.
+// A release that divides revisions in another way completes what the one before has left, and leaves alone what is
+// complete.
 func TestDividedOtherwise(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -18,8 +18,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Store keeps the revisions of WorkSets on the hub. Its methods may be called concurrently, also for one WorkSet: what two save at a time is
-// there once. WorkSets are as the API server has them, with their UIDs.
+// Store keeps the revisions of WorkSets on the hub. Its methods may be called concurrently, also for one WorkSet: what
+// two save at a time is there once. WorkSets are as the API server has them, with their UIDs.
 type Store struct {
 	client client.Client
 	live   client.Reader
@@ -27,14 +27,14 @@ type Store struct {
 	limit  int // how many bytes of content one WorkSetRevision has
 }
 
-// NewStore makes a Store that writes by c and reads by live, the APIReader of a manager: a reader with a cache would keep all revisions of the hub in
-// memory. It remembers up to 64 MiB of contents.
+// NewStore makes a Store that writes by c and reads by live, the APIReader of a manager: a reader with a cache would
+// keep all revisions of the hub in memory. It remembers up to 64 MiB of contents.
 func NewStore(c client.Client, live client.Reader) *Store {
 	return &Store{client: c, live: live, cache: newCache(cacheBytes), limit: workv1alpha1.MaxManifestBytes}
 }
 
-// List returns the revisions of the WorkSet, the newest first, also those that are not complete. It reads metadata alone, in one
-// request, and nothing that was of another WorkSet of the same name or is being deleted.
+// List returns the revisions of the WorkSet, the newest first, also those that are not complete. It reads metadata
+// alone, in one request, and nothing that was of another WorkSet of the same name or is being deleted.
 func (s *Store) List(ctx context.Context, workSet *v1alpha1.WorkSet) ([]Info, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevisionList"))
@@ -86,7 +86,8 @@ func summarize(workSet *v1alpha1.WorkSet, metas []*metav1.ObjectMeta) []Info {
 	return out
 }
 
-// complete says whether there are all parts of a revision, among such as are left of one that was divided in another way. They are in order.
+// complete says whether there are all parts of a revision, among such as are left of one that was divided in another
+// way. They are in order.
 func complete(parts []part) bool {
 	have := place{}
 	for _, p := range parts {
@@ -121,9 +122,9 @@ func controlled(m *metav1.ObjectMeta, by *v1alpha1.WorkSet) bool {
 // that means anything, and fields that are not set have their defaults. The content is shared, and must not be
 // changed.
 //
-// A revision that was used of late costs no request; so it may be one that was deleted since. Else it is a request for each part, and one more where there are
-// several. Load trusts no label, and checks that what it has read is what was saved. The error is [ErrNotFound], [ErrIncomplete], [ErrCorrupt],
-// [ErrLater], or of the API server.
+// A revision that was used of late costs no request; so it may be one that was deleted since. Else it is a request for
+// each part, and one more where there are several. Load trusts no label, and checks that what it has read is what was
+// saved. The error is [ErrNotFound], [ErrIncomplete], [ErrCorrupt], [ErrLater], or of the API server.
 func (s *Store) Load(ctx context.Context, workSet *v1alpha1.WorkSet, name string) (*Content, error) {
 	key := cacheKey{workSet.UID, name}
 	if c := s.cache.get(key); c != nil {
@@ -176,7 +177,8 @@ func (s *Store) load(ctx context.Context, workSet *v1alpha1.WorkSet, name string
 }
 
 // fetch reads one part. What is not the WorkSet's is not found.
-func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet, name string) (*v1alpha1.WorkSetRevisionSpec, error) {
+func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet,
+	name string) (*v1alpha1.WorkSetRevisionSpec, error) {
 	found := &v1alpha1.WorkSetRevision{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: workSet.Namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) || err == nil && !controlled(&found.ObjectMeta, workSet) {
@@ -185,14 +187,16 @@ func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet, name strin
 	return &found.Spec, err
 }
 
-// Delete deletes revisions, as they were listed: what has their names since is left alone, and what is gone is no error.
+// Delete deletes revisions, as they were listed: what has their names since is left alone, and what is gone is no
+// error.
 func (s *Store) Delete(ctx context.Context, workSet *v1alpha1.WorkSet, infos ...Info) error {
 	var errs []error
 	for _, info := range infos {
 		s.cache.remove(cacheKey{workSet.UID, info.Name})
 		for _, p := range info.parts {
 			if err := s.remove(ctx, workSet, p); err != nil {
-				errs = append(errs, fmt.Errorf("delete revision %s of WorkSet %s: %w", info.Name, client.ObjectKeyFromObject(workSet), err))
+				errs = append(errs, fmt.Errorf("delete revision %s of WorkSet %s: %w", info.Name,
+					client.ObjectKeyFromObject(workSet), err))
 			}
 		}
 	}

@@ -32,7 +32,8 @@ func TestHistory(t *testing.T) {
 
 	a := save(t, s, workSet, content(t, "a"), 0)
 	require.Equal(t, [2]int64{2, 1}, spent(), "a list, a write, a list")
-	require.Equal(t, []any{revision.Name("web", content(t, "a").Hash()), int64(1), 1, true}, []any{a.Name, a.Number, a.Objects, a.Complete})
+	require.Equal(t, []any{revision.Name("web", content(t, "a").Hash()), int64(1), 1, true},
+		[]any{a.Name, a.Number, a.Objects, a.Complete})
 	require.Equal(t, a, save(t, s, workSet, content(t, "a"), 7), "the newest has its number")
 	require.Equal(t, [2]int64{1, 0}, spent())
 
@@ -87,9 +88,13 @@ func TestAPIServerChangesNoHash(t *testing.T) {
 	}
 	w := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Resources: []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
-		Overrides: &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(`{"z":-0.0,"y":{"n":null},"x":"<","w":1.0}`)}, Objects: []v1alpha1.ObjectSelector{{Group: new("")}}}}},
-		Replicas:  &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: []v1alpha1.ClusterWeight{}},
-		Work:      v1alpha1.WorkTemplate{ManifestOptions: []workv1alpha1.ManifestOption{{Select: workv1alpha1.ManifestSelector{Name: "a"}, Wave: new(int32(0))}}},
+		Overrides: &v1alpha1.Overrides{
+			Rules: []v1alpha1.OverrideRule{
+				{MergePatch: &runtime.RawExtension{Raw: []byte(`{"z":-0.0,"y":{"n":null},"x":"<","w":1.0}`)},
+					Objects: []v1alpha1.ObjectSelector{{Group: new("")}}}}},
+		Replicas: &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: []v1alpha1.ClusterWeight{}},
+		Work: v1alpha1.WorkTemplate{ManifestOptions: []workv1alpha1.ManifestOption{
+			{Select: workv1alpha1.ManifestSelector{Name: "a"}, Wave: new(int32(0))}}},
 	}}
 	before := contentOf(w.DeepCopy())
 	require.NoError(t, h.client.Create(t.Context(), w))
@@ -124,13 +129,15 @@ func TestImmutable(t *testing.T) {
 	for kind, patch := range map[types.PatchType]string{
 		types.MergePatchType: `{"metadata":{"labels":{"merge":"x"}}}`,
 		types.JSONPatchType:  `[{"op":"add","path":"/metadata/labels/json","value":"x"}]`,
-		types.ApplyPatchType: `{"apiVersion":"placement.muster.dev/v1alpha1","kind":"WorkSetRevision","metadata":{"labels":{"apply":"x"}}}`,
+		types.ApplyPatchType: `{"apiVersion":"placement.muster.dev/v1alpha1","kind":"WorkSetRevision",` +
+			`"metadata":{"labels":{"apply":"x"}}}`,
 	} {
 		var options []client.PatchOption
 		if kind == types.ApplyPatchType {
 			options = append(options, client.FieldOwner("somebody"))
 		}
-		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)), options...), kind)
+		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)),
+			options...), kind)
 	}
 	require.NoError(t, h.client.Update(t.Context(), h.stored()[info.Name]), "written as it was read")
 	save(t, s, workSet, content(t, "b"), 2)
@@ -256,16 +263,21 @@ func TestSizes(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), revision.NewStore(h.client, h.client)
 	full := content(t, strings.Repeat("x", workv1alpha1.MaxManifestBytes-200))
-	full.Overrides = &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"k":"` + strings.Repeat("y", v1alpha1.MaxOverrideBytes-100) + `"}}`)}}}}
+	full.Overrides = &v1alpha1.Overrides{
+		Rules: []v1alpha1.OverrideRule{
+			{MergePatch: &runtime.RawExtension{
+				Raw: []byte(`{"data":{"k":"` + strings.Repeat("y", v1alpha1.MaxOverrideBytes-100) + `"}}`)}}}}
 	h.loads(workSet, save(t, s, workSet, full, 1))
-	markup := content(t, slices.Repeat([]string{strings.Repeat("<a>", 10_000)}, 50)...) // twelve bytes each, in JSON of the API server
+	// twelve bytes each, in JSON of the API server
+	markup := content(t, slices.Repeat([]string{strings.Repeat("<a>", 10_000)}, 50)...)
 	info := save(t, s, workSet, markup, 2)
 	require.Greater(t, len(h.stored()), 4, "what counts is the text that is stored")
 	h.loads(workSet, info)
 	for _, r := range h.stored() {
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
-		require.Less(t, len(text), workv1alpha1.MaxManifestBytes+4<<10, "beside the content there is little: what is known of field managers must not grow with it")
+		require.Less(t, len(text), workv1alpha1.MaxManifestBytes+4<<10,
+			"beside the content there is little: what is known of field managers must not grow with it")
 	}
 	h.loads(workSet, save(t, s, workSet, &revision.Content{}, 3))
 }
@@ -276,7 +288,8 @@ func TestLoadWhatIsNot(t *testing.T) {
 	h := newHub(t)
 	workSet, other, s := h.workSet("web"), h.workSet("db"), h.store(&wire{})
 	info := save(t, s, workSet, large(t, "a"), 1)
-	for _, name := range []string{"", "web", "../web-5f6d8c9b7a12", "web-5f6d8c9b7a12", info.Name + "-1", save(t, s, other, content(t, "a"), 1).Name} {
+	for _, name := range []string{"", "web", "../web-5f6d8c9b7a12", "web-5f6d8c9b7a12", info.Name + "-1",
+		save(t, s, other, content(t, "a"), 1).Name} {
 		_, err := s.Load(t.Context(), workSet, name)
 		require.ErrorIs(t, err, revision.ErrNotFound, name)
 	}
@@ -286,11 +299,14 @@ func TestLoadWhatIsNot(t *testing.T) {
 	for name, test := range map[string]struct{ reason, content, want string }{
 		"web-000000000001": {"none of ours", `{}`, "it has format 0"},
 		"web-000000000002": {"another revision under this name", text, revision.ErrCorrupt.Error()},
-		"web-000000000003": {"what was edited on its way", strings.ReplaceAll(text, `"a"`, `"b"`), revision.ErrCorrupt.Error()},
+		"web-000000000003": {"what was edited on its way", strings.ReplaceAll(text, `"a"`, `"b"`),
+			revision.ErrCorrupt.Error()},
 	} {
 		spec.Content.Raw = []byte(test.content)
-		r := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Number: 1, Spec: spec}
-		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))}
+		r := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Number: 1,
+			Spec: spec}
+		r.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))}
 		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
 		_, err := s.Load(t.Context(), workSet, name)
 		require.ErrorContains(t, err, test.want, test.reason)

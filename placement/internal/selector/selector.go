@@ -23,8 +23,8 @@ type Clusters struct {
 	request *scheduler.Request
 }
 
-// ForClusters has the scheduler's own plugin read labels and expressions, so that they mean here what they mean in a policy. It
-// keeps nothing of the spec. An error names the field below the path, such as weights[1].clusters.cel[0].
+// ForClusters has the scheduler's own plugin read labels and expressions, so that they mean here what they mean in a
+// policy. It keeps nothing of the spec. An error names the field below the path, such as weights[1].clusters.cel[0].
 func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, error) {
 	var c Clusters
 	if len(spec.Names) > 0 {
@@ -33,11 +33,13 @@ func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, er
 	for _, name := range spec.Names {
 		c.names[name] = true
 	}
-	if len(spec.CEL) == 0 && (spec.LabelSelector == nil || len(spec.LabelSelector.MatchLabels)+len(spec.LabelSelector.MatchExpressions) == 0) {
+	if len(spec.CEL) == 0 && (spec.LabelSelector == nil || len(spec.LabelSelector.MatchLabels)+
+		len(spec.LabelSelector.MatchExpressions) == 0) {
 		return c, nil
 	}
 	term := v1alpha1.ClusterSelectorTerm{LabelSelector: spec.LabelSelector, CEL: spec.CEL}
-	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}})
+	policy, err := scheduler.NewPolicy(
+		&v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}})
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
@@ -47,7 +49,8 @@ func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, er
 	}
 	c.filter, c.request = plugin.(scheduler.FilterPlugin), &scheduler.Request{Policy: policy}
 	// What cannot be compiled fails for every cluster alike.
-	if status := plugin.(scheduler.PreFilterPlugin).PreFilter(context.Background(), nil, c.request); status.Code() == scheduler.Error {
+	if status := plugin.(scheduler.PreFilterPlugin).PreFilter(context.Background(), nil,
+		c.request); status.Code() == scheduler.Error {
 		return c, errors.New(strings.ReplaceAll(status.Reason(), "policy.affinity.required[0]", path.String()))
 	}
 	return c, nil
@@ -62,7 +65,8 @@ func (c *Clusters) Match(cluster *scheduler.Cluster) bool {
 // Object says whether any of the selectors matches the object.
 func Object(selectors []v1alpha1.ObjectSelector, id *workv1alpha1.ResourceIdentifier) bool {
 	return slices.ContainsFunc(selectors, func(s v1alpha1.ObjectSelector) bool {
-		return (s.Group == nil || *s.Group == id.Group) && matches(s.Kind, id.Kind) && matches(s.Namespace, id.Namespace) && matches(s.Name, id.Name)
+		return (s.Group == nil || *s.Group == id.Group) && matches(s.Kind, id.Kind) && matches(s.Namespace, id.Namespace) &&
+			matches(s.Name, id.Name)
 	})
 }
 

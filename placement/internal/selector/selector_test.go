@@ -26,7 +26,8 @@ func ExampleForClusters() {
 	for _, name := range []string{"paris", "lab"} {
 		fmt.Println(name, europe.Match(&scheduler.Cluster{Name: name, Labels: map[string]string{"region": "eu"}}))
 	}
-	_, err = selector.ForClusters(&v1alpha1.ClusterSelector{CEL: []string{"true", "cluster."}}, field.NewPath("clusters").Index(1))
+	_, err = selector.ForClusters(&v1alpha1.ClusterSelector{CEL: []string{"true", "cluster."}},
+		field.NewPath("clusters").Index(1))
 	fmt.Println(err != nil && err.Error()[:len("clusters[1].cel[1]")] == "clusters[1].cel[1]")
 	// Output:
 	// paris true
@@ -45,26 +46,30 @@ func TestClusters(t *testing.T) {
 		{"an empty label selector asks nothing", v1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{}}, true},
 		{"one of the names", v1alpha1.ClusterSelector{Names: []string{"west", "east"}}, true},
 		{"none of the names", v1alpha1.ClusterSelector{Names: []string{"west"}, CEL: []string{"true"}}, false},
-		{"the name, and not the expression", v1alpha1.ClusterSelector{Names: []string{"east"}, CEL: []string{"true", "false"}}, false},
+		{"the name, and not the expression", v1alpha1.ClusterSelector{Names: []string{"east"},
+			CEL: []string{"true", "false"}}, false},
 		{"an expression without an answer", v1alpha1.ClusterSelector{CEL: []string{`cluster.labels["zone"] == "1"`}}, false},
 	} {
 		c, err := selector.ForClusters(&test.spec, field.NewPath("clusters"))
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, c.Match(east), test.reason)
 	}
-	_, err := selector.ForClusters(&v1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}, field.NewPath("clusters"))
+	_, err := selector.ForClusters(&v1alpha1.ClusterSelector{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}, field.NewPath("clusters"))
 	require.ErrorContains(t, err, "clusters: ")
 }
 
 func TestObject(t *testing.T) {
-	web := &workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	web := &workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
 	for _, test := range []struct {
 		reason    string
 		selectors []v1alpha1.ObjectSelector
 		want      bool
 	}{
 		{"none matches nothing: what that means is for who asks", nil, false},
-		{"all that is set", []v1alpha1.ObjectSelector{{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}}, true},
+		{"all that is set",
+			[]v1alpha1.ObjectSelector{{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}}, true},
 		{"the core group is not any", []v1alpha1.ObjectSelector{{Group: new("")}}, false},
 		{"another kind", []v1alpha1.ObjectSelector{{Kind: "StatefulSet", Name: "web"}}, false},
 		{"another namespace", []v1alpha1.ObjectSelector{{Namespace: "other"}}, false},

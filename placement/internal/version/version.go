@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Newer reports whether one version of an object is newer than another. That versions can be compared is a promise of Kubernetes since
-// 1.35, and what all servers did before; of a server that breaks it, the version that came last is taken.
+// Newer reports whether one version of an object is newer than another. That versions can be compared is a promise of
+// Kubernetes since 1.35, and what all servers did before; of a server that breaks it, the version that came last is
+// taken.
 func Newer(came, known metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(came.GetResourceVersion(), known.GetResourceVersion())
 	return err != nil || order > 0

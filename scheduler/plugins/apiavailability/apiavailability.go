@@ -60,7 +60,8 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 
 // Filter lets clusters that are bound stay: a kind that is not served now may be one whose definition is being
 // replaced.
-func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
 		return nil
 	}
@@ -73,7 +74,8 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *sc
 	return nil
 }
 
-func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	bound := state.Bound().Clone()
 	bound.Retain(feasible)
 	apis := compiled(request)

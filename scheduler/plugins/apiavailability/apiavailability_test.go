@@ -56,11 +56,15 @@ func TestFilter(t *testing.T) {
 		want     string
 	}{
 		{"it serves all", []metav1.GroupVersionKind{deployment, pod}, serving(pod, deployment, widget), ""},
-		{"it does not serve one", []metav1.GroupVersionKind{pod, deployment}, serving(pod), "does not serve apps/v1 Deployment"},
+		{"it does not serve one", []metav1.GroupVersionKind{pod, deployment}, serving(pod),
+			"does not serve apps/v1 Deployment"},
 		{"the core group has no name", []metav1.GroupVersionKind{pod}, serving(deployment), "does not serve v1 Pod"},
-		{"the first of several is named", []metav1.GroupVersionKind{widget, pod}, serving(), "does not serve example.com/v1beta1 Widget"},
-		{"another version is another API", []metav1.GroupVersionKind{widget}, serving(widgetNext), "does not serve example.com/v1beta1 Widget"},
-		{"false is not served", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{APIs: map[schema.GroupVersionKind]bool{schema.GroupVersionKind(pod): false}}, "does not serve v1 Pod"},
+		{"the first of several is named", []metav1.GroupVersionKind{widget, pod}, serving(),
+			"does not serve example.com/v1beta1 Widget"},
+		{"another version is another API", []metav1.GroupVersionKind{widget}, serving(widgetNext),
+			"does not serve example.com/v1beta1 Widget"},
+		{"false is not served", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{
+			APIs: map[schema.GroupVersionKind]bool{schema.GroupVersionKind(pod): false}}, "does not serve v1 Pod"},
 		{"nobody has looked", []metav1.GroupVersionKind{pod}, &scheduler.Cluster{}, ""},
 	}
 	for _, test := range tests {
@@ -68,12 +72,14 @@ func TestFilter(t *testing.T) {
 			cache := &scheduler.Cache{}
 			cache.Update(test.cluster)
 			request := requires(t, test.required...)
-			status := newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request, test.cluster)
+			status := newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request,
+				test.cluster)
 			require.Equal(t, test.want, status.Reason())
 			require.Equal(t, test.want == "", status.Code() == scheduler.Success)
 
 			request.Bound = []string{test.cluster.Name}
-			status = newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request, test.cluster)
+			status = newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request,
+				test.cluster)
 			require.Nil(t, status, "a cluster that was chosen before stays")
 		})
 	}
@@ -103,14 +109,16 @@ func TestHint(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			require.Equal(t, test.want, newPlugin(t).Hint(requires(t, pod, deployment), scheduler.Event{Old: test.old, New: test.new}))
+			require.Equal(t, test.want,
+				newPlugin(t).Hint(requires(t, pod, deployment), scheduler.Event{Old: test.old, New: test.new}))
 		})
 	}
 }
 
 func TestFilterAllAgreesWithFilter(t *testing.T) {
 	plugin, ctx := newPlugin(t), context.Background()
-	apis := rapid.SliceOfNDistinct(rapid.SampledFrom([]metav1.GroupVersionKind{deployment, pod, widget, widgetNext}), 0, 4, rapid.ID)
+	apis := rapid.SliceOfNDistinct(rapid.SampledFrom([]metav1.GroupVersionKind{deployment, pod, widget, widgetNext}), 0, 4,
+		rapid.ID)
 	rapid.Check(t, func(t *rapid.T) {
 		cache := &scheduler.Cache{}
 		requests := []*scheduler.Request{requires(t, apis.Draw(t, "required")...), requires(t, apis.Draw(t, "required")...)}

@@ -25,7 +25,8 @@ func Example() {
 	cache.Update(&scheduler.Cluster{Name: "berlin", APIs: map[schema.GroupVersionKind]bool{deployment: true}})
 	cache.Update(&scheduler.Cluster{Name: "lima", APIs: map[schema.GroupVersionKind]bool{}})
 	cache.Update(&scheduler.Cluster{Name: "oslo"}) // not known
-	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{metav1.GroupVersionKind(deployment)}})
+	policy, err := scheduler.NewPolicy(
+		&v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{metav1.GroupVersionKind(deployment)}})
 	if err != nil {
 		panic(err)
 	}

@@ -24,7 +24,8 @@ var (
 
 func (plugin) Name() string { return Name }
 
-func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	_ scheduler.Set) *scheduler.Status {
 	if used(state).Empty() {
 		return scheduler.NothingToDo()
 	}
@@ -35,7 +36,8 @@ func used(state *scheduler.CycleState) scheduler.Set {
 	return state.Snapshot().Where("balance:used", func(c *scheduler.Cluster) bool { return c.Placements != 0 })
 }
 
-func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	slot, there := state.Snapshot().Slot(cluster.Name)
 	return score(cluster.Placements, there && state.Placed().Has(slot)), nil
 }
@@ -48,7 +50,8 @@ func score(placements int, own bool) float64 {
 	return -float64(placements)
 }
 
-func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set,
+	scores []float64) *scheduler.Status {
 	placements := scheduler.Column(state.Snapshot(), "balance", func(c *scheduler.Cluster) int { return c.Placements })
 	for slot := range feasible.All() {
 		scores[slot] = score(placements[slot], state.Placed().Has(slot))
@@ -56,7 +59,8 @@ func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *schedu
 	return nil
 }
 
-func (plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set,
+	scores []float64) *scheduler.Status {
 	scheduler.Normalize(feasible, scores)
 	return nil
 }

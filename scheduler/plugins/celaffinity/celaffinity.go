@@ -15,11 +15,11 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
 )
 
-// DefaultCostLimit is the cost that an expression may have for one cluster. To read a field costs 1, and so do most calls;
-// to go through a list or a text costs in proportion to it. What people ask costs from 5 to 50.
+// DefaultCostLimit is the cost that an expression may have for one cluster. To read a field costs 1, and so do most
+// calls; to go through a list or a text costs in proportion to it. What people ask costs from 5 to 50.
 //
-// A unit takes 0.1 to 0.5 µs, so that the worst expressions take seconds when they are first asked about 10,000 clusters, and
-// from then on under a millisecond for each that changes.
+// A unit takes 0.1 to 0.5 µs, so that the worst expressions take seconds when they are first asked about 10,000
+// clusters, and from then on under a millisecond for each that changes.
 const DefaultCostLimit = 1000
 
 // Options are what a [Matcher] is made with.
@@ -66,7 +66,8 @@ func (m matcher) compile(expression string) (cel.Program, error) {
 	if is := ast.OutputType(); !is.IsExactType(types.BoolType) {
 		return nil, fmt.Errorf("must be true or false, but is of type %s", is)
 	}
-	return env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(m.costLimit), cel.CostTrackerOptions(parseCosts()...))
+	return env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(m.costLimit),
+		cel.CostTrackerOptions(parseCosts()...))
 }
 
 // requirement is an expression, ready to be asked.
@@ -84,7 +85,8 @@ func (r *requirement) Mismatch(cluster *scheduler.Cluster) string {
 	case errors.As(err, &interpreter.EvalCancelledError{}):
 		return fmt.Sprintf("needs more than the cost limit of %d for %s", r.costLimit, r.expression)
 	case err != nil:
-		return fmt.Sprintf("has no answer to %s: %.200s", r.expression, err.Error()) // it may quote what a cluster has reported
+		// it may quote what a cluster has reported
+		return fmt.Sprintf("has no answer to %s: %.200s", r.expression, err.Error())
 	case !result:
 		return "does not match " + r.expression
 	default:

@@ -37,7 +37,8 @@ func berlin() *scheduler.Cluster {
 		Taints:      []corev1.Taint{{Key: "maintenance", Value: "soon", Effect: corev1.TaintEffectNoSchedule}},
 		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7500m")},
-		Available:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.5"), "example.com/gpu": resource.MustParse("2")},
+		Available: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.5"),
+			"example.com/gpu": resource.MustParse("2")},
 	}
 }
 
@@ -61,8 +62,10 @@ func TestMatches(t *testing.T) {
 		`cluster.available["cpu"] <= quantity("500m") && cluster.available["cpu"] >= quantity("500m")`,
 		`cluster.available["example.com/gpu"] > quantity("1")`,
 		`cluster.available["cpu"].isLessThan(quantity("1Gi")) && quantity("1.5Gi").isGreaterThan(quantity("1500Mi"))`,
-		`quantity("1k").compareTo(quantity("1000")) == 0 && quantity("-1").compareTo(quantity("1")) == -1 && quantity("2").compareTo(quantity("1")) == 1`,
-		`!quantity("1").isLessThan(quantity("1")) && !quantity("1").isGreaterThan(quantity("1")) && !(quantity("1") < quantity("1"))`,
+		`quantity("1k").compareTo(quantity("1000")) == 0 && quantity("-1").compareTo(quantity("1")) == -1 && ` +
+			`quantity("2").compareTo(quantity("1")) == 1`,
+		`!quantity("1").isLessThan(quantity("1")) && !quantity("1").isGreaterThan(quantity("1")) && !(quantity("1") < ` +
+			`quantity("1"))`,
 		`cluster.available["cpu"].asApproximateFloat() / cluster.capacity["cpu"].asApproximateFloat() < 0.1`,
 		`cluster.available.exists(name, cluster.available[name] > quantity("1"))`,
 		`cluster.available["cpu"] in [quantity("500m")]`,
@@ -93,22 +96,34 @@ func TestMismatch(t *testing.T) {
 		cluster                  *scheduler.Cluster
 	}{
 		{"it is false", `cluster.labels["region"] == "us"`, `does not match cluster.labels["region"] == "us"`, berlin()},
-		{"a label is not there", `cluster.labels["zone"] == "a"`, `has no answer to cluster.labels["zone"] == "a": no such key: zone`, berlin()},
+		{"a label is not there", `cluster.labels["zone"] == "a"`,
+			`has no answer to cluster.labels["zone"] == "a": no such key: zone`, berlin()},
 		{"it takes several lines", "cluster.joined\n\t&& false", "does not match cluster.joined && false", berlin()},
-		{"there are no labels at all", `cluster.labels["zone"] == "a"`, `has no answer to cluster.labels["zone"] == "a": no such key: zone`, &scheduler.Cluster{}},
-		{"a resource is not there", `cluster.available["cpu"] > quantity("1")`, `has no answer to cluster.available["cpu"] > quantity("1"): no such key: cpu`, &scheduler.Cluster{}},
-		{"there are no taints", `cluster.taints.size() > 0`, `does not match cluster.taints.size() > 0`, &scheduler.Cluster{}},
-		{"no such taint", `cluster.taints[3].key == "a"`, `has no answer to cluster.taints[3].key == "a": index out of bounds: 3`, berlin()},
-		{"a property is no quantity", `quantity(cluster.properties.gpu) > quantity("1")`, `has no answer to quantity(cluster.properties.gpu) > quantity("1"): parse quantity "many": `, berlin()},
-		{"a property is no version", `semver(cluster.properties.gpu) > semver("1.0.0")`, `has no answer to semver(cluster.properties.gpu) > semver("1.0.0"): parse version "many": `, berlin()},
-		{"what takes hours to work out is no quantity", `quantity("1e-2000000000") > quantity("1")`, `has no answer to quantity("1e-2000000000") > quantity("1"): parse quantity "1e-2000000000": `, berlin()},
-		{"a quantity and a version have no order", `dyn(quantity("1")) < dyn(semver("1.0.0"))`, `has no answer to dyn(quantity("1")) < dyn(semver("1.0.0")): no such overload`, berlin()},
-		{"clusters are not made", `muster.Cluster{name: "a"} == cluster`, `has no answer to muster.Cluster{name: "a"} == cluster: unknown type 'muster.Cluster'`, berlin()},
+		{"there are no labels at all", `cluster.labels["zone"] == "a"`,
+			`has no answer to cluster.labels["zone"] == "a": no such key: zone`, &scheduler.Cluster{}},
+		{"a resource is not there", `cluster.available["cpu"] > quantity("1")`,
+			`has no answer to cluster.available["cpu"] > quantity("1"): no such key: cpu`, &scheduler.Cluster{}},
+		{"there are no taints", `cluster.taints.size() > 0`, `does not match cluster.taints.size() > 0`,
+			&scheduler.Cluster{}},
+		{"no such taint", `cluster.taints[3].key == "a"`,
+			`has no answer to cluster.taints[3].key == "a": index out of bounds: 3`, berlin()},
+		{"a property is no quantity", `quantity(cluster.properties.gpu) > quantity("1")`,
+			`has no answer to quantity(cluster.properties.gpu) > quantity("1"): parse quantity "many": `, berlin()},
+		{"a property is no version", `semver(cluster.properties.gpu) > semver("1.0.0")`,
+			`has no answer to semver(cluster.properties.gpu) > semver("1.0.0"): parse version "many": `, berlin()},
+		{"what takes hours to work out is no quantity", `quantity("1e-2000000000") > quantity("1")`,
+			`has no answer to quantity("1e-2000000000") > quantity("1"): parse quantity "1e-2000000000": `, berlin()},
+		{"a quantity and a version have no order", `dyn(quantity("1")) < dyn(semver("1.0.0"))`,
+			`has no answer to dyn(quantity("1")) < dyn(semver("1.0.0")): no such overload`, berlin()},
+		{"clusters are not made", `muster.Cluster{name: "a"} == cluster`,
+			`has no answer to muster.Cluster{name: "a"} == cluster: unknown type 'muster.Cluster'`, berlin()},
 		{"zero", `1 / 0 == 1`, `has no answer to 1 / 0 == 1: division by zero`, berlin()},
 		{"a long story does not become a long reason", `quantity(cluster.labels.a) > quantity("1")`,
-			`has no answer to quantity(cluster.labels.a) > quantity("1"): parse quantity "xxx`, &scheduler.Cluster{Labels: map[string]string{"a": many[:9000]}}},
+			`has no answer to quantity(cluster.labels.a) > quantity("1"): parse quantity "xxx`,
+			&scheduler.Cluster{Labels: map[string]string{"a": many[:9000]}}},
 		{"it takes too long to read", `quantity(cluster.labels.a) > quantity("1")`,
-			`needs more than the cost limit of 1000 for quantity(cluster.labels.a) > quantity("1")`, &scheduler.Cluster{Labels: map[string]string{"a": many}}},
+			`needs more than the cost limit of 1000 for quantity(cluster.labels.a) > quantity("1")`,
+			&scheduler.Cluster{Labels: map[string]string{"a": many}}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -196,7 +211,8 @@ func TestCostLimit(t *testing.T) {
 }
 
 func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
-	keys, texts := rapid.SampledFrom([]string{"a", "b"}), rapid.SampledFrom([]string{"", "1", "1.5", "2Gi", "v1.2.3", "many"})
+	keys, texts := rapid.SampledFrom([]string{"a", "b"}),
+		rapid.SampledFrom([]string{"", "1", "1.5", "2Gi", "v1.2.3", "many"})
 	c := &scheduler.Cluster{
 		Name: name, Joined: rapid.Bool().Draw(t, "joined"),
 		Labels:     rapid.MapOfN(keys, texts, 0, 2).Draw(t, "labels"),
@@ -207,7 +223,8 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 		c.Taints = append(c.Taints, corev1.Taint{Key: keys.Draw(t, "key"), Effect: corev1.TaintEffectNoExecute})
 	}
 	if rapid.Bool().Draw(t, "available") {
-		c.Available[corev1.ResourceCPU] = *resource.NewMilliQuantity(rapid.Int64Range(0, 2000).Draw(t, "cpu"), resource.DecimalSI)
+		c.Available[corev1.ResourceCPU] = *resource.NewMilliQuantity(rapid.Int64Range(0, 2000).Draw(t, "cpu"),
+			resource.DecimalSI)
 	}
 	return c
 }
@@ -215,8 +232,10 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 func TestRetainAgreesWithMismatch(t *testing.T) {
 	requirements := make([]clusteraffinity.Requirement, 0, 8)
 	for _, expression := range []string{
-		`cluster.joined`, `cluster.labels["a"] == "1"`, `quantity(cluster.properties["a"]) > quantity("1")`, `semver(cluster.properties["b"]) >= semver("1.0.0")`,
-		`cluster.available["cpu"] >= quantity("1")`, `!cluster.taints.exists(t, t.key == "a")`, `cluster.labels.all(l, cluster.properties[l] != "1")`, `1/0 == 0`,
+		`cluster.joined`, `cluster.labels["a"] == "1"`, `quantity(cluster.properties["a"]) > quantity("1")`,
+		`semver(cluster.properties["b"]) >= semver("1.0.0")`,
+		`cluster.available["cpu"] >= quantity("1")`, `!cluster.taints.exists(t, t.key == "a")`,
+		`cluster.labels.all(l, cluster.properties[l] != "1")`, `1/0 == 0`,
 	} {
 		requirements = append(requirements, compiled(t, expression))
 	}
@@ -254,11 +273,14 @@ func TestRetainAsksOnlyForWhatHasChanged(t *testing.T) {
 	left := snapshot.All().Clone()
 	r.Retain(snapshot, left)
 	require.Equal(t, 500, left.Len())
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { r.Retain(snapshot, left) }), 8.0, "the clusters were asked already")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+		r.Retain(snapshot, left)
+	}), 8.0, "the clusters were asked already")
 }
 
 func TestConcurrentUse(t *testing.T) {
-	cache, r := &scheduler.Cache{}, compiled(t, `cluster.taints.all(t, t.key != "x") && cluster.available["cpu"] > quantity("1")`)
+	cache, r := &scheduler.Cache{},
+		compiled(t, `cluster.taints.all(t, t.key != "x") && cluster.available["cpu"] > quantity("1")`)
 	for i := range 8 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()

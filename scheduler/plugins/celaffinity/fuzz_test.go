@@ -12,11 +12,16 @@ import (
 // FuzzExpression compiles anything, and asks a cluster if it is an expression.
 func FuzzExpression(f *testing.F) {
 	for _, expression := range []string{
-		"", "true", "cluster", `cluster.labels["a"] == "b"`, `cluster.taints.exists(t, t.key == "a")`, `quantity("1") < quantity("1Gi")`, `semver("1.0.0") < semver("v2.0.0")`,
-		`has(cluster.labels.a)`, `[cluster].map(c, c.name)[0] == "a"`, `dyn(cluster).name == 1`, `muster.Cluster{name: ""} == cluster`, `{cluster: 1}[cluster] == 1`,
-		`cluster.available.all(k, cluster.available[k].asApproximateFloat() > 1.0)`, `type(cluster) == muster.Cluster`, `string(cluster.capacity) == ""`, `cluster.name.matches(cluster.name)`,
-		`cluster.labels == cluster.properties`, `cluster.capacity == cluster.available`, `cluster.taints == cluster.taints`, `duration("1s") < timestamp("2020-01-01T00:00:00Z") - timestamp("2019-01-01T00:00:00Z")`,
-		"((((((((((((((((((((((true))))))))))))))))))))))", "-----------1 == 1", "\xff\x00", `quantity(cluster) == 1`, `cluster.taints.map(t, t.key) == []`, `b"\xff" == bytes("a")`,
+		"", "true", "cluster", `cluster.labels["a"] == "b"`, `cluster.taints.exists(t, t.key == "a")`,
+		`quantity("1") < quantity("1Gi")`, `semver("1.0.0") < semver("v2.0.0")`,
+		`has(cluster.labels.a)`, `[cluster].map(c, c.name)[0] == "a"`, `dyn(cluster).name == 1`,
+		`muster.Cluster{name: ""} == cluster`, `{cluster: 1}[cluster] == 1`,
+		`cluster.available.all(k, cluster.available[k].asApproximateFloat() > 1.0)`, `type(cluster) == muster.Cluster`,
+		`string(cluster.capacity) == ""`, `cluster.name.matches(cluster.name)`,
+		`cluster.labels == cluster.properties`, `cluster.capacity == cluster.available`, `cluster.taints == cluster.taints`,
+		`duration("1s") < timestamp("2020-01-01T00:00:00Z") - timestamp("2019-01-01T00:00:00Z")`,
+		"((((((((((((((((((((((true))))))))))))))))))))))", "-----------1 == 1", "\xff\x00", `quantity(cluster) == 1`,
+		`cluster.taints.map(t, t.key) == []`, `b"\xff" == bytes("a")`,
 	} {
 		f.Add(expression, "1")
 	}

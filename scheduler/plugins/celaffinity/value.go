@@ -51,22 +51,24 @@ func (k *kind) functions() []cel.EnvOption {
 	text, two := []*cel.Type{cel.StringType}, []*cel.Type{k.is, k.is}
 	out := []cel.EnvOption{
 		cel.Function(k.from, cel.Overload("string_to_"+k.from, text, k.is, cel.UnaryBinding(k.fromText))),
-		cel.Function(k.test, cel.Overload("string_is_"+k.from, text, cel.BoolType, cel.UnaryBinding(func(arg ref.Val) ref.Val {
-			return types.Bool(!types.IsError(k.fromText(arg)))
-		}))),
+		cel.Function(k.test,
+			cel.Overload("string_is_"+k.from, text, cel.BoolType, cel.UnaryBinding(func(arg ref.Val) ref.Val {
+				return types.Bool(!types.IsError(k.fromText(arg)))
+			}))),
 	}
 	member := func(name string, result *cel.Type, of func(order types.Int) ref.Val) {
-		out = append(out, cel.Function(name, cel.MemberOverload(k.from+"_"+name, two, result, cel.BinaryBinding(func(a, b ref.Val) ref.Val {
-			x, is := a.(value)
-			if !is {
-				return types.MaybeNoSuchOverloadErr(a)
-			}
-			order := x.Compare(b)
-			if order, is := order.(types.Int); is {
-				return of(order)
-			}
-			return order
-		}))))
+		out = append(out,
+			cel.Function(name, cel.MemberOverload(k.from+"_"+name, two, result, cel.BinaryBinding(func(a, b ref.Val) ref.Val {
+				x, is := a.(value)
+				if !is {
+					return types.MaybeNoSuchOverloadErr(a)
+				}
+				order := x.Compare(b)
+				if order, is := order.(types.Int); is {
+					return of(order)
+				}
+				return order
+			}))))
 	}
 	member("isLessThan", cel.BoolType, func(order types.Int) ref.Val { return types.Bool(order < 0) })
 	member("isGreaterThan", cel.BoolType, func(order types.Int) ref.Val { return types.Bool(order > 0) })

@@ -13,7 +13,8 @@ import (
 // Name is what the plugin is registered by.
 const Name = "ClusterAffinity"
 
-// New returns a [scheduler.Factory] of the plugin, which knows labels, and what the matchers know. It takes no arguments.
+// New returns a [scheduler.Factory] of the plugin, which knows labels, and what the matchers know. It takes no
+// arguments.
 func New(matchers ...Matcher) scheduler.Factory {
 	matchers = append([]Matcher{labelMatcher{}}, matchers...)
 	return func(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
@@ -106,7 +107,8 @@ func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *
 	return scheduler.Fail(err)
 }
 
-func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	a, err := p.compiled(request)
 	if err != nil {
 		return scheduler.Fail(err)
@@ -123,7 +125,8 @@ func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *sch
 	return scheduler.Reject(reason)
 }
 
-func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	a, err := p.compiled(request)
 	if err != nil {
 		return scheduler.Fail(err)
@@ -142,7 +145,8 @@ func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, reque
 	return nil
 }
 
-func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	_ scheduler.Set) *scheduler.Status {
 	a, err := p.compiled(request)
 	if err == nil && len(a.preferred) == 0 {
 		return scheduler.NothingToDo()
@@ -150,7 +154,8 @@ func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *s
 	return scheduler.Fail(err)
 }
 
-func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	a, err := p.compiled(request)
 	if err != nil {
 		return 0, scheduler.Fail(err)
@@ -167,7 +172,8 @@ func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, request *sche
 // score is MaxScore at most: that is what sums are brought down to that rounding has made greater.
 func (a *affinity) score(sum float64) float64 { return min((sum-a.least)*a.scale, scheduler.MaxScore) }
 
-func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set, scores []float64) *scheduler.Status {
 	a, err := p.compiled(request)
 	if err != nil {
 		return scheduler.Fail(err)

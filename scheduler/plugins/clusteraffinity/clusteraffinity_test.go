@@ -15,7 +15,8 @@ import (
 )
 
 func labels(match map[string]string, expressions ...metav1.LabelSelectorRequirement) v1alpha1.ClusterSelectorTerm {
-	return v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: match, MatchExpressions: expressions}}
+	return v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: match,
+		MatchExpressions: expressions}}
 }
 
 func expression(key string, operator metav1.LabelSelectorOperator, values ...string) v1alpha1.ClusterSelectorTerm {
@@ -55,10 +56,12 @@ func TestConformance(t *testing.T) {
 	schedulertest.Conformance(t, schedulertest.Plugin{
 		Name: clusteraffinity.Name, Factory: clusteraffinity.New(), Clusters: clusters(),
 		Policies: []v1alpha1.PlacementPolicy{
-			requires(eu), requires(euProd), requires(euOrUS), requires(notEU), requires(labeled), requires(bare), requires(euProd, bare),
+			requires(eu), requires(euProd), requires(euOrUS), requires(notEU), requires(labeled), requires(bare),
+			requires(euProd, bare),
 			prefers(v1alpha1.PreferredTerm{Weight: 10, Term: eu}),
 			prefers(v1alpha1.PreferredTerm{Weight: -10, Term: eu}),
-			prefers(v1alpha1.PreferredTerm{Weight: 7, Term: eu}, v1alpha1.PreferredTerm{Weight: -3, Term: prod}, v1alpha1.PreferredTerm{Weight: 11, Term: labeled}),
+			prefers(v1alpha1.PreferredTerm{Weight: 7, Term: eu}, v1alpha1.PreferredTerm{Weight: -3, Term: prod},
+				v1alpha1.PreferredTerm{Weight: 11, Term: labeled}),
 		},
 	})
 }
@@ -71,15 +74,22 @@ func TestRequired(t *testing.T) {
 		want   []string
 		why    string
 	}{
-		{"nothing is asked for", v1alpha1.PlacementPolicy{}, []string{"eu-dev", "eu-prod", "none", "us-prod"}, "4 of 4 clusters chosen"},
+		{"nothing is asked for", v1alpha1.PlacementPolicy{}, []string{"eu-dev", "eu-prod", "none", "us-prod"},
+			"4 of 4 clusters chosen"},
 		{"one label", requires(eu), []string{"eu-dev", "eu-prod"}, "2 of 4 clusters chosen; 2 do not match region=eu"},
-		{"all of a term", requires(euProd), []string{"eu-prod"}, "1 of 4 clusters chosen; 2 do not match env=prod, 1 does not match region=eu"},
-		{"any of the values", requires(euOrUS), []string{"eu-dev", "eu-prod", "us-prod"}, "3 of 4 clusters chosen; 1 does not match region in (eu,us)"},
-		{"none of the values, or no label at all", requires(notEU), []string{"none", "us-prod"}, "2 of 4 clusters chosen; 2 do not match region notin (ap,eu)"},
-		{"the label, whatever its value", requires(labeled), []string{"eu-dev", "eu-prod", "us-prod"}, "3 of 4 clusters chosen; 1 does not match region"},
+		{"all of a term", requires(euProd), []string{"eu-prod"},
+			"1 of 4 clusters chosen; 2 do not match env=prod, 1 does not match region=eu"},
+		{"any of the values", requires(euOrUS), []string{"eu-dev", "eu-prod", "us-prod"},
+			"3 of 4 clusters chosen; 1 does not match region in (eu,us)"},
+		{"none of the values, or no label at all", requires(notEU), []string{"none", "us-prod"},
+			"2 of 4 clusters chosen; 2 do not match region notin (ap,eu)"},
+		{"the label, whatever its value", requires(labeled), []string{"eu-dev", "eu-prod", "us-prod"},
+			"3 of 4 clusters chosen; 1 does not match region"},
 		{"not the label", requires(bare), []string{"none"}, "1 of 4 clusters chosen; 3 do not match !region"},
-		{"any of the terms", requires(euProd, bare), []string{"eu-prod", "none"}, "2 of 4 clusters chosen; 2 match none of the 2 required terms"},
-		{"a value that no cluster has", requires(expression("region", metav1.LabelSelectorOpIn, "mars")), nil, "0 of 4 clusters chosen; 4 do not match region in (mars)"},
+		{"any of the terms", requires(euProd, bare), []string{"eu-prod", "none"},
+			"2 of 4 clusters chosen; 2 match none of the 2 required terms"},
+		{"a value that no cluster has", requires(expression("region", metav1.LabelSelectorOpIn, "mars")), nil,
+			"0 of 4 clusters chosen; 4 do not match region in (mars)"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			policy, err := scheduler.NewPolicy(&test.spec)
@@ -119,7 +129,8 @@ func TestPreferred(t *testing.T) {
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, prefers(test.terms...)))
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...),
+				schedulertest.Request(t, prefers(test.terms...)))
 			require.NoError(t, err)
 			got := map[string]float64{}
 			for _, choice := range result.Chosen {
@@ -133,7 +144,8 @@ func TestPreferred(t *testing.T) {
 // A score is no reason to depend on who else is there: it is the same with half of the fleet gone.
 func TestScoresDoNotDependOnOthers(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
-	request := schedulertest.Request(t, prefers(v1alpha1.PreferredTerm{Weight: 30, Term: eu}, v1alpha1.PreferredTerm{Weight: 10, Term: prod}))
+	request := schedulertest.Request(t, prefers(v1alpha1.PreferredTerm{Weight: 30, Term: eu},
+		v1alpha1.PreferredTerm{Weight: 10, Term: prod}))
 	all, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), request)
 	require.NoError(t, err)
 	half, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()[2:]...), request)
@@ -147,7 +159,8 @@ func TestTermsThatNobodyKnows(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, requires(eu, v1alpha1.ClusterSelectorTerm{CEL: []string{"true"}}))
 	_, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), request)
-	require.EqualError(t, err, "plugin ClusterAffinity, PreFilter: policy.affinity.required[1]: asks for nothing that this profile knows")
+	require.EqualError(t, err,
+		"plugin ClusterAffinity, PreFilter: policy.affinity.required[1]: asks for nothing that this profile knows")
 }
 
 func Example() {
@@ -165,7 +178,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := s.Schedule(context.Background(), schedulertest.Snapshot(clusters()...), &scheduler.Request{Policy: policy})
+	result, err := s.Schedule(context.Background(), schedulertest.Snapshot(clusters()...),
+		&scheduler.Request{Policy: policy})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,7 +11,8 @@ import (
 
 // Matcher compiles one kind of what a term can ask for.
 type Matcher interface {
-	// Compile returns what the term asks for of this kind; none: nothing. Its errors name the field, which is below the path of the term.
+	// Compile returns what the term asks for of this kind; none: nothing. Its errors name the field, which is below the
+	// path of the term.
 	Compile(term *v1alpha1.ClusterSelectorTerm, path *field.Path) ([]Requirement, error)
 }
 

@@ -29,7 +29,8 @@ var (
 	unhealthy = scheduler.Reject("is not known to be healthy")
 )
 
-func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	slot, there := state.Snapshot().Slot(cluster.Name)
 	switch bound := there && state.Bound().Has(slot); {
 	case !cluster.Joined && (!bound || cluster.Leaving):
@@ -43,7 +44,8 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *schedule
 	}
 }
 
-func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool {
 		return c.Joined && !c.Leaving && c.Healthy
 	})

@@ -18,10 +18,12 @@ func unhealthy(c *scheduler.Cluster) { c.Healthy = false }
 func TestConformance(t *testing.T) {
 	schedulertest.Conformance(t, schedulertest.Plugin{
 		Name: eligibility.Name, Factory: eligibility.New,
-		Policies: []v1alpha1.PlacementPolicy{{Type: v1alpha1.PickFixed, ClusterNames: []string{"a", "b", "c", "d", "e", "f"}}},
+		Policies: []v1alpha1.PlacementPolicy{
+			{Type: v1alpha1.PickFixed, ClusterNames: []string{"a", "b", "c", "d", "e", "f"}}},
 		Clusters: []*scheduler.Cluster{
 			schedulertest.Cluster("a"), schedulertest.Cluster("b", notJoined), schedulertest.Cluster("c", leaving),
-			schedulertest.Cluster("d", unhealthy), schedulertest.Cluster("e", unhealthy), schedulertest.Cluster("f", unhealthy, leaving),
+			schedulertest.Cluster("d", unhealthy), schedulertest.Cluster("e", unhealthy),
+			schedulertest.Cluster("f", unhealthy, leaving),
 		},
 	})
 }

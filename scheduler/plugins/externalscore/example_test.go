@@ -13,7 +13,9 @@ import (
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{externalscore.Name: externalscore.New},
-		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: externalscore.Name, Args: scheduler.Args(`{"scores": [{"name": "latency"}]}`)}}}},
+		Profiles: []scheduler.Profile{
+			{Plugins: []scheduler.PluginConfig{
+				{Name: externalscore.Name, Args: scheduler.Args(`{"scores": [{"name": "latency"}]}`)}}}},
 	})
 	if err != nil {
 		fmt.Println(err)

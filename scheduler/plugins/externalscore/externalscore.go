@@ -68,7 +68,8 @@ var _ scheduler.BatchScorePlugin = &plugin{}
 
 func (p *plugin) Name() string { return Name }
 
-func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	return p.score(cluster), nil
 }
 
@@ -82,7 +83,8 @@ func (p *plugin) score(cluster *scheduler.Cluster) float64 {
 	return (sum/p.weights + greatest) / (2 * greatest) * scheduler.MaxScore
 }
 
-func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set,
+	scores []float64) *scheduler.Status {
 	all := scheduler.Column(state.Snapshot(), p.column, p.score)
 	for slot := range feasible.All() {
 		scores[slot] = all[slot]

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkSchedule takes 30 clusters, or all, of some of 30 groups. "none" is the framework's own cost; each is reported
-// as so many times a plain loop that sums up the scores of each group.
+// BenchmarkSchedule takes 30 clusters, or all, of some of 30 groups. "none" is the framework's own cost; each is
+// reported as so many times a plain loop that sums up the scores of each group.
 func BenchmarkSchedule(b *testing.B) {
 	s := newScheduler(b)
 	clusters := make([]*scheduler.Cluster, 10000)

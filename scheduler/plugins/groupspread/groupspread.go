@@ -32,7 +32,8 @@ func (plugin) Selects(request *scheduler.Request) bool {
 	return len(spec.GroupSpread) > 0 && spec.Type != v1alpha1.PickFixed
 }
 
-func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	candidates *scheduler.Candidates) *scheduler.Status {
 	spec := request.Policy.Spec()
 	if candidates.Wanted() == 0 {
 		return nil
@@ -85,9 +86,11 @@ func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *schedule
 	wanted := s.candidates.Wanted()
 	switch {
 	case count < least:
-		return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be", count, least, constraint.Label)
+		return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be", count, least,
+			constraint.Label)
 	case wanted >= 0 && wanted < least:
-		return scheduler.Rejectf("wants clusters of %d groups of label %s where %d in all are wanted", least, constraint.Label, wanted)
+		return scheduler.Rejectf("wants clusters of %d groups of label %s where %d in all are wanted", least,
+			constraint.Label, wanted)
 	case wanted >= 0 && wanted-s.kept.Len() < least-stayed:
 		return scheduler.Rejectf("needs clusters of %d more groups of label %s where %d more in all are wanted",
 			least-stayed, constraint.Label, wanted-s.kept.Len())
@@ -137,7 +140,9 @@ func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *schedul
 			}
 		}
 		if count < int(c.MinGroups) {
-			return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be, given the other constraints", count, c.MinGroups, c.Label)
+			return scheduler.Rejectf(
+				"finds only %d of the %d groups of label %s that there have to be, given the other constraints", count, c.MinGroups,
+				c.Label)
 		}
 	}
 	return nil
@@ -146,8 +151,8 @@ func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *schedul
 // noun is what a group is called: the label without its prefix.
 func noun(label string) string { return label[strings.LastIndexByte(label, '/')+1:] }
 
-// Hint waits for a cluster that comes to a group. One that leaves its group can change which groups rank highest, and so what is left
-// for the next constraint.
+// Hint waits for a cluster that comes to a group. One that leaves its group can change which groups rank highest, and
+// so what is left for the next constraint.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	constraints := request.Policy.Spec().GroupSpread
 	return slices.ContainsFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool {

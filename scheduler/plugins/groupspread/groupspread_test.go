@@ -22,7 +22,8 @@ type given struct{}
 
 func (given) Name() string { return "Given" }
 
-func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) (float64, *scheduler.Status) {
 	return c.Scores["given"], nil
 }
 
@@ -31,15 +32,17 @@ func newScheduler(t require.TestingT) *scheduler.Scheduler {
 		eligibility.Name: eligibility.New, groupspread.Name: groupspread.New, topologyspread.Name: topologyspread.New,
 		"Given": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return given{}, nil },
 	}
-	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
-		{Name: eligibility.Name}, {Name: "Given"}, {Name: groupspread.Name}, {Name: topologyspread.Name},
-	}}}})
+	s, err := scheduler.New(
+		scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+			{Name: eligibility.Name}, {Name: "Given"}, {Name: groupspread.Name}, {Name: topologyspread.Name},
+		}}}})
 	require.NoError(t, err)
 	return s
 }
 
 func cluster(name string, score float64, labels ...string) *scheduler.Cluster {
-	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{}, Scores: map[string]float64{"given": score}}
+	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{},
+		Scores: map[string]float64{"given": score}}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
 		c.Labels[key] = value
@@ -196,7 +199,8 @@ func TestSelect(t *testing.T) {
 				z1 20 provider=azure`,
 		},
 		{
-			name: "the greatest total of three groups", reason: "two would do for four clusters, but there have to be three, and azure has the better third",
+			name:   "the greatest total of three groups",
+			reason: "two would do for four clusters, but there have to be three, and azure has the better third",
 			policy: pick(4, groups("provider", 3, 3)), want: "a1 a2 g1 z1",
 			fleet: `
 				a1 10 provider=aws
@@ -218,12 +222,14 @@ func TestSelect(t *testing.T) {
 			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
 		},
 		{
-			name: "too few groups", reason: "a group that is down altogether is none", refused: "finds only 2 of the 3 groups of label provider that there have to be",
-			policy: pick(3, groups("provider", 3, 0)), fleet: strings.Replace(providers, "zone=4", "down", 1), want: "",
+			name: "too few groups", reason: "a group that is down altogether is none",
+			refused: "finds only 2 of the 3 groups of label provider that there have to be",
+			policy:  pick(3, groups("provider", 3, 0)), fleet: strings.Replace(providers, "zone=4", "down", 1), want: "",
 		},
 		{
-			name: "fewer clusters than groups", reason: "each would have to be of a group of its own", refused: "wants clusters of 3 groups of label provider where 2 in all are wanted",
-			policy: pick(2, groups("provider", 3, 0)), fleet: providers, want: "",
+			name: "fewer clusters than groups", reason: "each would have to be of a group of its own",
+			refused: "wants clusters of 3 groups of label provider where 2 in all are wanted",
+			policy:  pick(2, groups("provider", 3, 0)), fleet: providers, want: "",
 		},
 		{
 			name: "PickAll of two groups", reason: "all of those with the greatest sums",
@@ -231,12 +237,14 @@ func TestSelect(t *testing.T) {
 			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
 		},
 		{
-			name: "PickAll with too few", reason: "a minimum is for PickAll as well", refused: "finds only 3 of the 4 groups of label provider that there have to be",
-			policy: all(groups("provider", 4, 0)), fleet: providers, want: "",
+			name: "PickAll with too few", reason: "a minimum is for PickAll as well",
+			refused: "finds only 3 of the 4 groups of label provider that there have to be",
+			policy:  all(groups("provider", 4, 0)), fleet: providers, want: "",
 		},
 		{
 			name: "PickAll of equal groups", reason: "the bound one stays where sums are equal",
-			policy: all(groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"}, want: "g1",
+			policy: all(groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"},
+			want: "g1",
 		},
 		{
 			name: "PickAll, more bound ones", reason: "of equal sums, although the best cluster is of aws",
@@ -245,38 +253,49 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "PickAll, more clusters", reason: "where nothing else tells groups apart, the one with more is chosen",
-			policy: all(groups("provider", 0, 1)), fleet: "a1 0 provider=aws\ng1 0 provider=gcp\ng2 0 provider=gcp", want: "g1 g2",
+			policy: all(groups("provider", 0, 1)), fleet: "a1 0 provider=aws\ng1 0 provider=gcp\ng2 0 provider=gcp",
+			want: "g1 g2",
 		},
 		{
 			name: "the bound one stays", reason: "although aws would be first by name",
-			policy: pick(1, groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"}, want: "g1",
+			policy: pick(1, groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"},
+			want: "g1",
 		},
 		{
-			name: "two constraints", reason: "both minima, and the cluster that serves both comes before better ones that serve one",
+			name:   "two constraints",
+			reason: "both minima, and the cluster that serves both comes before better ones that serve one",
 			policy: pick(2, groups("provider", 2, 0), groups("region", 2, 0)), want: "a1 g2",
-			fleet: "g2 1 provider=gcp region=us\na1 9 provider=aws region=eu\ng1 8 provider=gcp region=eu\na2 7 provider=aws region=us",
+			fleet: "g2 1 provider=gcp region=us\na1 9 provider=aws region=eu\ng1 8 provider=gcp region=eu\n" +
+				"a2 7 provider=aws region=us",
 		},
 		{
 			name: "each narrows", reason: "the second has only aws to choose a region from",
 			policy: pick(2, groups("provider", 0, 1), groups("region", 0, 1)), want: "a1 a2",
-			fleet: "a1 5 provider=aws region=eu\na2 4 provider=aws region=eu\na3 3 provider=aws region=us\ng1 4 provider=gcp region=us\ng2 4 provider=gcp region=us",
+			fleet: "a1 5 provider=aws region=eu\na2 4 provider=aws region=eu\na3 3 provider=aws region=us\n" +
+				"g1 4 provider=gcp region=us\ng2 4 provider=gcp region=us",
 			why: map[string]string{
-				"g1": "GroupSpread: is in provider gcp, which was not chosen", "a3": "GroupSpread: is in region us, which was not chosen",
+				"g1": "GroupSpread: is in provider gcp, which was not chosen",
+				"a3": "GroupSpread: is in region us, which was not chosen",
 			},
 		},
 		{
-			name: "constraints at odds", reason: "in one region there is one provider", refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
-			policy: all(groups("provider", 2, 0), groups("region", 0, 1)), fleet: "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
+			name: "constraints at odds", reason: "in one region there is one provider",
+			refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			policy:  all(groups("provider", 2, 0), groups("region", 0, 1)),
+			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},
 		{
-			name: "constraints at odds with PickN", reason: "in one region there is one provider", refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
-			policy: pick(2, groups("provider", 2, 0), groups("region", 0, 1)), fleet: "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
+			name: "constraints at odds with PickN", reason: "in one region there is one provider",
+			refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			policy:  pick(2, groups("provider", 2, 0), groups("region", 0, 1)),
+			fleet:   "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
 		},
 		{
 			name: "with a topology spread", reason: "the groups are chosen here, and of them the clusters there: one zone each",
 			policy: withSpread, fleet: providers, want: "a1 a3",
 			why: map[string]string{
-				"z1": "GroupSpread: is in provider azure, which was not chosen", "g1": "TopologySpread: is in zone 3, which has its share",
+				"z1": "GroupSpread: is in provider azure, which was not chosen",
+				"g1": "TopologySpread: is in zone 3, which has its share",
 				"a2": "TopologySpread: is in zone 1, which has its share",
 			},
 		},
@@ -296,9 +315,11 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "prefixes are left out of reasons", reason: "the reason is for people",
-			policy: pick(1, groups("example.com/provider", 0, 1)), fleet: "a1 5 example.com/provider=aws\ng1 4 example.com/provider=gcp\nx1 5", want: "a1",
+			policy: pick(1, groups("example.com/provider", 0, 1)),
+			fleet:  "a1 5 example.com/provider=aws\ng1 4 example.com/provider=gcp\nx1 5", want: "a1",
 			why: map[string]string{
-				"g1": "GroupSpread: is in provider gcp, which was not chosen", "x1": "GroupSpread: has no label example.com/provider",
+				"g1": "GroupSpread: is in provider gcp, which was not chosen",
+				"x1": "GroupSpread: has no label example.com/provider",
 			},
 		},
 	} {
@@ -319,7 +340,9 @@ func TestSelect(t *testing.T) {
 			}
 			require.Equal(t, test.refused, refused, test.reason)
 			if refused != "" {
-				require.Equal(t, []string{groupspread.Name}, slices.DeleteFunc(result.RejectedBy, func(by string) bool { return by == eligibility.Name }))
+				require.Equal(t, []string{groupspread.Name}, slices.DeleteFunc(result.RejectedBy, func(by string) bool {
+					return by == eligibility.Name
+				}))
 			}
 			for _, c := range diagnosis.Clusters {
 				if want, asked := test.why[c.Name]; asked {
@@ -346,14 +369,17 @@ func TestHint(t *testing.T) {
 		{"it has changed groups", one, scheduler.Event{Old: in("provider=gcp"), New: in("provider=aws")}, true},
 		{"it has come to a group", one, scheduler.Event{Old: in(), New: in("provider=aws")}, true},
 		{"it is in no group", one, scheduler.Event{New: in("region=eu")}, false},
-		{"nothing has changed that matters", one, scheduler.Event{Old: in("provider=aws"), New: in("provider=aws", "x=y")}, false},
+		{"nothing has changed that matters", one, scheduler.Event{Old: in("provider=aws"), New: in("provider=aws", "x=y")},
+			false},
 		{"fewer clusters are of no help", one, scheduler.Event{Old: in("provider=aws")}, false},
-		{"another group may be chosen, which leaves more for the second constraint", two, scheduler.Event{Old: in("provider=aws")}, true},
+		{"another group may be chosen, which leaves more for the second constraint", two,
+			scheduler.Event{Old: in("provider=aws")}, true},
 	} {
 		spec := pick(3, test.constraints...)
 		policy, err := scheduler.NewPolicy(&spec)
 		require.NoError(t, err)
-		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event), test.reason)
+		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event),
+			test.reason)
 	}
 }
 

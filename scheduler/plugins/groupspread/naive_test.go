@@ -27,7 +27,8 @@ type verdict struct {
 func (n *naive) best() verdict {
 	var found verdict
 	for set := uint(1); set < 1<<len(n.clusters); set++ {
-		if v := n.judge(set); v.valid && (!found.valid || cmp.Or(v.count-found.count, v.total-found.total, v.kept-found.kept) > 0) {
+		if v := n.judge(set); v.valid &&
+			(!found.valid || cmp.Or(v.count-found.count, v.total-found.total, v.kept-found.kept) > 0) {
 			found = v
 		}
 	}
@@ -95,7 +96,8 @@ func (n *naive) all() []string {
 		g.size++
 		g.bound += bound
 		g.names = append(g.names, cluster.Name)
-		if g.best == nil || cmp.Or(cmp.Compare(cluster.Scores["given"], g.best.Scores["given"]), bound-g.bestBound, cmp.Compare(g.best.Name, cluster.Name)) > 0 {
+		if g.best == nil || cmp.Or(cmp.Compare(cluster.Scores["given"], g.best.Scores["given"]), bound-g.bestBound,
+			cmp.Compare(g.best.Name, cluster.Name)) > 0 {
 			g.best, g.bestBound = cluster, bound
 		}
 	}
@@ -104,7 +106,8 @@ func (n *naive) all() []string {
 	}
 	slices.SortFunc(groups, func(a, b *group) int {
 		return cmp.Or(b.sum-a.sum, b.size-a.size, b.bound-a.bound,
-			cmp.Compare(b.best.Scores["given"], a.best.Scores["given"]), b.bestBound-a.bestBound, cmp.Compare(a.best.Name, b.best.Name))
+			cmp.Compare(b.best.Scores["given"], a.best.Scores["given"]), b.bestBound-a.bestBound,
+			cmp.Compare(a.best.Name, b.best.Name))
 	})
 	if c.MaxGroups > 0 && len(groups) > int(c.MaxGroups) {
 		groups = groups[:c.MaxGroups]

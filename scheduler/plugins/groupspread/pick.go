@@ -23,8 +23,8 @@ func (m *minimum) serve(slot int) {
 	}
 }
 
-// pick leaves what is to be chosen of the clusters of the groups that have been chosen. If the best of them will do, that is up to
-// the framework.
+// pick leaves what is to be chosen of the clusters of the groups that have been chosen. If the best of them will do,
+// that is up to the framework.
 func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	left, wanted := s.candidates.Left(), s.candidates.Wanted()
 	if len(s.missing(constraints, s.candidates.Best(left, wanted))) == 0 {
@@ -56,11 +56,14 @@ func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *schedule
 	for i := range minima {
 		if m := &minima[i]; m.missing > 0 {
 			c := m.constraint
-			return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be, given the other constraints",
+			return scheduler.Rejectf(
+				"finds only %d of the %d groups of label %s that there have to be, given the other constraints",
 				int(c.MinGroups)-m.missing, c.MinGroups, c.Label)
 		}
 	}
-	first := &constraints[slices.IndexFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool { return c.MinGroups > 0 })]
+	first := &constraints[slices.IndexFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool {
+		return c.MinGroups > 0
+	})]
 	groups := s.snapshot.Label(first.Label)
 	for slot := range left.All() {
 		if !chosen.Has(slot) {

@@ -28,7 +28,8 @@ func drawNaive(t *rapid.T, labels ...string) *naive {
 		n.constraints = append(n.constraints, drawConstraint(t, label))
 	}
 	// There are few values, so that there are ties.
-	scores, values := rapid.SampledFrom([]float64{0, 0, 10, 20, 50}), rapid.SampledFrom([]string{"a", "a", "b", "b", "c", "d", ""})
+	scores, values := rapid.SampledFrom([]float64{0, 0, 10, 20, 50}),
+		rapid.SampledFrom([]string{"a", "a", "b", "b", "c", "d", ""})
 	for i := range rapid.IntRange(1, 8).Draw(t, "clusters") {
 		c := cluster(fmt.Sprint("c", i), scores.Draw(t, "score"))
 		for _, label := range labels {
@@ -173,7 +174,8 @@ func TestChoiceIsStable(t *testing.T) {
 	})
 }
 
-// Where the search for the greatest total would take too long, the bounds and the number of clusters are kept all the same.
+// Where the search for the greatest total would take too long, the bounds and the number of clusters are kept all the
+// same.
 func TestHighestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const wanted = 700 // 5 of 10 groups: above the limit of 4,194,304
@@ -185,7 +187,8 @@ func TestHighestGroups(t *testing.T) {
 				clusters = append(clusters, cluster(fmt.Sprintf("c%d-%d", group, i), score, fmt.Sprint("provider=", group)))
 			}
 		}
-		n := &naive{clusters: clusters, wanted: wanted, constraints: []v1alpha1.GroupSpreadConstraint{groups("provider", 2, 5)}}
+		n := &naive{clusters: clusters, wanted: wanted,
+			constraints: []v1alpha1.GroupSpreadConstraint{groups("provider", 2, 5)}}
 		got := n.choose(t, pick(wanted, n.constraints...))
 		seen := map[string]bool{}
 		for _, name := range got {

@@ -107,7 +107,8 @@ func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 		n := min(g.size, 2*limit)
 		g.best, memory = memory[:0:n], memory[n:]
 	}
-	// A list is cut back to its limit each time that it is twice as long. From then on most clusters are no match for its last.
+	// A list is cut back to its limit each time that it is twice as long. From then on most clusters are no match for its
+	// last.
 	for slot := range r.candidates.Left().All() {
 		if r.passes(groups.Of(slot)) {
 			continue
@@ -210,11 +211,12 @@ func (r *ranking) highest(all int, chosen map[int]bool) {
 	}
 }
 
-// greatest chooses the groups with the greatest total for so many clusters: what a group has of the clusters is worth so much, and
-// the rest is a question of the same kind for the groups after it.
+// greatest chooses the groups with the greatest total for so many clusters: what a group has of the clusters is worth
+// so much, and the rest is a question of the same kind for the groups after it.
 func (r *ranking) greatest(all int, chosen map[int]bool) {
 	most := min(r.most, len(r.groups), all)
-	// By how many groups and clusters there are yet to be: what the groups so far make of it at best; bound < 0: they cannot.
+	// By how many groups and clusters there are yet to be: what the groups so far make of it at best; bound < 0: they
+	// cannot.
 	width := all + 1
 	best := make([]worth, (most+1)*width)
 	for i := range best {
@@ -242,7 +244,8 @@ func (r *ranking) greatest(all int, chosen map[int]bool) {
 	}
 	groups := r.least
 	for n := r.least; n <= most; n++ {
-		if at := n*width + all; best[at].bound >= 0 && (best[groups*width+all].bound < 0 || best[at].compare(best[groups*width+all]) > 0) {
+		if at := n*width + all; best[at].bound >= 0 &&
+			(best[groups*width+all].bound < 0 || best[at].compare(best[groups*width+all]) > 0) {
 			groups = n
 		}
 	}

@@ -9,15 +9,16 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkRetain is against a plain loop that reads and compares the properties of all clusters. One of them has changed since
-// the last time in "changed", none in "unchanged".
+// BenchmarkRetain is against a plain loop that reads and compares the properties of all clusters. One of them has
+// changed since the last time in "changed", none in "unchanged".
 func BenchmarkRetain(b *testing.B) {
 	r := compiled(b, v1alpha1.PropertyRequirement{Name: "gpu", Operator: ge, Values: []string{"500m"}})
 	for _, n := range []int{100, 1000, 10000} {
 		cache := &scheduler.Cache{}
 		fleet := make([]*scheduler.Cluster, n)
 		for i := range fleet {
-			fleet[i] = &scheduler.Cluster{Name: fmt.Sprint("c", i), Properties: map[string]string{"gpu": fmt.Sprint(i%2, "000m")}}
+			fleet[i] = &scheduler.Cluster{Name: fmt.Sprint("c", i),
+				Properties: map[string]string{"gpu": fmt.Sprint(i%2, "000m")}}
 			cache.Update(fleet[i])
 		}
 		snapshot := cache.Snapshot()

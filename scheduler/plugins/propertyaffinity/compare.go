@@ -52,7 +52,8 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 	case v1alpha1.PropertyString:
 		switch spec.Operator {
 		case v1alpha1.PropertyGt, v1alpha1.PropertyGe, v1alpha1.PropertyLt, v1alpha1.PropertyLe:
-			return nil, fmt.Errorf("%s: %q has no order that the operator %s could go by", values.Index(0), spec.Values[0], spec.Operator)
+			return nil, fmt.Errorf("%s: %q has no order that the operator %s could go by", values.Index(0), spec.Values[0],
+				spec.Operator)
 		}
 		return testOf(spec, asIs, strings.Compare, values)
 	default:
@@ -63,7 +64,8 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 func asIs(value string) (string, error) { return value, nil }
 
 // testOf compares with values of one type, which it parses once.
-func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, error), compare func(a, b T) int, path *field.Path) (test, error) {
+func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, error), compare func(a, b T) int,
+	path *field.Path) (test, error) {
 	values := make([]T, len(spec.Values))
 	for i, text := range spec.Values {
 		var err error
@@ -85,7 +87,8 @@ func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, er
 	}, nil
 }
 
-// operators say of how a value compares with each of the others whether that is what they look for, and whether they want it.
+// operators say of how a value compares with each of the others whether that is what they look for, and whether they
+// want it.
 var operators = map[v1alpha1.PropertyOperator]struct {
 	of     func(order int) bool
 	wanted bool

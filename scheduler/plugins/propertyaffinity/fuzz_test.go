@@ -22,7 +22,8 @@ func FuzzCompare(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind, a, b string) {
 		holds := func(operator v1alpha1.PropertyOperator, value, other string) (holds, asked bool) {
-			r, err := compile(v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: []string{other}, Type: v1alpha1.PropertyType(kind)})
+			r, err := compile(v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: []string{other},
+				Type: v1alpha1.PropertyType(kind)})
 			if err != nil {
 				return false, false
 			}

@@ -35,8 +35,8 @@ type requirement struct {
 	test test
 	// key has all that the answer depends on.
 	key string
-	// absent, different and unreadable are why a cluster does not match: it has no such property, one with another value, or
-	// one whose value cannot be compared. Absent is empty where that is a match.
+	// absent, different and unreadable are why a cluster does not match: it has no such property, one with another value,
+	// or one whose value cannot be compared. Absent is empty where that is a match.
 	absent, different, unreadable string
 }
 

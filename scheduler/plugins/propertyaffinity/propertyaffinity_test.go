@@ -70,22 +70,29 @@ func TestMismatch(t *testing.T) {
 
 		{"the 10th patch comes after the 9th", found, gt, []string{"v1.31.9"}, "v1.31.10", ""},
 		{"the v means nothing", found, eq, []string{"v1.31.9"}, "1.31.9", ""},
-		{"a release candidate comes before its release", found, ge, []string{"v1.31.0"}, "v1.31.0-rc.1", "does not match p >= v1.31.0"},
+		{"a release candidate comes before its release", found, ge, []string{"v1.31.0"}, "v1.31.0-rc.1",
+			"does not match p >= v1.31.0"},
 		{"a word comes after every number", found, gt, []string{"v1.31.0-9"}, "v1.31.0-1x", ""},
 		{"how it was built does not matter", found, eq, []string{"v1.31.0"}, "v1.31.0+k3s1", ""},
 		{"two numbers alone are a quantity", found, eq, []string{"1.30"}, "1.3", ""},
 		{"unless they are text by their type", text, eq, []string{"1.30"}, "1.3", "does not match p = 1.30"},
-		{"one quantity and one version are text together", found, in, []string{"1", "v1.0.0"}, "1.0", "does not match p in (1,v1.0.0)"},
+		{"one quantity and one version are text together", found, in, []string{"1", "v1.0.0"}, "1.0",
+			"does not match p in (1,v1.0.0)"},
 		{"text", found, eq, []string{"west"}, "west", ""},
 		{"the empty text is a text", text, eq, []string{""}, "", ""},
 
-		{"what is no quantity is not greater", quantity, gt, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
+		{"what is no quantity is not greater", quantity, gt, []string{"1"}, "many",
+			`has property p with value "many", which is no quantity`},
 		{"and not in either", found, in, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
-		{"but not different either: nobody knows what was meant", found, ne, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
+		{"but not different either: nobody knows what was meant", found, ne, []string{"1"}, "many",
+			`has property p with value "many", which is no quantity`},
 		{"nor out of a list", found, notIn, []string{"1"}, "many", `has property p with value "many", which is no quantity`},
-		{"two numbers are no semantic version", ver, ge, []string{"1.30.0"}, "1.31", `has property p with value "1.31", which is no semantic version`},
-		{"what takes hours to work out is no quantity", found, gt, []string{"1"}, "1e-2000000000", `has property p with value "1e-2000000000", which is no quantity`},
-		{"a long story does not become a long reason", found, gt, []string{"1"}, string(make([]byte, 1e6)), fmt.Sprintf("has property p with value %q, which is no quantity", make([]byte, 64))},
+		{"two numbers are no semantic version", ver, ge, []string{"1.30.0"}, "1.31",
+			`has property p with value "1.31", which is no semantic version`},
+		{"what takes hours to work out is no quantity", found, gt, []string{"1"}, "1e-2000000000",
+			`has property p with value "1e-2000000000", which is no quantity`},
+		{"a long story does not become a long reason", found, gt, []string{"1"}, string(make([]byte, 1e6)),
+			fmt.Sprintf("has property p with value %q, which is no quantity", make([]byte, 64))},
 
 		{"any value will do", found, exists, nil, "many", ""},
 		{"no value will do", found, existsNot, nil, "many", "has property p"},
@@ -93,7 +100,8 @@ func TestMismatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			r := compiled(t, v1alpha1.PropertyRequirement{Name: "p", Operator: test.operator, Type: test.kind, Values: test.values})
+			r := compiled(t, v1alpha1.PropertyRequirement{Name: "p", Operator: test.operator, Type: test.kind,
+				Values: test.values})
 			require.Equal(t, test.want, r.Mismatch(property(test.property)))
 		})
 	}
@@ -125,17 +133,27 @@ func TestCompileErrors(t *testing.T) {
 		spec   v1alpha1.PropertyRequirement
 		want   string
 	}{
-		{"a property has a name", v1alpha1.PropertyRequirement{Operator: exists}, "policy.affinity.required[0].properties[0].name: must be"},
-		{"operators are known", v1alpha1.PropertyRequirement{Name: "p", Operator: "Like", Values: []string{"1"}}, `properties[0].operator: there is no operator "Like"`},
-		{"types are known", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: "Date", Values: []string{"1"}}, `properties[0].type: there is no type "Date"`},
-		{"there is something to compare with", v1alpha1.PropertyRequirement{Name: "p", Operator: eq}, "properties[0].values: 0 are"},
-		{"one thing", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"1", "2"}}, "properties[0].values: 2 are"},
+		{"a property has a name", v1alpha1.PropertyRequirement{Operator: exists},
+			"policy.affinity.required[0].properties[0].name: must be"},
+		{"operators are known", v1alpha1.PropertyRequirement{Name: "p", Operator: "Like", Values: []string{"1"}},
+			`properties[0].operator: there is no operator "Like"`},
+		{"types are known", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: "Date", Values: []string{"1"}},
+			`properties[0].type: there is no type "Date"`},
+		{"there is something to compare with", v1alpha1.PropertyRequirement{Name: "p", Operator: eq},
+			"properties[0].values: 0 are"},
+		{"one thing", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"1", "2"}},
+			"properties[0].values: 2 are"},
 		{"one of nothing is nothing", v1alpha1.PropertyRequirement{Name: "p", Operator: in}, "properties[0].values: 0 are"},
-		{"to be there has no value", v1alpha1.PropertyRequirement{Name: "p", Operator: exists, Values: []string{"1"}}, "properties[0].values: 1 are"},
-		{"values are of the type", v1alpha1.PropertyRequirement{Name: "p", Operator: in, Type: quantity, Values: []string{"1", "many"}}, `properties[0].values[1]: parse quantity "many"`},
-		{"versions too", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: ver, Values: []string{"1.31"}}, `properties[0].values[0]: parse version "1.31"`},
-		{"text has no order", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"many"}}, `properties[0].values[0]: "many" has no order`},
-		{"even if it looks as if it had", v1alpha1.PropertyRequirement{Name: "p", Operator: le, Type: text, Values: []string{"1"}}, `properties[0].values[0]: "1" has no order`},
+		{"to be there has no value", v1alpha1.PropertyRequirement{Name: "p", Operator: exists, Values: []string{"1"}},
+			"properties[0].values: 1 are"},
+		{"values are of the type", v1alpha1.PropertyRequirement{Name: "p", Operator: in, Type: quantity,
+			Values: []string{"1", "many"}}, `properties[0].values[1]: parse quantity "many"`},
+		{"versions too", v1alpha1.PropertyRequirement{Name: "p", Operator: eq, Type: ver, Values: []string{"1.31"}},
+			`properties[0].values[0]: parse version "1.31"`},
+		{"text has no order", v1alpha1.PropertyRequirement{Name: "p", Operator: gt, Values: []string{"many"}},
+			`properties[0].values[0]: "many" has no order`},
+		{"even if it looks as if it had", v1alpha1.PropertyRequirement{Name: "p", Operator: le, Type: text,
+			Values: []string{"1"}}, `properties[0].values[0]: "1" has no order`},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -146,15 +164,17 @@ func TestCompileErrors(t *testing.T) {
 }
 
 // values are some of each type, and some that are of none but text.
-var values = []string{"", "many", "1", "1.0", "1000m", "2", "-1", "1Ki", "1024", "1e3", "v1.2.3", "1.2.3", "1.2.3-rc.1", "1.10.0", "1.30", "1e-2000000000"}
+var values = []string{"", "many", "1", "1.0", "1000m", "2", "-1", "1Ki", "1024", "1e3", "v1.2.3", "1.2.3", "1.2.3-rc.1",
+	"1.10.0", "1.30", "1e-2000000000"}
 
 func drawRequirement(t *rapid.T) v1alpha1.PropertyRequirement {
 	value := rapid.SampledFrom(values)
 	for {
 		spec := v1alpha1.PropertyRequirement{
-			Name:     rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name"),
-			Operator: rapid.SampledFrom([]v1alpha1.PropertyOperator{gt, ge, eq, ne, lt, le, in, notIn, exists, existsNot}).Draw(t, "operator"),
-			Type:     rapid.SampledFrom([]v1alpha1.PropertyType{found, quantity, ver, text}).Draw(t, "type"),
+			Name: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name"),
+			Operator: rapid.SampledFrom([]v1alpha1.PropertyOperator{gt, ge, eq, ne, lt, le, in, notIn, exists, existsNot}).Draw(
+				t, "operator"),
+			Type: rapid.SampledFrom([]v1alpha1.PropertyType{found, quantity, ver, text}).Draw(t, "type"),
 		}
 		switch spec.Operator {
 		case in, notIn:
@@ -170,7 +190,8 @@ func drawRequirement(t *rapid.T) v1alpha1.PropertyRequirement {
 }
 
 func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
-	properties := rapid.MapOfN(rapid.SampledFrom([]string{"p", "q"}), rapid.SampledFrom(values), 0, 2).Draw(t, "properties")
+	properties := rapid.MapOfN(rapid.SampledFrom([]string{"p", "q"}), rapid.SampledFrom(values), 0, 2).Draw(t,
+		"properties")
 	return &scheduler.Cluster{Name: name, Properties: properties}
 }
 
@@ -226,7 +247,8 @@ func TestConcurrentUse(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			for range 50 {
-				cache.Update(&scheduler.Cluster{Name: fmt.Sprint(i), Properties: map[string]string{"p": fmt.Sprint(rand.Int64(), "000")}})
+				cache.Update(&scheduler.Cluster{Name: fmt.Sprint(i),
+					Properties: map[string]string{"p": fmt.Sprint(rand.Int64(), "000")}})
 				snapshot := cache.Snapshot()
 				r.Retain(snapshot, snapshot.All().Clone())
 			}

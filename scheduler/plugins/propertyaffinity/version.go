@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// CompareVersions returns a negative number if the semantic version a comes before b, a positive one if it comes after it,
-// and 0 if they are equal by section 11 of https://semver.org. What follows a "+" does not count.
+// CompareVersions returns a negative number if the semantic version a comes before b, a positive one if it comes after
+// it, and 0 if they are equal by section 11 of https://semver.org. What follows a "+" does not count.
 //
-// The order of package version itself is none: it compares a number with a word as text, and so has 10 before 1x, 1x before 9, and 9
-// before 10.
+// The order of package version itself is none: it compares a number with a word as text, and so has 10 before 1x, 1x
+// before 9, and 9 before 10.
 func CompareVersions(a, b *version.Version) int {
 	if order := slices.Compare(a.Components(), b.Components()); order != 0 {
 		return order

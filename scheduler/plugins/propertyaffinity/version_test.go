@@ -18,9 +18,11 @@ import (
 // TestCompareVersions has the examples of https://semver.org, and what the comparison of package version gets wrong.
 func TestCompareVersions(t *testing.T) {
 	for _, ordered := range [][]string{
-		{"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0"},
+		{"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",
+			"1.0.0"},
 		{"1.0.0", "2.0.0", "2.1.0", "2.1.1", "2.1.10"},
-		{"1.0.0-0", "1.0.0-9", "1.0.0-10", "1.0.0-99999999999999999998", "1.0.0-99999999999999999999", "1.0.0--", "1.0.0-1x", "1.0.0-a"},
+		{"1.0.0-0", "1.0.0-9", "1.0.0-10", "1.0.0-99999999999999999998", "1.0.0-99999999999999999999", "1.0.0--", "1.0.0-1x",
+			"1.0.0-a"},
 	} {
 		for i, a := range ordered {
 			for j, b := range ordered {
@@ -29,7 +31,8 @@ func TestCompareVersions(t *testing.T) {
 			}
 		}
 	}
-	require.Zero(t, propertyaffinity.CompareVersions(version.MustParseSemantic("v1.0.0+a"), version.MustParseSemantic("1.0.0+b")))
+	require.Zero(t, propertyaffinity.CompareVersions(version.MustParseSemantic("v1.0.0+a"),
+		version.MustParseSemantic("1.0.0+b")))
 }
 
 func TestVersionsHaveAnOrder(t *testing.T) {
@@ -53,16 +56,20 @@ func TestVersionsHaveAnOrder(t *testing.T) {
 	})
 }
 
-// TestQuantitiesHaveTheOrderOfTheirNumbers compares with exact fractions, and so has transitivity and antisymmetry in it.
+// TestQuantitiesHaveTheOrderOfTheirNumbers compares with exact fractions, and so has transitivity and antisymmetry in
+// it.
 func TestQuantitiesHaveTheOrderOfTheirNumbers(t *testing.T) {
-	suffixes := map[string]*big.Rat{"": big.NewRat(1, 1), "m": big.NewRat(1, 1e3), "u": big.NewRat(1, 1e6), "n": big.NewRat(1, 1e9), "k": big.NewRat(1e3, 1),
-		"M": big.NewRat(1e6, 1), "Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "e3": big.NewRat(1e3, 1), "E-1": big.NewRat(1, 10)}
+	suffixes := map[string]*big.Rat{"": big.NewRat(1, 1), "m": big.NewRat(1, 1e3), "u": big.NewRat(1, 1e6),
+		"n": big.NewRat(1, 1e9), "k": big.NewRat(1e3, 1),
+		"M": big.NewRat(1e6, 1), "Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "e3": big.NewRat(1e3, 1),
+		"E-1": big.NewRat(1, 10)}
 	type drawn struct {
 		text  string
 		exact *big.Rat
 	}
 	quantities := rapid.Custom(func(t *rapid.T) drawn {
-		number := rapid.SampledFrom([]string{"0", "1", "-1", "1000", "1024", "0.1", "0.3", "300", "9007199254740993", "9223372036854775807", "123456789012345678901234567890"}).Draw(t, "number")
+		number := rapid.SampledFrom([]string{"0", "1", "-1", "1000", "1024", "0.1", "0.3", "300", "9007199254740993",
+			"9223372036854775807", "123456789012345678901234567890"}).Draw(t, "number")
 		suffix := rapid.SampledFrom([]string{"", "m", "k", "M", "Ki", "Mi", "e3", "E-1"}).Draw(t, "suffix")
 		exact, _ := new(big.Rat).SetString(number)
 		exact.Mul(exact, suffixes[suffix])
@@ -76,7 +83,8 @@ func TestQuantitiesHaveTheOrderOfTheirNumbers(t *testing.T) {
 		a, b := quantities.Draw(t, "a"), quantities.Draw(t, "b")
 		order := a.exact.Cmp(b.exact)
 		for operator, want := range map[v1alpha1.PropertyOperator]bool{
-			gt: order > 0, ge: order >= 0, eq: order == 0, ne: order != 0, lt: order < 0, le: order <= 0, in: order == 0, notIn: order != 0,
+			gt: order > 0, ge: order >= 0, eq: order == 0, ne: order != 0, lt: order < 0, le: order <= 0, in: order == 0,
+			notIn: order != 0,
 		} {
 			r := compiled(t, v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: []string{b.text}})
 			require.Equal(t, want, r.Mismatch(property(a.text)) == "", "%s %s %s", a.text, operator, b.text)

@@ -27,8 +27,9 @@ func benchFleet(n int) []*scheduler.Cluster {
 		h := uint32(i) * 2654435761
 		fleet[i] = &scheduler.Cluster{
 			Name: fmt.Sprintf("cluster-%05d", i), Joined: true, Healthy: true,
-			Labels:    map[string]string{"env": []string{"prod", "dev"}[h>>8&1]},
-			Available: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(h>>7%640000), resource.DecimalSI)},
+			Labels: map[string]string{"env": []string{"prod", "dev"}[h>>8&1]},
+			Available: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(h>>7%640000),
+				resource.DecimalSI)},
 		}
 	}
 	return fleet
@@ -48,8 +49,10 @@ func w2(tb testing.TB, sorters ...v1alpha1.PropertySorter) *scheduler.Request {
 
 func benchScheduler(tb testing.TB) *scheduler.Scheduler {
 	s, err := scheduler.New(scheduler.Options{
-		Registry: scheduler.Registry{eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), propertysorter.Name: propertysorter.New},
-		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: eligibility.Name}, {Name: clusteraffinity.Name}, {Name: propertysorter.Name}}}},
+		Registry: scheduler.Registry{eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(),
+			propertysorter.Name: propertysorter.New},
+		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: eligibility.Name},
+			{Name: clusteraffinity.Name}, {Name: propertysorter.Name}}}},
 	})
 	require.NoError(tb, err)
 	return s
@@ -81,8 +84,8 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and the same quantities, and
-// keeps the greatest.
+// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and the same quantities,
+// and keeps the greatest.
 func plainLoop(fleet []*scheduler.Cluster) float64 {
 	required := labels.SelectorFromSet(labels.Set{"env": "prod"})
 	rounds, greatest := 0, int64(0)

@@ -22,7 +22,8 @@ func Example() {
 		panic(err)
 	}
 	cache := &scheduler.Cache{}
-	for name, of := range map[string]struct{ cost, cpu string }{"berlin": {"0.30", "8"}, "lima": {"0.10", "500m"}, "oslo": {"", "16"}} {
+	for name, of := range map[string]struct{ cost, cpu string }{"berlin": {"0.30", "8"}, "lima": {"0.10", "500m"},
+		"oslo": {"", "16"}} {
 		c := &scheduler.Cluster{Name: name, Available: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(of.cpu)}}
 		if of.cost != "" {
 			c.Properties = map[string]string{"example.com/cost": of.cost}

@@ -22,7 +22,8 @@ func FuzzNumber(f *testing.F) {
 	s := newScheduler(f)
 	descending := policy(f, v1alpha1.PropertySorter{Name: "cost"})
 	f.Fuzz(func(t *testing.T, a, b string) {
-		result, err := s.Schedule(context.Background(), snapshotOf(cost("a", a), cost("b", b)), &scheduler.Request{Policy: descending})
+		result, err := s.Schedule(context.Background(), snapshotOf(cost("a", a), cost("b", b)),
+			&scheduler.Request{Policy: descending})
 		require.NoError(t, err)
 		require.Len(t, result.Chosen, 2)
 		x, errX := v1alpha1.ParseQuantity(a)

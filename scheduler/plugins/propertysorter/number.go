@@ -12,11 +12,12 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// none is the number of clusters that have none. It equals itself, as NaN does not, so that a column of it can tell whether
-// anything has changed.
+// none is the number of clusters that have none. It equals itself, as NaN does not, so that a column of it can tell
+// whether anything has changed.
 const none = -math.MaxFloat64
 
-// farthest is the greatest number, and its negative the least: beyond, they cannot be subtracted from each other any more.
+// farthest is the greatest number, and its negative the least: beyond, they cannot be subtracted from each other any
+// more.
 const farthest = 1e300
 
 // numberOf returns how to find the number that a sorter names.

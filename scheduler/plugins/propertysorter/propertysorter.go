@@ -66,7 +66,8 @@ func compiled(request *scheduler.Request) []sorter {
 func (plugin) Name() string { return Name }
 
 // PreScore finds out between which numbers the feasible clusters are.
-func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	sorters := compiled(request)
 	if len(sorters) == 0 {
 		return scheduler.NothingToDo()
@@ -92,7 +93,8 @@ func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *
 
 type stateKey struct{}
 
-func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	scales, _ := state.Read(stateKey{}).([]scale)
 	slot, there := state.Snapshot().Slot(cluster.Name)
 	if !there {
@@ -105,7 +107,8 @@ func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler
 	return min(score, scheduler.MaxScore), nil
 }
 
-func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set,
+	scores []float64) *scheduler.Status {
 	scales, _ := state.Read(stateKey{}).([]scale)
 	if len(scales) == 1 { // the common case
 		scale := scales[0]

@@ -34,7 +34,8 @@ func newOnly(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { retur
 
 func (only) Name() string { return "Only" }
 
-func (only) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) *scheduler.Status {
+func (only) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) *scheduler.Status {
 	if c.Labels["out"] != "" {
 		return scheduler.Reject("is out")
 	}
@@ -50,7 +51,8 @@ func snapshotOf(clusters ...*scheduler.Cluster) *scheduler.Snapshot {
 }
 
 func policy(tb require.TestingT, sorters ...v1alpha1.PropertySorter) *scheduler.Policy {
-	p, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(10000)), Sorters: sorters})
+	p, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(10000)),
+		Sorters: sorters})
 	require.NoError(tb, err)
 	return p
 }
@@ -71,7 +73,8 @@ func TestScores(t *testing.T) {
 		list := func(text string) corev1.ResourceList {
 			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(text)}
 		}
-		return &scheduler.Cluster{Name: name, Capacity: list(capacity), Allocatable: list(allocatable), Available: list(available)}
+		return &scheduler.Cluster{Name: name, Capacity: list(capacity), Allocatable: list(allocatable),
+			Available: list(available)}
 	}
 	tests := []struct {
 		reason   string
@@ -84,31 +87,44 @@ func TestScores(t *testing.T) {
 		{"the other way around", []v1alpha1.PropertySorter{cheapest},
 			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "17500m")}, []string{"a 100", "c 25", "b 0"}},
 		{"those that cannot be chosen have no part in it", []v1alpha1.PropertySorter{byCost},
-			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "15"), out(cost("d", "1000")), out(cost("e", "-1000"))}, []string{"b 100", "c 50", "a 0"}},
+			[]*scheduler.Cluster{cost("a", "10"), cost("b", "20"), cost("c", "15"), out(cost("d", "1000")),
+				out(cost("e", "-1000"))}, []string{"b 100", "c 50", "a 0"}},
 		{"all the same is all as good", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "0.3"), cost("b", "300m")}, []string{"a 100", "b 100"}},
-		{"one alone is the best there is", []v1alpha1.PropertySorter{cheapest}, []*scheduler.Cluster{cost("a", "10")}, []string{"a 100"}},
+		{"one alone is the best there is", []v1alpha1.PropertySorter{cheapest}, []*scheduler.Cluster{cost("a", "10")},
+			[]string{"a 100"}},
 		{"not to know is the worst, and no reason to give up", []v1alpha1.PropertySorter{cheapest},
-			[]*scheduler.Cluster{{Name: "a"}, cost("b", "many"), cost("c", "7"), cost("d", "8")}, []string{"c 100", "a 0", "b 0", "d 0"}},
-		{"nobody knows", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{{Name: "a"}, cost("b", "many")}, []string{"a 0", "b 0"}},
+			[]*scheduler.Cluster{{Name: "a"}, cost("b", "many"), cost("c", "7"), cost("d", "8")},
+			[]string{"c 100", "a 0", "b 0", "d 0"}},
+		{"nobody knows", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{{Name: "a"}, cost("b", "many")},
+			[]string{"a 0", "b 0"}},
 		{"what is beyond all bounds is at the end of them", []v1alpha1.PropertySorter{byCost},
 			[]*scheduler.Cluster{cost("a", "-9e99"), cost("b", "0"), cost("c", "9e99")}, []string{"c 100", "b 50", "a 0"}},
-		{"below zero", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{cost("a", "-1"), cost("b", "-3"), cost("c", "-2")}, []string{"a 100", "c 50", "b 0"}},
-		{"several by their weights", []v1alpha1.PropertySorter{{Name: "cost", Weight: 3, Order: v1alpha1.Ascending}, {Name: "available/cpu"}},
+		{"below zero", []v1alpha1.PropertySorter{byCost}, []*scheduler.Cluster{cost("a", "-1"), cost("b", "-3"),
+			cost("c", "-2")}, []string{"a 100", "c 50", "b 0"}},
+		{"several by their weights", []v1alpha1.PropertySorter{{Name: "cost", Weight: 3, Order: v1alpha1.Ascending},
+			{Name: "available/cpu"}},
 			[]*scheduler.Cluster{
-				{Name: "a", Properties: map[string]string{"cost": "1"}, Available: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-				{Name: "b", Properties: map[string]string{"cost": "2"}, Available: corev1.ResourceList{"cpu": resource.MustParse("2")}},
+				{Name: "a", Properties: map[string]string{"cost": "1"},
+					Available: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				{Name: "b", Properties: map[string]string{"cost": "2"},
+					Available: corev1.ResourceList{"cpu": resource.MustParse("2")}},
 				{Name: "c", Available: corev1.ResourceList{"cpu": resource.MustParse("2")}},
 			}, []string{"a 75", "b 25", "c 25"}},
-		{"capacity", []v1alpha1.PropertySorter{{Name: "capacity/cpu"}}, []*scheduler.Cluster{cpu("a", "4", "2", "0"), cpu("b", "8", "1", "0")}, []string{"b 100", "a 0"}},
-		{"allocatable", []v1alpha1.PropertySorter{{Name: "allocatable/cpu"}}, []*scheduler.Cluster{cpu("a", "4", "2", "0"), cpu("b", "8", "1", "0")}, []string{"a 100", "b 0"}},
-		{"available", []v1alpha1.PropertySorter{{Name: "available/cpu"}}, []*scheduler.Cluster{cpu("a", "4", "2", "100m"), cpu("b", "8", "1", "0.2")}, []string{"b 100", "a 0"}},
+		{"capacity", []v1alpha1.PropertySorter{{Name: "capacity/cpu"}},
+			[]*scheduler.Cluster{cpu("a", "4", "2", "0"), cpu("b", "8", "1", "0")}, []string{"b 100", "a 0"}},
+		{"allocatable", []v1alpha1.PropertySorter{{Name: "allocatable/cpu"}},
+			[]*scheduler.Cluster{cpu("a", "4", "2", "0"), cpu("b", "8", "1", "0")}, []string{"a 100", "b 0"}},
+		{"available", []v1alpha1.PropertySorter{{Name: "available/cpu"}},
+			[]*scheduler.Cluster{cpu("a", "4", "2", "100m"), cpu("b", "8", "1", "0.2")}, []string{"b 100", "a 0"}},
 		{"a property may have a slash of its own", []v1alpha1.PropertySorter{{Name: "example.com/cost"}},
-			[]*scheduler.Cluster{{Name: "a"}, {Name: "b", Properties: map[string]string{"example.com/cost": "1"}}}, []string{"b 100", "a 0"}},
+			[]*scheduler.Cluster{{Name: "a"}, {Name: "b", Properties: map[string]string{"example.com/cost": "1"}}},
+			[]string{"b 100", "a 0"}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			result, err := newScheduler(t).Schedule(context.Background(), snapshotOf(test.clusters...), &scheduler.Request{Policy: policy(t, test.sorters...)})
+			result, err := newScheduler(t).Schedule(context.Background(), snapshotOf(test.clusters...),
+				&scheduler.Request{Policy: policy(t, test.sorters...)})
 			require.NoError(t, err)
 			var got []string
 			for _, choice := range result.Chosen {
@@ -122,7 +138,8 @@ func TestScores(t *testing.T) {
 func TestNothingToSort(t *testing.T) {
 	plugin, err := propertysorter.New(nil, scheduler.Handle{})
 	require.NoError(t, err)
-	status := plugin.(scheduler.PreScorePlugin).PreScore(context.Background(), nil, &scheduler.Request{Policy: policy(t)}, scheduler.Set{})
+	status := plugin.(scheduler.PreScorePlugin).PreScore(context.Background(), nil, &scheduler.Request{Policy: policy(t)},
+		scheduler.Set{})
 	require.Equal(t, scheduler.Skip, status.Code())
 
 	_, err = propertysorter.New(scheduler.Args(`{"order": "Ascending"}`), scheduler.Handle{})
@@ -132,7 +149,8 @@ func TestNothingToSort(t *testing.T) {
 // numbers are quantities, also such as no policy and no property could have.
 func numbers() *rapid.Generator[resource.Quantity] {
 	return rapid.Custom(func(t *rapid.T) resource.Quantity {
-		number := rapid.SampledFrom([]string{"0", "1", "3", "-1", "0.1", "0.3", "9007199254740993", "9007199254740992", "9223372036854775807", "123456789012345678901234567890"}).Draw(t, "number")
+		number := rapid.SampledFrom([]string{"0", "1", "3", "-1", "0.1", "0.3", "9007199254740993", "9007199254740992",
+			"9223372036854775807", "123456789012345678901234567890"}).Draw(t, "number")
 		suffix := rapid.SampledFrom([]string{"", "m", "n", "k", "Ki", "e2", "e99", "e400", "E"}).Draw(t, "suffix")
 		return resource.MustParse(number + suffix)
 	})
@@ -144,7 +162,8 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 		c.Available[corev1.ResourceCPU] = numbers().Draw(t, "cpu")
 	}
 	if rapid.Bool().Draw(t, "property") {
-		c.Properties["cost"] = rapid.SampledFrom([]string{"", "many", "NaN", "inf", "1", "2.5", "1e99", "1e2000000000"}).Draw(t, "cost")
+		c.Properties["cost"] = rapid.SampledFrom([]string{"", "many", "NaN", "inf", "1", "2.5", "1e99", "1e2000000000"}).Draw(
+			t, "cost")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "out") == 0 {
 		return out(c)
@@ -152,7 +171,8 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return c
 }
 
-// TestScoreAgreesWithScoreAll also finds that scores are in the order of the exact quantities, for as long as clusters change.
+// TestScoreAgreesWithScoreAll also finds that scores are in the order of the exact quantities, for as long as clusters
+// change.
 func TestScoreAgreesWithScoreAll(t *testing.T) {
 	made, err := propertysorter.New(nil, scheduler.Handle{})
 	require.NoError(t, err)

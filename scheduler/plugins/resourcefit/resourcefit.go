@@ -80,7 +80,8 @@ func (p *plugin) demand(r *scheduler.Request) *demand {
 		}
 		for _, r := range resources {
 			asked := spec.Resources[r.Name]
-			d.scored = append(d.scored, scored{r.Name, asked.AsApproximateFloat64(), float64(r.Weight), "resourcefit:" + string(r.Name)})
+			d.scored = append(d.scored, scored{r.Name, asked.AsApproximateFloat64(), float64(r.Weight), "resourcefit:" +
+				string(r.Name)})
 			d.weights += float64(r.Weight)
 		}
 		return d, nil
@@ -96,7 +97,8 @@ func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *
 }
 
 // Filter accepts the clusters that the placement is on: what the policy asks for is in use there already.
-func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Placed().Has(slot) {
 		return nil
 	}
@@ -113,7 +115,8 @@ func (r *demanded) fits(cluster *scheduler.Cluster) bool {
 	return available.Cmp(r.quantity) >= 0
 }
 
-func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	placed := state.Placed().Clone()
 	placed.Retain(feasible)
 	for _, r := range p.demand(request).resources {
@@ -123,14 +126,16 @@ func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, reque
 	return nil
 }
 
-func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	_ scheduler.Set) *scheduler.Status {
 	if len(p.demand(request).resources) == 0 {
 		return scheduler.NothingToDo()
 	}
 	return nil
 }
 
-func (p *plugin) Score(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (p *plugin) Score(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	d := p.demand(request)
 	slot, there := state.Snapshot().Slot(cluster.Name)
 	placed := there && state.Placed().Has(slot)
@@ -165,10 +170,13 @@ func (p *plugin) score(r scored, u usage, placed bool) float64 {
 	return free * scheduler.MaxScore * r.weight
 }
 
-func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set, scores []float64) *scheduler.Status {
 	d := p.demand(request)
 	for _, r := range d.scored {
-		usages := scheduler.Column(state.Snapshot(), r.columns, func(c *scheduler.Cluster) usage { return usageOf(c, r.name) })
+		usages := scheduler.Column(state.Snapshot(), r.columns, func(c *scheduler.Cluster) usage {
+			return usageOf(c, r.name)
+		})
 		for slot := range feasible.All() {
 			scores[slot] += p.score(r, usages[slot], state.Placed().Has(slot))
 		}

@@ -15,9 +15,12 @@ import (
 
 func clusters() []*scheduler.Cluster {
 	return []*scheduler.Cluster{
-		schedulertest.Cluster("full", schedulertest.Resource("cpu", "10", "1"), schedulertest.Resource("memory", "10Gi", "8Gi")),
-		schedulertest.Cluster("half", schedulertest.Resource("cpu", "10", "5"), schedulertest.Resource("memory", "10Gi", "8Gi")),
-		schedulertest.Cluster("idle", schedulertest.Resource("cpu", "10", "10"), schedulertest.Resource("memory", "10Gi", "10Gi")),
+		schedulertest.Cluster("full", schedulertest.Resource("cpu", "10", "1"),
+			schedulertest.Resource("memory", "10Gi", "8Gi")),
+		schedulertest.Cluster("half", schedulertest.Resource("cpu", "10", "5"),
+			schedulertest.Resource("memory", "10Gi", "8Gi")),
+		schedulertest.Cluster("idle", schedulertest.Resource("cpu", "10", "10"),
+			schedulertest.Resource("memory", "10Gi", "10Gi")),
 		schedulertest.Cluster("odd", schedulertest.Resource("cpu", "0", "4")), // more than it has
 		schedulertest.Cluster("unknown"),
 	}
@@ -31,7 +34,8 @@ func asks(n int32, cpu string) v1alpha1.PlacementPolicy {
 }
 
 func TestConformance(t *testing.T) {
-	for _, args := range []string{"", `{"strategy": "MostAllocated", "resources": [{"name": "cpu", "weight": 2}, {"name": "memory"}]}`} {
+	for _, args := range []string{"",
+		`{"strategy": "MostAllocated", "resources": [{"name": "cpu", "weight": 2}, {"name": "memory"}]}`} {
 		schedulertest.Conformance(t, schedulertest.Plugin{
 			Name: resourcefit.Name, Factory: resourcefit.New, Args: args,
 			Policies: []v1alpha1.PlacementPolicy{asks(2, "2"), asks(2, "0"), asks(2, "5000m")},
@@ -70,7 +74,8 @@ func TestResourceFit(t *testing.T) {
 			why:  "4 of 5 clusters chosen where 5 are wanted; 1 has less than 2 of cpu available",
 		},
 		{
-			reason: "the arguments say which resources count", cpu: "2", args: `{"resources":[{"name":"cpu","weight":3},{"name":"memory"}]}`,
+			reason: "the arguments say which resources count", cpu: "2",
+			args: `{"resources":[{"name":"cpu","weight":3},{"name":"memory"}]}`,
 			want: map[string]float64{"idle": 85, "half": 42.5, "odd": 0},
 			why:  "3 of 5 clusters chosen where 5 are wanted; 2 have less than 2 of cpu available",
 		},
@@ -82,7 +87,8 @@ func TestResourceFit(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s := schedulertest.Scheduler(t, resourcefit.Name, resourcefit.New, test.args)
-			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, asks(5, test.cpu), test.bound...))
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...),
+				schedulertest.Request(t, asks(5, test.cpu), test.bound...))
 			require.NoError(t, err)
 			got := map[string]float64{}
 			for _, choice := range result.Chosen {
@@ -98,9 +104,11 @@ func TestResourceFit(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for _, test := range []struct{ reason, args, want string }{
-		{"a strategy that does not exist", `{"strategy":"Best"}`, `strategy: "Best" is neither LeastAllocated nor MostAllocated`},
+		{"a strategy that does not exist", `{"strategy":"Best"}`,
+			`strategy: "Best" is neither LeastAllocated nor MostAllocated`},
 		{"a resource without a name", `{"resources":[{"weight":1}]}`, "resources[0].name: must not be empty"},
-		{"a weight that is too great", `{"resources":[{"name":"cpu","weight":101}]}`, "resources[0].weight: 101 is not from 1 to 100"},
+		{"a weight that is too great", `{"resources":[{"name":"cpu","weight":101}]}`,
+			"resources[0].weight: 101 is not from 1 to 100"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := resourcefit.New(scheduler.Args(test.args), scheduler.Handle{})

@@ -23,21 +23,24 @@ var (
 
 func (plugin) Name() string { return Name }
 
-func (plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+func (plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	_ scheduler.Set) *scheduler.Status {
 	if len(request.Bound) == 0 {
 		return scheduler.NothingToDo()
 	}
 	return nil
 }
 
-func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
 		return scheduler.MaxScore, nil
 	}
 	return 0, nil
 }
 
-func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set,
+	scores []float64) *scheduler.Status {
 	for slot := range state.Bound().All() {
 		if feasible.Has(slot) {
 			scores[slot] = scheduler.MaxScore

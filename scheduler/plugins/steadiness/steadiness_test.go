@@ -27,8 +27,10 @@ func TestSteadiness(t *testing.T) {
 		bound  []string
 		want   []scheduler.Choice
 	}{
-		{"what is there stays", []string{"c", "gone"}, []scheduler.Choice{{Cluster: at(snapshot, "c"), Score: 100}, {Cluster: at(snapshot, "a")}}},
-		{"nothing is there, and nothing has a score", nil, []scheduler.Choice{{Cluster: at(snapshot, "a")}, {Cluster: at(snapshot, "b")}}},
+		{"what is there stays", []string{"c", "gone"}, []scheduler.Choice{{Cluster: at(snapshot, "c"), Score: 100},
+			{Cluster: at(snapshot, "a")}}},
+		{"nothing is there, and nothing has a score", nil,
+			[]scheduler.Choice{{Cluster: at(snapshot, "a")}, {Cluster: at(snapshot, "b")}}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			result, err := s.Schedule(t.Context(), snapshot, schedulertest.Request(t, spec, test.bound...))

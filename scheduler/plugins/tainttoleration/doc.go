@@ -1,11 +1,12 @@
-// Package tainttoleration is the plugin that keeps what does not tolerate the taints of a cluster away from it. Taints and
-// tolerations mean what they mean for nodes and pods:
+// Package tainttoleration is the plugin that keeps what does not tolerate the taints of a cluster away from it. Taints
+// and tolerations mean what they mean for nodes and pods:
 //
 //   - NoSchedule leaves a cluster out, unless it was chosen before.
 //   - NoExecute leaves it out even then, with one exception: the taints by which the hub reports bad or unknown health
 //     (membership.muster.dev/unreachable and membership.muster.dev/not-ready) only keep new placements away, unless the
 //     request allows a failover ([scheduler.Request].Failover).
-//   - PreferNoSchedule lowers its score: with one that is not tolerated to a half of MaxScore, with two to a third, and so on.
+//   - PreferNoSchedule lowers its score: with one that is not tolerated to a half of MaxScore, with two to a third, and
+//     so on.
 //
 // A toleration with seconds is for clusters that were chosen before, from when the taint was put on (its timeAdded)
 // for so many seconds; the result then says when that ends ([scheduler.Result].Until). It does not admit new

@@ -44,7 +44,8 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 }
 
 // Filter also notes until when it says so.
-func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	if len(cluster.Taints) == 0 {
 		return nil
 	}
@@ -63,7 +64,8 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *sc
 	return scheduler.Reject("has taint " + taint.Key + "=" + taint.Value)
 }
 
-func (p plugin) FilterAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+func (p plugin) FilterAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set) *scheduler.Status {
 	tainted := state.Snapshot().Where("tainttoleration:no", func(c *scheduler.Cluster) bool { return has(c, keepsAway) })
 	for slot := range tainted.All() {
 		if feasible.Has(slot) && p.Filter(ctx, state, request, state.Snapshot().Cluster(slot)) != nil {
@@ -154,7 +156,8 @@ func matches(t *v1alpha1.Toleration, taint *corev1.Taint) bool {
 	}
 }
 
-func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request,
+	_ scheduler.Set) *scheduler.Status {
 	if disliked(state).Empty() {
 		return scheduler.NothingToDo()
 	}
@@ -166,7 +169,8 @@ func disliked(state *scheduler.CycleState) scheduler.Set {
 	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool { return has(c, prefers) })
 }
 
-func (plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	count := 0
 	for i := range cluster.Taints {
 		if taint := &cluster.Taints[i]; prefers(taint) {
@@ -178,7 +182,8 @@ func (plugin) Score(_ context.Context, _ *scheduler.CycleState, request *schedul
 	return scheduler.MaxScore / float64(1+count), nil
 }
 
-func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	feasible scheduler.Set, scores []float64) *scheduler.Status {
 	for slot := range feasible.All() {
 		scores[slot] = scheduler.MaxScore
 	}

@@ -52,7 +52,8 @@ func TestConformance(t *testing.T) {
 		Policies: []v1alpha1.PlacementPolicy{
 			tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
 			tolerating(v1alpha1.Toleration{Key: "full", Value: "yes"}),
-			tolerating(v1alpha1.Toleration{Key: "unreachable", Operator: corev1.TolerationOpExists, Effect: noExecute, TolerationSeconds: new(int64(300))}),
+			tolerating(v1alpha1.Toleration{Key: "unreachable", Operator: corev1.TolerationOpExists, Effect: noExecute,
+				TolerationSeconds: new(int64(300))}),
 			{Type: v1alpha1.PickFixed, ClusterNames: []string{"down"}},
 		},
 	})
@@ -84,8 +85,9 @@ func TestTaintToleration(t *testing.T) {
 			want: []string{"clean", "slow", "slow-twice"},
 		},
 		{
-			reason: "the same key and value", spec: tolerating(v1alpha1.Toleration{Key: "full", Operator: corev1.TolerationOpEqual, Value: "yes"}),
-			want: []string{"clean", "full", "slow", "slow-twice"},
+			reason: "the same key and value",
+			spec:   tolerating(v1alpha1.Toleration{Key: "full", Operator: corev1.TolerationOpEqual, Value: "yes"}),
+			want:   []string{"clean", "full", "slow", "slow-twice"},
 		},
 		{
 			reason: "another effect", spec: tolerating(exists("unreachable", noSchedule, nil)),
@@ -100,8 +102,9 @@ func TestTaintToleration(t *testing.T) {
 			want: []string{"clean", "slow", "slow-twice"},
 		},
 		{
-			reason: "seconds count from when the taint was put on", spec: tolerating(exists("unreachable", noExecute, new(int64(300)))),
-			bound: everybody, want: everybody, until: schedulertest.Now.Add(4 * time.Minute),
+			reason: "seconds count from when the taint was put on",
+			spec:   tolerating(exists("unreachable", noExecute, new(int64(300)))),
+			bound:  everybody, want: everybody, until: schedulertest.Now.Add(4 * time.Minute),
 		},
 		{
 			reason: "they are over", spec: tolerating(exists("unreachable", noExecute, new(int64(60)))),
@@ -109,21 +112,25 @@ func TestTaintToleration(t *testing.T) {
 		},
 		{
 			reason: "the longest of several counts",
-			spec:   tolerating(exists("unreachable", "", new(int64(60))), exists("unreachable", noExecute, new(int64(120))), exists("", noExecute, new(int64(90)))),
-			bound:  everybody, want: everybody, until: schedulertest.Now.Add(time.Minute),
+			spec: tolerating(exists("unreachable", "", new(int64(60))), exists("unreachable", noExecute, new(int64(120))),
+				exists("", noExecute, new(int64(90)))),
+			bound: everybody, want: everybody, until: schedulertest.Now.Add(time.Minute),
 		},
 		{
-			reason: "and for ever is longer", spec: tolerating(exists("unreachable", noExecute, new(int64(120))), exists("", noExecute, nil)),
+			reason: "and for ever is longer", spec: tolerating(exists("unreachable", noExecute, new(int64(120))),
+				exists("", noExecute, nil)),
 			bound: everybody, want: everybody,
 		},
 		{
-			reason: "a person has named them", spec: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"down", "full"}},
+			reason: "a person has named them", spec: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
+				ClusterNames: []string{"down", "full"}},
 			want: []string{"down", "full"},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
-			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, test.spec, test.bound...))
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...),
+				schedulertest.Request(t, test.spec, test.bound...))
 			require.NoError(t, err)
 			require.Equal(t, test.want, schedulertest.Chosen(result))
 			require.Equal(t, test.until, result.Until)
@@ -137,11 +144,13 @@ func TestHealthTaints(t *testing.T) {
 		cluster("clean"), cluster("drained", taint("maintenance", "", noExecute)),
 		cluster("not-ready", taint(membership.TaintNotReady, "", noExecute)),
 		cluster("unreachable", taint(membership.TaintUnreachable, "", noExecute)),
-		cluster("unreachable-and-drained", taint(membership.TaintUnreachable, "", noExecute), taint("maintenance", "", noExecute)),
+		cluster("unreachable-and-drained", taint(membership.TaintUnreachable, "", noExecute),
+			taint("maintenance", "", noExecute)),
 	}
 	everything := []string{"clean", "drained", "not-ready", "unreachable", "unreachable-and-drained"}
 	minute := tolerating(v1alpha1.Toleration{
-		Key: membership.TaintUnreachable, Operator: corev1.TolerationOpExists, Effect: noExecute, TolerationSeconds: new(int64(120)),
+		Key: membership.TaintUnreachable, Operator: corev1.TolerationOpExists, Effect: noExecute,
+		TolerationSeconds: new(int64(120)),
 	})
 	for _, test := range []struct {
 		reason   string
@@ -152,8 +161,10 @@ func TestHealthTaints(t *testing.T) {
 		until    time.Time
 	}{
 		{reason: "nothing new comes to them", want: []string{"clean"}},
-		{reason: "what is there stays, but for a user's taint", bound: everything, want: []string{"clean", "not-ready", "unreachable"}},
-		{reason: "a toleration with seconds is for a failover", spec: minute, bound: everything, want: []string{"clean", "not-ready", "unreachable"}},
+		{reason: "what is there stays, but for a user's taint", bound: everything,
+			want: []string{"clean", "not-ready", "unreachable"}},
+		{reason: "a toleration with seconds is for a failover", spec: minute, bound: everything,
+			want: []string{"clean", "not-ready", "unreachable"}},
 		{reason: "a failover leaves them", bound: everything, failover: true, want: []string{"clean"}},
 		{
 			reason: "after the seconds of the toleration", spec: minute, bound: everything, failover: true,
@@ -184,5 +195,6 @@ func TestScores(t *testing.T) {
 	require.Equal(t, map[string]float64{"clean": 100, "slow": 50, "slow-twice": 100.0 / 3}, got)
 	diagnosis, err := result.Diagnose(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "3 of 7 clusters chosen where 9 are wanted; 3 have taint unreachable, 1 has taint full=yes", diagnosis.String())
+	require.Equal(t, "3 of 7 clusters chosen where 9 are wanted; 3 have taint unreachable, 1 has taint full=yes",
+		diagnosis.String())
 }

@@ -17,16 +17,18 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
 )
 
-// BenchmarkSchedule is W3: 30 of the half of 10,000 clusters that match, over 30 zones. Next to it are a policy without the
-// constraint, which is the framework's own cost, and ones with more to spread. Each is reported as so many times a plain loop
-// that does the work of W3 and knows neither scores nor plugins.
+// BenchmarkSchedule is W3: 30 of the half of 10,000 clusters that match, over 30 zones. Next to it are a policy without
+// the constraint, which is the framework's own cost, and ones with more to spread. Each is reported as so many times a
+// plain loop that does the work of W3 and knows neither scores nor plugins.
 func BenchmarkSchedule(b *testing.B) {
 	registry := scheduler.Registry{
-		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), topologyspread.Name: topologyspread.New,
+		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(),
+		topologyspread.Name: topologyspread.New,
 	}
-	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
-		{Name: eligibility.Name}, {Name: clusteraffinity.Name}, {Name: topologyspread.Name},
-	}}}})
+	s, err := scheduler.New(
+		scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+			{Name: eligibility.Name}, {Name: clusteraffinity.Name}, {Name: topologyspread.Name},
+		}}}})
 	require.NoError(b, err)
 	for _, bench := range []struct {
 		name        string
@@ -64,8 +66,8 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// BenchmarkCrossing is of 10,000 clusters in 30 zones by 20 versions, with scores that all differ. That makes it a flow of members
-// one by one; where all are as good as each other it is ten times as fast.
+// BenchmarkCrossing is of 10,000 clusters in 30 zones by 20 versions, with scores that all differ. That makes it a flow
+// of members one by one; where all are as good as each other it is ten times as fast.
 func BenchmarkCrossing(b *testing.B) {
 	s, fleet := newScheduler(b), benchFleet(10000)
 	for i, c := range fleet {
@@ -112,7 +114,8 @@ func benchFleet(n int) []*scheduler.Cluster {
 		h := uint32(i) * 2654435761
 		zone := h >> 16 % 30
 		fleet[i] = cluster(fmt.Sprintf("cluster-%05d", i), 0, "env="+[]string{"prod", "dev"}[h>>8&1],
-			fmt.Sprint("region=", zone/6), fmt.Sprint("zone=", zone), fmt.Sprint("tier=", h>>20%4), fmt.Sprint("version=", h>>3%20))
+			fmt.Sprint("region=", zone/6), fmt.Sprint("zone=", zone), fmt.Sprint("tier=", h>>20%4),
+			fmt.Sprint("version=", h>>3%20))
 	}
 	return fleet
 }

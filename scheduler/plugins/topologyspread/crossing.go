@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// crossing is for constraints that make three families or more, and for a search that was cut short. It begins with a choice and
-// goes on, step by step, to what is better, and no step breaks a constraint that must not be broken.
+// crossing is for constraints that make three families or more, and for a search that was cut short. It begins with a
+// choice and goes on, step by step, to what is better, and no step breaks a constraint that must not be broken.
 type crossing struct {
 	*spread
 	sorted []int    // cells, those with the better members first
@@ -119,8 +119,8 @@ next:
 	return c.settle()
 }
 
-// exchange chooses so many more in the cells from a place on, then takes so many out. It reports whether that is for the better,
-// else all is as before.
+// exchange chooses so many more in the cells from a place on, then takes so many out. It reports whether that is for
+// the better, else all is as before.
 func (c *crossing) exchange(from, in, out int) bool {
 	c.looks++
 	if in+out == 0 {
@@ -192,7 +192,8 @@ func (c *crossing) settle() bool {
 	return true
 }
 
-// ahead reports whether what is chosen by now has the best of the members that are not both in it and in what there was.
+// ahead reports whether what is chosen by now has the best of the members that are not both in it and in what there
+// was.
 func (c *crossing) ahead() bool {
 	best, ahead := member{slot: -1}, false
 	for i, n := range c.next {

@@ -27,7 +27,9 @@ func TestExtend(t *testing.T) {
 			t.Skip("nothing is added to what was chosen")
 		}
 		got := n.extend(t, n.bound)
-		if missing := slices.DeleteFunc(slices.Clone(n.bound), func(name string) bool { return slices.Contains(got, name) }); len(missing) > 0 {
+		if missing := slices.DeleteFunc(slices.Clone(n.bound), func(name string) bool {
+			return slices.Contains(got, name)
+		}); len(missing) > 0 {
 			t.Fatalf("%v were chosen, and are not in %v", missing, got)
 		}
 		if len(got) > n.wanted {
@@ -36,7 +38,9 @@ func TestExtend(t *testing.T) {
 		for _, c := range n.clusters {
 			chosen, before := slices.Contains(got, c.Name), slices.Contains(n.bound, c.Name)
 			switch {
-			case chosen && !before && !n.admits(slices.DeleteFunc(slices.Clone(got), func(name string) bool { return name == c.Name }), c):
+			case chosen && !before && !n.admits(slices.DeleteFunc(slices.Clone(got), func(name string) bool {
+				return name == c.Name
+			}), c):
 				t.Fatalf("%s was added to %v, and breaks a constraint: %v", c.Name, n.bound, got)
 			case !chosen && len(got) < n.wanted && n.admits(got, c):
 				t.Fatalf("%s could be added to %v", c.Name, got)
@@ -52,7 +56,8 @@ func (n *naive) extend(t *rapid.T, bound []string) []string {
 	spec := pick(int32(n.wanted), n.constraints...)
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(t, err)
-	result, err := newScheduler(t).Schedule(t.Context(), snapshot(n.clusters), &scheduler.Request{Name: "test", Policy: policy, Bound: bound})
+	result, err := newScheduler(t).Schedule(t.Context(), snapshot(n.clusters),
+		&scheduler.Request{Name: "test", Policy: policy, Bound: bound})
 	require.NoError(t, err)
 	return names(result)
 }

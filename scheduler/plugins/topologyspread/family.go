@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// family is constraints whose domains nest; one alone always does. Its nodes are the domains, below those that they are in,
-// and at the root, which is node 0, is all that is wanted.
+// family is constraints whose domains nest; one alone always does. Its nodes are the domains, below those that they are
+// in, and at the root, which is node 0, is all that is wanted.
 type family struct {
 	parent []int32 // by node; -1: the root, and those that are not used
 	axis   []int32 // by node
@@ -16,7 +16,8 @@ type family struct {
 // empty reports whether there is no constraint in it.
 func (f *family) empty() bool { return len(f.parent) == 1 }
 
-// families divides the constraints into two families, the second of which may be empty. It reports whether that is possible.
+// families divides the constraints into two families, the second of which may be empty. It reports whether that is
+// possible.
 func (s *spread) families() (first, second family, possible bool) {
 	chain := make([]int, len(s.axes)) // the coarsest first
 	for i := range chain {

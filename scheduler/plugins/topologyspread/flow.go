@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// flow is the choice of two families. Each member flows from the root of the first down to the finest of its domains there, across
-// to the finest of its domains in the second, up to the root of that, and back to the first. A domain lets through as many as its
-// bounds say, and a cell as many as it has members, the best first. A flow of whole members is as good as one of fractions, so the best
-// choice is what the flow of the greatest worth takes through the cells.
+// flow is the choice of two families. Each member flows from the root of the first down to the finest of its domains
+// there, across to the finest of its domains in the second, up to the root of that, and back to the first. A domain
+// lets through as many as its bounds say, and a cell as many as it has members, the best first. A flow of whole members
+// is as good as one of fractions, so the best choice is what the flow of the greatest worth takes through the cells.
 //
-// Without the bounds of the second family that is the choice of a tree. Then its domains are bound one by one. One that has too few
-// gets one more, or loses one if it has too many, by the best way around, which may take members out as it goes backward: that is the
-// best flow with one more there, or one fewer.
+// Without the bounds of the second family that is the choice of a tree. Then its domains are bound one by one. One that
+// has too few gets one more, or loses one if it has too many, by the best way around, which may take members out as it
+// goes backward: that is the best flow with one more there, or one fewer.
 type flow struct {
 	*spread
 	arcs   []arc   // the cells, the domains of the first family, those of the second, and that from root to root
@@ -43,8 +43,9 @@ type way struct {
 func newFlow(s *spread, first, second family) *flow {
 	nodes := int32(len(first.parent) + len(second.parent))
 	f := &flow{
-		spread: s, tree: newTree(s, first), arcs: make([]arc, 0, len(s.cells)+int(nodes)), above: slices.Repeat([]int32{-1}, int(nodes)),
-		out: make([][]way, nodes), best: make([]worth, nodes), due: make([]bool, nodes), seen: make([]bool, nodes),
+		spread: s, tree: newTree(s, first), arcs: make([]arc, 0, len(s.cells)+int(nodes)),
+		above: slices.Repeat([]int32{-1}, int(nodes)),
+		out:   make([][]way, nodes), best: make([]worth, nodes), due: make([]bool, nodes), seen: make([]bool, nodes),
 	}
 	up := func(v int32) int32 { return nodes - 1 - v } // the root last
 	for i := range s.cells {
@@ -194,9 +195,9 @@ func (f *flow) onBest(from int32, w way) bool {
 	return possible && g.plus(f.best[from]) == f.best[w.to]
 }
 
-// choose makes the best flow, and then takes one member after the other in their order: those that are in the flow, or in another
-// that is worth as much and has all that were taken before. Such flows differ by circles of arcs on which the best ways go. What is
-// decided is fixed by the bounds of the cell.
+// choose makes the best flow, and then takes one member after the other in their order: those that are in the flow, or
+// in another that is worth as much and has all that were taken before. Such flows differ by circles of arcs on which
+// the best ways go. What is decided is fixed by the bounds of the cell.
 func (f *flow) choose(into *choice) bool {
 	if !f.tree.choose(into) {
 		return false

@@ -35,13 +35,14 @@ type axis struct {
 	high    int   // and at most
 }
 
-// A part is the members with one value of the label. It has the number of their group, from 1; part 0 is those without the
-// label. Parts without members are no domains.
+// A part is the members with one value of the label. It has the number of their group, from 1; part 0 is those without
+// the label. Parts without members are no domains.
 const unlabeled = 0
 
 func (a *axis) part(slot int) int { return a.groups.Of(slot) - scheduler.None }
 
-// cell is the members that are in the same part of each axis. One is as good as another for the constraints, so the best are chosen.
+// cell is the members that are in the same part of each axis. One is as good as another for the constraints, so the
+// best are chosen.
 type cell struct {
 	parts [maxConstraints]int32
 	size  int
@@ -185,8 +186,8 @@ func (s *spread) rank() {
 		n := min(s.cells[i].size, 2*limits[i])
 		s.cells[i].best, memory = memory[:0:n], memory[n:]
 	}
-	// A list is cut back to its limit each time that it is twice as long. From then on most members are no match for its last:
-	// it takes one comparison to see that, or two where many are as good as each other.
+	// A list is cut back to its limit each time that it is twice as long. From then on most members are no match for its
+	// last: it takes one comparison to see that, or two where many are as good as each other.
 	type bar struct {
 		slot, rank int
 		score      float64
@@ -206,7 +207,8 @@ func (s *spread) rank() {
 			at = int(cellAt[slot])
 		}
 		bar, score := &bars[at], candidates.Score(slot)
-		if score < bar.score-1/million || score == bar.score && snapshot.Rank(slot) > bar.rank && (nobody || !bound.Has(slot)) {
+		if score < bar.score-1/million || score == bar.score && snapshot.Rank(slot) > bar.rank &&
+			(nobody || !bound.Has(slot)) {
 			continue
 		}
 		if bar.score >= 0 && s.compare(int32(slot), int32(bar.slot)) > 0 {
@@ -233,7 +235,8 @@ func (s *spread) rank() {
 	slices.SortFunc(s.order, s.inOrder)
 }
 
-// inOrder compares members: those that have the labels come before those that lack one, and the better before the worse.
+// inOrder compares members: those that have the labels come before those that lack one, and the better before the
+// worse.
 func (s *spread) inOrder(a, b member) int {
 	if x, y := s.cells[a.cell].lacks, s.cells[b.cell].lacks; x != y {
 		return x - y
@@ -241,7 +244,8 @@ func (s *spread) inOrder(a, b member) int {
 	return s.compare(a.slot, b.slot)
 }
 
-// compare puts the better first, as [scheduler.Candidates] does, but by scores to the millionth: as they count for the total.
+// compare puts the better first, as [scheduler.Candidates] does, but by scores to the millionth: as they count for the
+// total.
 func (s *spread) compare(a, b int32) int {
 	x, y := int(a), int(b)
 	if p, q := s.candidates.Score(x), s.candidates.Score(y); p != q && points(p) != points(q) {

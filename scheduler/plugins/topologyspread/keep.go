@@ -37,7 +37,8 @@ func (s *spread) none() [][]int {
 	return taken
 }
 
-// reason says why a member was not chosen: by the first constraint that could not bear one more of its part, else by the first.
+// reason says why a member was not chosen: by the first constraint that could not bear one more of its part, else by
+// the first.
 func (s *spread) reason(slot int, taken [][]int) string {
 	by := -1
 	for i := range s.axes {

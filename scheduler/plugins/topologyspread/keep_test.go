@@ -20,6 +20,7 @@ func TestEndsPlus(t *testing.T) {
 		guess := before.plus(taken[part])
 		taken[part]++
 		after := a.ends(taken)
-		require.Equal(t, []int{after.most, after.fewest}, []int{guess.most, guess.fewest}, "%v, one more in part %d", before, part)
+		require.Equal(t, []int{after.most, after.fewest}, []int{guess.most, guess.fewest}, "%v, one more in part %d",
+			before, part)
 	})
 }

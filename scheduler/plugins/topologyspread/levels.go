@@ -5,13 +5,14 @@ import (
 	"sort"
 )
 
-// levels finds the best choice of one family or two. Suppose that there were a level for each constraint: how many members the
-// domain with the fewest has. Then each domain has a least and a most, and a tree or a flow makes the best choice within such bounds.
+// levels finds the best choice of one family or two. Suppose that there were a level for each constraint: how many
+// members the domain with the fewest has. Then each domain has a least and a most, and a tree or a flow makes the best
+// choice within such bounds.
 //
-// That leaves the levels to be found. For a range of them, let the least be that of the lowest and the most that of the highest. The
-// best choice within these bounds is no worse than any with a level of the range. So if it is no better than what was found before, the
-// range is done with; if it keeps the constraints, it is the best of the range; else the range is cut in two such that neither
-// part admits it.
+// That leaves the levels to be found. For a range of them, let the least be that of the lowest and the most that of the
+// highest. The best choice within these bounds is no worse than any with a level of the range. So if it is no better
+// than what was found before, the range is done with; if it keeps the constraints, it is the best of the range; else
+// the range is cut in two such that neither part admits it.
 type levels struct {
 	*spread
 	bounded
@@ -69,8 +70,8 @@ func (l *levels) solve() []member {
 	if !broken {
 		return l.best.picked
 	}
-	// That is what there can be without the constraints that may be broken. Now find out, one after the other, how little each of
-	// them has to be broken for it.
+	// That is what there can be without the constraints that may be broken. Now find out, one after the other, how little
+	// each of them has to be broken for it.
 	possible := worth{count: l.best.worth.count, lacks: l.best.worth.lacks, total: math.MinInt64}
 	l.enough = true
 	for i := range l.axes {
@@ -139,7 +140,8 @@ func (l *levels) explore(cuts int) {
 	a.high = high
 }
 
-// room is how many members all domains can have together, and those that are in none, if the fewest of a domain is level.
+// room is how many members all domains can have together, and those that are in none, if the fewest of a domain is
+// level.
 func (a *axis) room(level int) int {
 	room := a.sizes[unlabeled]
 	for _, size := range a.sizes[1:] {
@@ -148,7 +150,8 @@ func (a *axis) room(level int) int {
 	return room
 }
 
-// broken returns the axis that a choice breaks most, and a level: above it, some domain has too few; up to it, some has too many.
+// broken returns the axis that a choice breaks most, and a level: above it, some domain has too few; up to it, some has
+// too many.
 func (l *levels) broken(picked []member) (worst *axis, level int) {
 	most := 0
 	for i := range l.axes {
@@ -168,8 +171,8 @@ func (l *levels) broken(picked []member) (worst *axis, level int) {
 	return worst, level
 }
 
-// better reports whether a is the better choice. Of two that are worth the same it is the one that has the best of the members
-// that only one of them has.
+// better reports whether a is the better choice. Of two that are worth the same it is the one that has the best of the
+// members that only one of them has.
 func (l *levels) better(a, b *choice) bool {
 	if c := a.worth.compare(b.worth); c != 0 {
 		return c > 0

@@ -39,7 +39,10 @@ func TestCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := hasty{steps: rapid.IntRange(0, 2000).Draw(t, "steps")}
 		s, err := scheduler.New(scheduler.Options{
-			Registry: scheduler.Registry{Name: func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return h, nil }},
+			Registry: scheduler.Registry{Name: func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) {
+				return h,
+					nil
+			}},
 			Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: Name}}}},
 		})
 		require.NoError(t, err)

@@ -38,7 +38,8 @@ func (n *naive) best() (uint, verdict) {
 }
 
 func (n *naive) compare(a, b verdict) int {
-	if c := cmp.Or(a.count-b.count, b.lacks-a.lacks, slices.Compare(b.excess, a.excess), a.total-b.total, a.kept-b.kept); c != 0 {
+	if c := cmp.Or(a.count-b.count, b.lacks-a.lacks, slices.Compare(b.excess, a.excess), a.total-b.total,
+		a.kept-b.kept); c != 0 {
 		return c
 	}
 	for i := range a.sorted {
@@ -125,7 +126,8 @@ func (n *naive) order(i, j int) int {
 		}
 		return 0
 	}
-	return cmp.Or(n.lacks(a)-n.lacks(b), cmp.Compare(b.Scores["given"], a.Scores["given"]), kept(b)-kept(a), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(n.lacks(a)-n.lacks(b), cmp.Compare(b.Scores["given"], a.Scores["given"]), kept(b)-kept(a),
+		cmp.Compare(a.Name, b.Name))
 }
 
 func (n *naive) names(set uint) []string {

@@ -173,7 +173,8 @@ func TestManyLevels(t *testing.T) {
 			for _, key := range keys {
 				labels = append(labels, label(key, of.Draw(t, key))...)
 			}
-			n.clusters = append(n.clusters, cluster(fmt.Sprintf("c%02d", i), float64(rapid.IntRange(0, 100).Draw(t, "score")), labels...))
+			n.clusters = append(n.clusters, cluster(fmt.Sprintf("c%02d", i), float64(rapid.IntRange(0, 100).Draw(t, "score")),
+				labels...))
 		}
 		check(t, n, n.mustChoose(t))
 	})

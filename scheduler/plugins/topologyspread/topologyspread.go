@@ -68,7 +68,8 @@ func (plugin) Selects(request *scheduler.Request) bool {
 	return spec.Type == v1alpha1.PickN && len(spec.TopologySpread) > 0
 }
 
-func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request,
+	candidates *scheduler.Candidates) *scheduler.Status {
 	constraints, err := p.compiled(request)
 	if err != nil {
 		return scheduler.Fail(err)
@@ -96,9 +97,9 @@ func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request
 	return nil
 }
 
-// Hint waits for a cluster that comes to a domain, or leaves one: then the others have more room. A cluster can also leave the
-// candidates by what it is no more. That is noticed where it is a matter of its health, labels or taints; not where it is one of
-// its resources, properties or scores, since those change all the time.
+// Hint waits for a cluster that comes to a domain, or leaves one: then the others have more room. A cluster can also
+// leave the candidates by what it is no more. That is noticed where it is a matter of its health, labels or taints; not
+// where it is one of its resources, properties or scores, since those change all the time.
 func (p plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	constraints, err := p.compiled(request)
 	return err == nil && slices.ContainsFunc(constraints, func(c constraint) bool {

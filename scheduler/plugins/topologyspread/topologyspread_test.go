@@ -23,7 +23,8 @@ type given struct{}
 
 func (given) Name() string { return "Given" }
 
-func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	c *scheduler.Cluster) (float64, *scheduler.Status) {
 	return c.Scores["given"], nil
 }
 
@@ -32,15 +33,17 @@ func newScheduler(t require.TestingT) *scheduler.Scheduler {
 		eligibility.Name: eligibility.New, topologyspread.Name: topologyspread.New,
 		"Given": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return given{}, nil },
 	}
-	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
-		{Name: eligibility.Name}, {Name: "Given"}, {Name: topologyspread.Name},
-	}}}})
+	s, err := scheduler.New(
+		scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+			{Name: eligibility.Name}, {Name: "Given"}, {Name: topologyspread.Name},
+		}}}})
 	require.NoError(t, err)
 	return s
 }
 
 func cluster(name string, score float64, labels ...string) *scheduler.Cluster {
-	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{}, Scores: map[string]float64{"given": score}}
+	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{},
+		Scores: map[string]float64{"given": score}}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
 		c.Labels[key] = value
@@ -147,7 +150,8 @@ func TestSelect(t *testing.T) {
 			policy: pick(6, spread("zone", 2)), fleet: threeZones, want: "a1 a2 a3 b1 b2 c1",
 		},
 		{
-			name: "domains are counted among candidates only", reason: "a zone that is down altogether must not block the others",
+			name:   "domains are counted among candidates only",
+			reason: "a zone that is down altogether must not block the others",
 			policy: pick(4, spread("zone", 1)), fleet: threeZones + "d1 9 zone=d down", want: "a1 a2 b1 c1",
 		},
 		{
@@ -198,7 +202,8 @@ func TestSelect(t *testing.T) {
 			bound: []string{"a1", "a2", "a3", "b2"}, want: "a1 a2 a3 b2",
 		},
 		{
-			name: "as many as possible stay", reason: "a3 is better than b2 and c2, and d1 worse: it comes to the same, and two are bound",
+			name:   "as many as possible stay",
+			reason: "a3 is better than b2 and c2, and d1 worse: it comes to the same, and two are bound",
 			policy: pick(6, spread("zone", 2)), bound: []string{"b2", "c2"}, want: "a1 a2 b1 b2 c1 c2",
 			fleet: `
 				a1 50 zone=a
@@ -231,8 +236,9 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "the zone that is behind gets what is missing", reason: "one after the other, until it is even",
-			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b\nb2 5 zone=b\nb3 5 zone=b",
-			bound: []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1 b2 b3",
+			policy: pick(6, spread("zone", 1)),
+			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b\nb2 5 zone=b\nb3 5 zone=b",
+			bound:  []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1 b2 b3",
 		},
 		{
 			name: "a zone joins", reason: "nothing moves there, although no zone of one cluster could be ahead by four",
@@ -241,12 +247,14 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "a zone joins and the policy rebalances", reason: "the constraint comes first then",
-			policy: rebalanced(pick(4, spread("zone", 1))), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
-			bound: []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 b1",
+			policy: rebalanced(pick(4, spread("zone", 1))),
+			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
+			bound:  []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 b1",
 		},
 		{
 			name: "there are fewer domains than there must be", reason: "that keeps new clusters away, and drops none",
-			policy: pick(3, minDomains), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1", "a2"}, want: "a1 a2",
+			policy: pick(3, minDomains), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1", "a2"},
+			want: "a1 a2",
 		},
 		{
 			name: "a cluster has lost its label", reason: "it stays, and is in no zone",
@@ -254,8 +262,9 @@ func TestSelect(t *testing.T) {
 		},
 		{
 			name: "an uneven choice with ScheduleAnyway", reason: "nothing moves, and the zone that is behind gets the new one",
-			policy: pick(4, anyway("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 1 zone=b\nb2 1 zone=b",
-			bound: []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1",
+			policy: pick(4, anyway("zone", 1)),
+			fleet:  "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 1 zone=b\nb2 1 zone=b",
+			bound:  []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1",
 		},
 		{
 			name: "fewer are wanted", reason: "of the chosen ones those stay that spread best",
@@ -280,7 +289,8 @@ func TestSelect(t *testing.T) {
 			name: "prefixes are left out of reasons", reason: "the reason is for people",
 			policy: pick(1, spread("topology.kubernetes.io/zone", 1)), want: "a1",
 			fleet: "a1 5 topology.kubernetes.io/zone=a\na2 4 topology.kubernetes.io/zone=a\nx1 5",
-			why:   map[string]string{"a2": "is in zone a, which has its share", "x1": "has no label topology.kubernetes.io/zone"},
+			why: map[string]string{"a2": "is in zone a, which has its share",
+				"x1": "has no label topology.kubernetes.io/zone"},
 		},
 		{
 			name: "region and zone", reason: "the zones of eu are better, and its share is two all the same",
@@ -363,7 +373,8 @@ func TestSelectWithPickAll(t *testing.T) {
 		Type: v1alpha1.PickAll, TopologySpread: []v1alpha1.TopologySpreadConstraint{anyway("zone", 1)},
 	})
 	require.NoError(t, err)
-	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones+"x1 0")), &scheduler.Request{Policy: policy})
+	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones+"x1 0")),
+		&scheduler.Request{Policy: policy})
 	require.NoError(t, err)
 	require.Len(t, result.Chosen, 7, "PickAll leaves nobody out")
 }
@@ -372,7 +383,8 @@ func TestSelectOfNone(t *testing.T) {
 	spec := pick(0, spread("zone", 1))
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(t, err)
-	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones)), &scheduler.Request{Policy: policy})
+	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones)),
+		&scheduler.Request{Policy: policy})
 	require.NoError(t, err)
 	require.Empty(t, result.Chosen)
 	_, err = result.Diagnose(t.Context())
@@ -402,18 +414,21 @@ func TestHint(t *testing.T) {
 		{"it is in another zone", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=b")}, true},
 		{"it is in another region", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=a", "region=eu")}, true},
 		{"it is in no domain", scheduler.Event{New: in(nil, "other=a")}, false},
-		{"what it has available changes all the time", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
-			c.Available = corev1.ResourceList{}
-		}, "zone=a")}, false},
+		{"what it has available changes all the time",
+			scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+				c.Available = corev1.ResourceList{}
+			}, "zone=a")}, false},
 		{"its zone may be none any more", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
 			c.Healthy = false
 		}, "zone=a")}, true},
 		{"a taint may take it out", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
 			c.Taints = []corev1.Taint{{Key: "down"}}
 		}, "zone=a")}, true},
-		{"it may not match the policy any more", scheduler.Event{Old: in(nil, "zone=a", "env=prod"), New: in(nil, "zone=a")}, true},
+		{"it may not match the policy any more", scheduler.Event{Old: in(nil, "zone=a", "env=prod"), New: in(nil, "zone=a")},
+			true},
 	} {
-		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event), test.reason)
+		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event),
+			test.reason)
 	}
 }
 

@@ -1,8 +1,8 @@
 package topologyspread
 
-// tree is the choice of one family. Sets that keep within bounds, nested as they are, make a matroid: who takes the best first, and
-// leaves out no more than what would make it impossible to keep the bounds, ends up with the most members, the greatest total, and
-// of equals the one that is better member by member.
+// tree is the choice of one family. Sets that keep within bounds, nested as they are, make a matroid: who takes the
+// best first, and leaves out no more than what would make it impossible to keep the bounds, ends up with the most
+// members, the greatest total, and of equals the one that is better member by member.
 type tree struct {
 	*spread
 	family

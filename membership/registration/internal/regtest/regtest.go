@@ -74,7 +74,8 @@ func Grant(t testing.TB, admin client.Client, user string) {
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, marker := range regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:(.*)$`).FindAllStringSubmatch(string(source), -1) {
+		for _, marker := range regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:(.*)$`).FindAllStringSubmatch(
+			string(source), -1) {
 			fields := map[string]string{}
 			for field := range strings.SplitSeq(marker[1], ",") {
 				name, value, _ := strings.Cut(field, "=")

@@ -95,7 +95,8 @@ func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	name := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if owner == Other {
-		return fmt.Sprintf("%s is that of a JoinToken in namespace %q: take another ID", name, secret.Annotations[namespaceAnnotation])
+		return fmt.Sprintf("%s is that of a JoinToken in namespace %q: take another ID", name,
+			secret.Annotations[namespaceAnnotation])
 	}
 	name += ", which is not muster's, "
 	id, _ := bootstrapsecrets.ParseName(secret.Name)
@@ -105,7 +106,8 @@ func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	if !bootstraptokens.IsValidBootstrapToken(Token(secret)) {
 		return name + "has a token-secret that is not sixteen lower-case letters and digits: correct it"
 	}
-	for _, usage := range []string{bootstrapapi.BootstrapTokenUsageAuthentication, bootstrapapi.BootstrapTokenUsageSigningKey} {
+	for _, usage := range []string{bootstrapapi.BootstrapTokenUsageAuthentication,
+		bootstrapapi.BootstrapTokenUsageSigningKey} {
 		if bootstrapsecrets.GetData(secret, usage) != yes {
 			return fmt.Sprintf("%slacks the usage %s: set that to \"true\"", name, usage)
 		}
@@ -116,7 +118,8 @@ func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 			return name + "has an expiration that is not a time such as 2006-01-02T15:04:05Z: correct it"
 		}
 		if !now.Before(at) {
-			return fmt.Sprintf("%sended at %s: make another bootstrap token, and a JoinToken of its name", name, at.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("%sended at %s: make another bootstrap token, and a JoinToken of its name", name,
+				at.UTC().Format(time.RFC3339))
 		}
 	}
 	return ""

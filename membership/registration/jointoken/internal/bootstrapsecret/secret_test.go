@@ -18,12 +18,14 @@ import (
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func joinToken() *v1alpha1.JoinToken {
-	return &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "bootstrap-token-abc123", UID: "me"}}
+	return &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "bootstrap-token-abc123",
+		UID: "me"}}
 }
 
 // made is the Secret that is made for joinToken.
 func made(change func(*corev1.Secret)) *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: metaOf(joinToken()), Data: fill(joinToken(), "0123456789abcdef", now.Add(time.Hour))}
+	secret := &corev1.Secret{ObjectMeta: metaOf(joinToken()),
+		Data: fill(joinToken(), "0123456789abcdef", now.Add(time.Hour))}
 	change(secret)
 	return secret
 }
@@ -36,9 +38,15 @@ func TestOwnerOf(t *testing.T) {
 	}{
 		{"none is there", nil, Nobody},
 		{"it was made for this JoinToken", made(func(*corev1.Secret) {}), Ours},
-		{"for one of that name, which is gone", made(func(s *corev1.Secret) { s.Annotations[uidAnnotation] = "another" }), Predecessor},
-		{"for one of another fleet on this hub", made(func(s *corev1.Secret) { s.Annotations[namespaceAnnotation] = "another" }), Other},
-		{"by somebody who writes no labels", made(func(s *corev1.Secret) { s.Labels, s.Annotations = nil, nil }), Administrator},
+		{"for one of that name, which is gone", made(func(s *corev1.Secret) {
+			s.Annotations[uidAnnotation] = "another"
+		}), Predecessor},
+		{"for one of another fleet on this hub", made(func(s *corev1.Secret) {
+			s.Annotations[namespaceAnnotation] = "another"
+		}), Other},
+		{"by somebody who writes no labels", made(func(s *corev1.Secret) {
+			s.Labels, s.Annotations = nil, nil
+		}), Administrator},
 		{"a label alone does not make it ours, to be deleted", made(func(s *corev1.Secret) { s.Annotations = nil }), Other},
 	} {
 		require.Equal(t, test.want, OwnerOf(test.secret, joinToken()), test.reason)
@@ -57,9 +65,11 @@ func TestProblem(t *testing.T) {
 		{"it can be used", made(func(*corev1.Secret) {}), ""},
 		{"it may last for ever", made(func(s *corev1.Secret) { delete(s.Data, "expiration") }), ""},
 		{"it has ended", set("expiration", "2026-01-01T00:00:00Z"), "ended at 2026-01-01T00:00:00Z"},
-		{"an end that nobody understands is one for the API server", set("expiration", "hush"), "an expiration that is not a time"},
+		{"an end that nobody understands is one for the API server", set("expiration", "hush"),
+			"an expiration that is not a time"},
 		{"a time is a time in every zone", set("expiration", "2025-12-31T19:00:01-05:00"), ""},
-		{"it is not for coming in", set("usage-bootstrap-authentication", "false"), "lacks the usage usage-bootstrap-authentication"},
+		{"it is not for coming in", set("usage-bootstrap-authentication", "false"),
+			"lacks the usage usage-bootstrap-authentication"},
 		{"it is not for finding the hub", set("usage-bootstrap-signing", "TRUE"), "lacks the usage usage-bootstrap-signing"},
 		{"its ID is not that of its name", set("token-id", "zzzzzz"), `a token-id other than "abc123"`},
 		{"its secret is none", set("token-secret", "hush"), "a token-secret that is not sixteen"},
@@ -74,13 +84,16 @@ func TestProblem(t *testing.T) {
 		require.True(t, strings.HasPrefix(got, "Secret kube-system/bootstrap-token-abc123, which is not muster's, "), got)
 		require.NotContains(t, got, "hush", test.reason)
 	}
-	require.Contains(t, Problem(made(func(*corev1.Secret) {}), Other, now), `a JoinToken in namespace "fleet": take another ID`)
+	require.Contains(t, Problem(made(func(*corev1.Secret) {}), Other, now),
+		`a JoinToken in namespace "fleet": take another ID`)
 }
 
 func TestWhole(t *testing.T) {
 	require.True(t, Whole(made(func(*corev1.Secret) {}), joinToken()))
 	for key := range made(func(*corev1.Secret) {}).Data {
-		require.False(t, Whole(made(func(s *corev1.Secret) { delete(s.Data, key) }), joinToken()), "without %s it is another", key)
+		require.False(t, Whole(made(func(s *corev1.Secret) {
+			delete(s.Data, key)
+		}), joinToken()), "without %s it is another", key)
 	}
 	require.False(t, Whole(made(func(s *corev1.Secret) { s.Data["more"] = []byte("x") }), joinToken()))
 }

@@ -41,14 +41,16 @@ func (s *Store) Get(ctx context.Context, name string) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("get Secret %s: %w", keyOf(name), err)
 	}
 	if secret.Type != bootstrapapi.SecretTypeBootstrapToken {
-		return nil, fmt.Errorf("the Secret %s is not of type %s: delete it, or take another ID", keyOf(name), bootstrapapi.SecretTypeBootstrapToken)
+		return nil, fmt.Errorf("the Secret %s is not of type %s: delete it, or take another ID", keyOf(name),
+			bootstrapapi.SecretTypeBootstrapToken)
 	}
 	return secret, nil
 }
 
-// Write makes or repairs the Secret of a JoinToken, with an expiration. The token in it stays what it is. Secret is the one
-// that is there, which must be the JoinToken's own, or nil.
-func (s *Store) Write(ctx context.Context, token *v1alpha1.JoinToken, secret *corev1.Secret, expiration time.Time) (*corev1.Secret, error) {
+// Write makes or repairs the Secret of a JoinToken, with an expiration. The token in it stays what it is. Secret is the
+// one that is there, which must be the JoinToken's own, or nil.
+func (s *Store) Write(ctx context.Context, token *v1alpha1.JoinToken, secret *corev1.Secret,
+	expiration time.Time) (*corev1.Secret, error) {
 	text := ""
 	if secret != nil && bootstraptokens.IsValidBootstrapToken(Token(secret)) {
 		text = bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenSecretKey)
