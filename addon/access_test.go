@@ -78,11 +78,13 @@ func (h *hub) lookAgain(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestAccessOutlivesTrouble: what a member was told before goes on running there while it is held, or anything is
+// TestRegistration_AccessSurvivesFailures: what a member was told before goes on running there while it is held, or anything is
 // wrong: so its agent's credential is renewed, and nothing else of it changes.
-func TestAccessOutlivesTrouble(t *testing.T) { testkit.Virtual(t, testAccessOutlivesTrouble) }
+func TestRegistration_AccessSurvivesFailures(t *testing.T) {
+	testkit.Virtual(t, testRegistrationAccessSurvivesFailures)
+}
 
-func testAccessOutlivesTrouble(t *testing.T) {
+func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	h := newRegisteringHub(t)
 	members := h.obey()
 	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration(), Allow: anything}
@@ -118,7 +120,7 @@ func testAccessOutlivesTrouble(t *testing.T) {
 	require.Equal(t, template.HostingNamespace(h.name("x"), h.name("c")), secret("c").Namespace,
 		"where its agent is, and no other member's")
 
-	members.judge(func(w *workv1alpha1.Work) bool { return !says(w, "red") })
+	members.setReadiness(func(w *workv1alpha1.Work) bool { return !says(w, "red") })
 	h.color("colors", "red")
 	h.eventually("it halts", func() bool {
 		return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
@@ -127,11 +129,11 @@ func testAccessOutlivesTrouble(t *testing.T) {
 		&v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
 	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonConfigNotFound)
 	r.quiet(t)
-	held := 0
+	existing := 0
 	for _, m := range all {
 		was, color := secret(m), h.colorOf("x", m)
 		if color == "blue" {
-			held++
+			existing++
 		}
 		h.backdate("x", m)
 		h.eventually("that of "+m+" is renewed", func() bool {
@@ -143,7 +145,7 @@ func testAccessOutlivesTrouble(t *testing.T) {
 		require.Equal(t, color, h.colorOf("x", m))
 		h.says(h.memberAddon("x", m), v1alpha1.ConditionRegistrationReady, metav1.ConditionTrue, v1alpha1.ReasonRegistered)
 	}
-	require.Equal(t, 3, held, "one was told")
+	require.Equal(t, 3, existing, "one was told")
 	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionManifestsApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	r.quiet(t)
 	r.stop()
@@ -230,11 +232,13 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	})
 }
 
-// TestAccessThatNobodyAsksFor: what an agent has on the hub goes when it does not ask for it any more, though its
+// TestRegistration_UnrequestedAccessIsRemoved: what an agent has on the hub goes when it does not ask for it any more, though its
 // status says that it has none.
-func TestAccessThatNobodyAsksFor(t *testing.T) { testkit.Virtual(t, testAccessThatNobodyAsksFor) }
+func TestRegistration_UnrequestedAccessIsRemoved(t *testing.T) {
+	testkit.Virtual(t, testRegistrationUnrequestedAccessIsRemoved)
+}
 
-func testAccessThatNobodyAsksFor(t *testing.T) {
+func testRegistrationUnrequestedAccessIsRemoved(t *testing.T) {
 	h := newRegisteringHub(t)
 	h.obey()
 	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})

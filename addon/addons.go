@@ -43,7 +43,7 @@ type addonReconciliation struct {
 	now      time.Time
 	members  map[string]*membershipv1alpha1.MemberCluster // by name
 	has      map[string]*v1alpha1.MemberAddon             // by name of the member
-	strays   []*v1alpha1.MemberAddon                      // of no member
+	orphans  []*v1alpha1.MemberAddon                      // of no member
 	plan     install.Plan
 	problems []health.Problem
 	statuses []v1alpha1.PlacementStatus
@@ -150,7 +150,7 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 		name := names[m.Namespace]
 		if name == "" {
 			if o.Deleting { // a missing MemberCluster is not a request; the conditions of the MemberAddon contain the next step
-				l.strays = append(l.strays, m)
+				l.orphans = append(l.orphans, m)
 			}
 			continue
 		}
@@ -243,7 +243,7 @@ func (l *addonReconciliation) act(ctx context.Context) error {
 			})
 		}
 	}
-	for _, m := range l.strays {
+	for _, m := range l.orphans {
 		if m.DeletionTimestamp == nil {
 			group.Go(func() error { return l.delete(ctx, m) })
 		}

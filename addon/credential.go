@@ -29,7 +29,7 @@ func isCredential(o *bundle.Object, addon string) bool {
 // stays, because the hub does not know the former manifests.
 func (l *memberReconciliation) updateCredential(ctx context.Context) error {
 	for _, r := range l.has {
-		if r.credential == nil || r.held.Deleting || slices.Contains(l.delivered, r.Namespace) {
+		if r.credential == nil || r.existing.Deleting || slices.Contains(l.delivered, r.Namespace) {
 			continue
 		}
 		named := l.credential.DeepCopy() // as at the last assignment

@@ -117,7 +117,7 @@ func (f *fleet) halts(text string) []string {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	f.rests()
-	told, bad := f.have(text), 0
+	updated, bad := f.have(text), 0
 	for _, w := range f.now() {
 		if failed(w) {
 			bad++
@@ -125,8 +125,8 @@ func (f *fleet) halts(text string) []string {
 	}
 	require.Greater(f.t, bad, maxFailures)
 	require.LessOrEqual(f.t, bad, f.slots+maxFailures)
-	require.Less(f.t, len(told), len(f.names)/2)
-	return told
+	require.Less(f.t, len(updated), len(f.names)/2)
+	return updated
 }
 
 func (f *fleet) eventuallySlow(what string, holds func() bool) {
@@ -140,7 +140,7 @@ func (f *fleet) refuse(text string) {
 	for i := 3; i < len(f.names); i += 4 {
 		some = append(some, f.namespaceOf(f.names[i]))
 	}
-	f.members.judge(func(w *workv1alpha1.Work) bool {
+	f.members.setReadiness(func(w *workv1alpha1.Work) bool {
 		return !slices.Contains(some, w.Namespace) || !says(w, text)
 	})
 }
@@ -182,14 +182,14 @@ func (f *fleet) installs() {
 func (f *fleet) isMended() {
 	f.refuse("red")
 	f.color("colors", "red")
-	told := f.halts("red")
+	updated := f.halts("red")
 	f.restart()
 	f.rests()
 	require.Empty(f.t, f.wire.Writes(), "a restart changes nothing")
-	require.ElementsMatch(f.t, told, f.have("red"))
-	f.members.judge(nil)
+	require.ElementsMatch(f.t, updated, f.have("red"))
+	f.members.setReadiness(nil)
 	n := f.all("red")
-	require.Equal(f.t, len(f.names)-len(told), n["PATCH works"])
+	require.Equal(f.t, len(f.names)-len(updated), n["PATCH works"])
 }
 
 func (f *fleet) isCorrected() {
@@ -210,13 +210,13 @@ func (f *fleet) waits() {
 	f.color("colors", "gray")
 	f.eventuallySlow("the slots are taken", func() bool { return len(f.have("gray")) >= f.slots })
 	f.rests()
-	told := f.have("gray")
-	require.Len(f.t, told, f.slots)
+	updated := f.have("gray")
+	require.Len(f.t, updated, f.slots)
 	f.restart()
 	f.rests()
 	require.Empty(f.t, f.wire.Writes())
-	require.ElementsMatch(f.t, told, f.have("gray"))
-	f.members.judge(nil)
+	require.ElementsMatch(f.t, updated, f.have("gray"))
+	f.members.setReadiness(nil)
 	f.all("gray")
 }
 
@@ -243,11 +243,11 @@ func (f *fleet) upgrades() {
 	f.version = "v2"
 	f.refuse(`"v2"`)
 	f.begin()
-	told := f.halts(`"v2"`)
-	f.members.judge(nil)
+	updated := f.halts(`"v2"`)
+	f.members.setReadiness(nil)
 	n := f.all(`"v2"`)
 	require.Equal(f.t, len(f.names), n["PATCH works"])
-	require.NotEmpty(f.t, told)
+	require.NotEmpty(f.t, updated)
 	f.restart()
 	f.rests()
 	require.Empty(f.t, f.wire.Writes())

@@ -23,7 +23,7 @@ type hollow struct {
 	mu      sync.Mutex
 	dead    []string                                   // namespaces whose members do nothing
 	hushed  bool                                       // no member responds
-	verdict func(work *workv1alpha1.Work) (ready bool) // nil: all is well
+	isReady func(work *workv1alpha1.Work) (ready bool) // nil: all is well
 	silent  func(work *workv1alpha1.Work) bool         // about which they say nothing; nil: none
 }
 
@@ -50,10 +50,10 @@ func (m *hollow) fallSilent() {
 	m.hushed = true
 }
 
-// judge says which Works come out well, from now on.
-func (m *hollow) judge(ready func(*workv1alpha1.Work) bool) {
+// setReadiness says which Works come out well, from now on.
+func (m *hollow) setReadiness(ready func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
-	m.verdict, m.hushed = ready, false
+	m.isReady, m.hushed = ready, false
 	m.mu.Unlock()
 	var works workv1alpha1.WorkList
 	require.NoError(m.h.t, m.h.client.List(m.h.t.Context(), &works, client.HasLabels{v1alpha1.AddonLabel}))
@@ -73,15 +73,15 @@ func (m *hollow) judge(ready func(*workv1alpha1.Work) bool) {
 func (m *hollow) hush(silent func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
 	m.silent = silent
-	verdict := m.verdict
+	isReady := m.isReady
 	m.mu.Unlock()
-	m.judge(verdict)
+	m.setReadiness(isReady)
 }
 
 // answer does what a Work says, and says so. It fails with a conflict if the Work is another one by now.
 func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
 	m.mu.Lock()
-	dead, verdict, silent := m.hushed || slices.Contains(m.dead, work.Namespace), m.verdict, m.silent
+	dead, isReady, silent := m.hushed || slices.Contains(m.dead, work.Namespace), m.isReady, m.silent
 	m.mu.Unlock()
 	before := work.DeepCopy()
 	switch {
@@ -91,7 +91,7 @@ func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
 		return client.IgnoreNotFound(m.h.client.Patch(ctx, work, client.MergeFrom(before)))
 	case silent != nil && silent(work):
 	case work.Status.ObservedGeneration != work.Generation:
-		ready := verdict == nil || verdict(work)
+		ready := isReady == nil || isReady(work)
 		work.Status.ObservedGeneration = work.Generation
 		degraded := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[ready]
 		work.Status.Message = map[bool]string{true: "all is well", false: "the Deployment is refused"}[ready]

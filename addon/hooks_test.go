@@ -131,8 +131,8 @@ func reason(m *v1alpha1.MemberAddon, kind string) string {
 	return ""
 }
 
-// told is how often an Event with a reason was about a MemberAddon.
-func (h *hub) told(name, member, reason string) (n int) {
+// reported is how often an Event with a reason was about a MemberAddon.
+func (h *hub) reported(name, member, reason string) (n int) {
 	h.t.Helper()
 	var list eventsv1.EventList
 	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member))))
@@ -192,7 +192,7 @@ func testHooks(t *testing.T) {
 	}
 	script(refused, "fails", true)
 	members.hush(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return hushed[w.Name] })
-	members.judge(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return !refused[w.Name] })
+	members.setReadiness(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return !refused[w.Name] })
 	patient := &polite{echo: echo{h.name("patient")}, mu: &mu, answer: func(asked int) (bool, error) {
 		return asked > 2, nil
 	}}
@@ -236,7 +236,7 @@ func testHooks(t *testing.T) {
 			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
 			seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"),
 				addon("gone"))
-			require.Zero(t, h.told(name, "a", v1alpha1.ReasonDeadlineExceeded))
+			require.Zero(t, h.reported(name, "a", v1alpha1.ReasonDeadlineExceeded))
 		})
 	}
 	testkit.Step(t, "a Job that fails is run again", func() {
@@ -249,7 +249,7 @@ func testHooks(t *testing.T) {
 		first := h.hooksOn("fails", "a")
 		require.NotNil(t, first)
 		require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused", "it says why")
-		h.eventually("an Event tells", func() bool { return h.told("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
+		h.eventually("an Event tells", func() bool { return h.reported("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
 		h.eventually("it is run again", func() bool { w := h.hooksOn("fails", "a"); return w != nil && w.UID != first.UID })
 		require.True(t, h.intact("fails", "a"))
 		script(refused, "fails", false)

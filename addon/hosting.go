@@ -121,7 +121,7 @@ func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifest
 	}
 	for _, r := range l.has {
 		switch elsewhere := !slices.ContainsFunc(sites, func(s site) bool { return s.namespace == r.Namespace }); {
-		case !elsewhere || r.held.Deleting:
+		case !elsewhere || r.existing.Deleting:
 		case !applied:
 			current = false
 		default:
@@ -143,7 +143,7 @@ func (r *record) applied() bool {
 func (l *memberReconciliation) workHealth() []health.Work {
 	var said []health.Work
 	for _, r := range l.has {
-		if !r.held.Deleting || !r.hosted() {
+		if !r.existing.Deleting || !r.hosted() {
 			said = append(said, r.health)
 		}
 	}
@@ -173,7 +173,7 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(append(works, hooks...), func(r *record) bool { return !r.hosted() || r.held.Deleting })
+	left := slices.DeleteFunc(append(works, hooks...), func(r *record) bool { return !r.hosted() || r.existing.Deleting })
 	if len(left) == 0 {
 		return nil
 	}

@@ -121,9 +121,9 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
 				h.eventually("it says who is waited for", func() bool {
 					m := h.memberAddon("x", "a")
-					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") +
+					location := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") +
 						", which hosts the add-on agent, cannot"}[dead]
-					return m == nil || strings.Contains(m.Status.Message, who)
+					return m == nil || strings.Contains(m.Status.Message, location)
 				})
 				require.NotNil(t, h.memberAddon("x", "a"))
 				h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 })

@@ -154,9 +154,9 @@ func (m *hollow) revive(name string) {
 			m.dead[i] = ""
 		}
 	}
-	verdict := m.verdict
+	isReady := m.isReady
 	m.mu.Unlock()
-	m.judge(verdict)
+	m.setReadiness(isReady)
 }
 
 // TestHosted: the agents of several members run on another one, are told apart there, and go when the add-on does.
@@ -293,11 +293,11 @@ func testHostedUnsupported(t *testing.T) {
 	h.health("h", metav1.ConditionTrue)
 	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") })
 
-	members.judge(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
+	members.setReadiness(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
 	h.eventually("it goes by the Works of both", func() bool {
 		return is(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded)
 	})
-	members.judge(nil)
+	members.setReadiness(nil)
 
 	h.leave("h")
 	h.eventually("it leaves", says(v1alpha1.ConditionConfigured, "leaves, and takes back the agent: name another one"))

@@ -47,14 +47,14 @@ func testKept(t *testing.T) {
 	m.Spec.RemovalDeadlineSeconds = new(int32(0))
 	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
 	h.choose("all", "b")
-	const who = "The add-on is removed. Finalizers of other clients keep the MemberAddon: example.com/backup."
+	const message = "The add-on is removed. Finalizers of other clients keep the MemberAddon: example.com/backup."
 	a := h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
 	require.NotContains(t, a.Message, "removalDeadlineSeconds")
-	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == who })
+	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == message })
 	h.untilNil("so does what was forced, which says why all the same", func() error {
 		m := h.memberAddon("x", "dead")
 		said := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
-		if said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, who) == 1 &&
+		if said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, message) == 1 &&
 			strings.Contains(said.Message, "removalDeadlineSeconds") {
 			return nil
 		}

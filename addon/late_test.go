@@ -126,7 +126,7 @@ func testLateFunctions(t *testing.T) {
 	}
 	never := make(chan struct{})
 	options.Agents = append(options.Agents, echo{h.name("prompt")},
-		troubled{h.name("crowd"), func(context.Context, addon.Input) ([]client.Object, error) {
+		failingAgent{h.name("crowd"), func(context.Context, addon.Input) ([]client.Object, error) {
 			<-never
 			return nil, nil
 		}})

@@ -88,16 +88,16 @@ func testMandatoryGroup(t *testing.T) {
 		return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	f.rests()
-	told := f.have("red")
-	require.Contains(t, told, f.namespaceOf(f.names[3]))
+	updated := f.have("red")
+	require.Contains(t, updated, f.namespaceOf(f.names[3]))
 	for _, name := range f.names[6:] {
-		require.NotContains(t, told, f.namespaceOf(name), "the others wait")
+		require.NotContains(t, updated, f.namespaceOf(name), "the others wait")
 	}
 	f.restart()
 	f.rests()
-	require.ElementsMatch(t, told, f.have("red"))
+	require.ElementsMatch(t, updated, f.have("red"))
 	require.Empty(t, f.wire.Writes())
-	f.members.judge(nil)
+	f.members.setReadiness(nil)
 	f.all("red")
 	f.check(t)
 }
@@ -127,16 +127,16 @@ func testSoak(t *testing.T) {
 		a.Annotations = map[string]string{"example.com/touched": strconv.FormatInt(clock.Now().Unix(), 10)}
 		require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	}
-	for told := 2; told <= len(names); told += 2 {
+	for updated := 2; updated <= len(names); updated += 2 {
 		h.eventually("the next are told", func() bool {
 			return count(names, func(name string) bool {
 				return is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
-			}) == told
+			}) == updated
 		})
 		r.quiet(t)
 		pass(590)
 		r.quiet(t)
-		require.Equal(t, told, count(names, func(name string) bool { return len(h.works("echo", name)) > 0 }), "they soak")
+		require.Equal(t, updated, count(names, func(name string) bool { return len(h.works("echo", name)) > 0 }), "they soak")
 		pass(20)
 	}
 	h.eventually("it is done", func() bool {

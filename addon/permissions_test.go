@@ -108,7 +108,7 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, h.client.Delete(t.Context(), a))
 	}
 	h.eventually("it forces", func() bool { return h.gone(code) && len(h.works("code", "b")) == 0 })
-	h.eventually("it tells", func() bool { return h.told("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	h.eventually("it tells", func() bool { return h.reported("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1 })
 	r.stop()
 
 	granted := map[string]bool{}

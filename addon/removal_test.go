@@ -59,7 +59,7 @@ func testDeadline(t *testing.T) {
 		forced := records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
 		seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"),
 			addon("gone"))
-		h.eventually("an Event tells", func() bool { return h.told("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
+		h.eventually("an Event tells", func() bool { return h.reported("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
 	})
 	testkit.Step(t, "a member that is dead", func() {
 		h := h.in(t)
@@ -70,7 +70,7 @@ func testDeadline(t *testing.T) {
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
 		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), works("gone"), addon("gone"))
-		h.eventually("an Event tells", func() bool { return h.told("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
+		h.eventually("an Event tells", func() bool { return h.reported("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
 	})
 	testkit.Step(t, "a deadline of 0", func() {
 		h := h.in(t)

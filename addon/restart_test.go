@@ -26,7 +26,7 @@ func testFailureWithoutAWord(t *testing.T) {
 	h.choose("all", names...)
 	h.obey()
 	bad := map[string]bool{h.name("m1"): true, h.name("m2"): true}
-	picky := troubled{h.name("picky"), func(ctx context.Context, in addon.Input) ([]client.Object, error) {
+	picky := failingAgent{h.name("picky"), func(ctx context.Context, in addon.Input) ([]client.Object, error) {
 		if bad[in.Member.Name] && in.Settings.Variables["COLOR"] == "red" {
 			return nil, fmt.Errorf("it cannot be red")
 		}
@@ -56,15 +56,15 @@ func testFailureWithoutAWord(t *testing.T) {
 		return h.get("picky").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
 	r.quiet(t)
-	told := in("red")
-	require.LessOrEqual(t, told, 3)
-	require.Equal(t, len(names), told+in("blue"), "who cannot be told runs on as it is")
+	updated := in("red")
+	require.LessOrEqual(t, updated, 3)
+	require.Equal(t, len(names), updated+in("blue"), "who cannot be told runs on as it is")
 	for range 3 {
 		r.stop()
 		r = h.start(o)
 		h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
 		r.quiet(t)
 		require.Empty(t, r.wire.Writes())
-		require.Equal(t, told, in("red"))
+		require.Equal(t, updated, in("red"))
 	}
 }

@@ -99,7 +99,7 @@ func testRollout(t *testing.T) {
 	}
 	h.eventually("all are blue", func() bool { return has("blue") == len(names) })
 
-	members.judge(func(w *workv1alpha1.Work) bool {
+	members.setReadiness(func(w *workv1alpha1.Work) bool {
 		refuses := w.Namespace == h.namespaceOf("m01") || w.Namespace == h.namespaceOf("m02")
 		return !refuses || !says(w, "red")
 	})
@@ -108,10 +108,10 @@ func testRollout(t *testing.T) {
 		p := h.get("echo").Status.Placements
 		return len(p) == 1 && p[0].Rollout.Phase == placementv1alpha1.PhaseFailed
 	})
-	told := count(names, func(name string) bool { return h.colorOf("echo", name) == "red" })
-	require.LessOrEqual(t, told, 5, "three at a time and one failure")
-	t.Log(told, h.get("echo").Status.Message)
+	updated := count(names, func(name string) bool { return h.colorOf("echo", name) == "red" })
+	require.LessOrEqual(t, updated, 5, "three at a time and one failure")
+	t.Log(updated, h.get("echo").Status.Message)
 
-	members.judge(nil)
+	members.setReadiness(nil)
 	h.eventually("all are red", func() bool { return has("red") == len(names) })
 }

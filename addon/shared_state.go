@@ -67,7 +67,7 @@ func (b *sharedState) setPermits(addon string, permits map[string]memberPermit) 
 	changed := p.replace(permits)
 	p.decided = true
 	b.mu.Unlock()
-	b.tell(addon, changed)
+	b.notify(addon, changed)
 }
 
 // roll updates the permits of the members in a rollout: members on hold get no new permit, all others that for the
@@ -84,7 +84,7 @@ func (b *sharedState) roll(addon string, r *rolling, now time.Time) {
 	}
 	changed := p.replace(permits)
 	b.mu.Unlock()
-	b.tell(addon, changed)
+	b.notify(addon, changed)
 }
 
 func (p *addonState) replace(permits map[string]memberPermit) (changed []string) {
@@ -102,7 +102,7 @@ func (p *addonState) replace(permits map[string]memberPermit) (changed []string)
 	return changed
 }
 
-func (b *sharedState) tell(addon string, namespaces []string) {
+func (b *sharedState) notify(addon string, namespaces []string) {
 	for _, namespace := range namespaces {
 		b.memberChanged(types.NamespacedName{Namespace: namespace, Name: addon})
 	}

@@ -233,16 +233,16 @@ func testStrategies(t *testing.T) {
 		{"nobody", "a MemberAddon in a namespace of no member says so, whenever it is made, and does not keep its Addon",
 			[]string{"a"}, func(s *strategies) {
 				s.addon("nobody", nil)
-				stray := func() *v1alpha1.MemberAddon {
+				other := func() *v1alpha1.MemberAddon {
 					namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "nobody-"}}
 					require.NoError(s.t, s.client.Create(s.t.Context(), namespace))
 					m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: s.name("nobody")}}
 					require.NoError(s.t, s.client.Create(s.t.Context(), m))
 					return m
 				}
-				s.says(stray(), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
+				s.says(other(), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
 				s.stop()
-				m := stray()
+				m := other()
 				s.begin()
 				s.says(m, v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonUnsupported)
 				a := s.get("nobody")

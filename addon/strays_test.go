@@ -11,14 +11,14 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestStrays: a MemberAddon in a namespace of no member stays, unless the Addon is deleted: that a MemberCluster is
+// TestAddons_OrphanedMemberAddons: a MemberAddon in a namespace of no member stays, unless the Addon is deleted: that a MemberCluster is
 // missing, for example on a hub that was restored, is no request to remove what its member has.
-func TestStrays(t *testing.T) {
+func TestAddons_OrphanedMemberAddons(t *testing.T) {
 	for _, row := range []struct {
 		reason           string
 		byHand, deleting bool
 		members          []*membershipv1alpha1.MemberCluster
-		stray            bool
+		orphan           bool
 	}{
 		{"of a member", false, true, []*membershipv1alpha1.MemberCluster{member("east", "member-east")}, false},
 		{"the member is missing", false, false, nil, false},
@@ -43,7 +43,7 @@ func TestStrays(t *testing.T) {
 			}
 			l := &addonReconciliation{addons: addons{&shared{cache: k}}, addon: k.addon}
 			require.NoError(t, l.observe(t.Context()))
-			require.Equal(t, row.stray, len(l.strays) == 1)
+			require.Equal(t, row.orphan, len(l.orphans) == 1)
 		})
 	}
 }

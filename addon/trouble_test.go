@@ -18,11 +18,11 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others
+// TestConfig_Failures: a member whose configuration is not right keeps what it has, runs on and says so, and all others
 // have what is new.
-func TestConfigTrouble(t *testing.T) { testkit.Virtual(t, testConfigTrouble) }
+func TestConfig_Failures(t *testing.T) { testkit.Virtual(t, testConfigFailures) }
 
-func testConfigTrouble(t *testing.T) {
+func testConfigFailures(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.obey()
@@ -204,22 +204,22 @@ func testTemplate(t *testing.T) {
 	require.Equal(t, "green", h.data("plain", "b")["color"])
 }
 
-// troubled is an add-on in Go that does for each member what a test sets.
-type troubled struct {
+// failingAgent is an add-on in Go that does for each member what a test sets.
+type failingAgent struct {
 	name string
 	do   func(ctx context.Context, in addon.Input) ([]client.Object, error)
 }
 
-func (a troubled) Name() string { return a.name }
+func (a failingAgent) Name() string { return a.name }
 
-func (a troubled) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
+func (a failingAgent) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
 	return a.do(ctx, in)
 }
 
-// TestTroubledAddons: an add-on that panics, fails or does not answer keeps no other from the same members.
-func TestTroubledAddons(t *testing.T) { testkit.Virtual(t, testTroubledAddons) }
+// TestAgent_Failures: an add-on that panics, fails or does not answer keeps no other from the same members.
+func TestAgent_Failures(t *testing.T) { testkit.Virtual(t, testAgentFailures) }
 
-func testTroubledAddons(t *testing.T) {
+func testAgentFailures(t *testing.T) {
 	h := newHub(t)
 	var names []string
 	for i := range 20 { // more than there are workers
@@ -231,14 +231,14 @@ func testTroubledAddons(t *testing.T) {
 	hangs := make(chan struct{})
 	h.start(addon.Options{Agents: []addon.Agent{
 		echo{h.name("echo")},
-		troubled{h.name("panics"), func(context.Context, addon.Input) ([]client.Object, error) {
+		failingAgent{h.name("panics"), func(context.Context, addon.Input) ([]client.Object, error) {
 			panic("at the worst moment")
 		}},
-		troubled{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) {
+		failingAgent{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) {
 			return nil, fmt.Errorf("no way")
 		}},
-		troubled{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) { <-hangs; return nil, nil }},
-		troubled{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) {
+		failingAgent{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) { <-hangs; return nil, nil }},
+		failingAgent{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) {
 			return []client.Object{nil}, nil
 		}},
 	}})

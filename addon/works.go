@@ -30,7 +30,7 @@ import (
 type record struct {
 	metav1.ObjectMeta // name, versions, labels and annotations
 
-	held     bundle.Held
+	existing bundle.Held
 	health   health.Work
 	jobs     removal.Hook // the state of the hooks, if the Work contains hooks
 	revision string
@@ -124,16 +124,16 @@ func recordOf(work *workv1alpha1.Work) *record {
 			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
 			Finalizers: work.Finalizers,
 		},
-		held: bundle.Held{
+		existing: bundle.Held{
 			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
 			Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
 		},
 		health: health.Of(work), revision: work.Annotations[v1alpha1.RevisionAnnotation],
 		parts: work.Annotations[v1alpha1.PreDeleteAnnotation] == "true",
 	}
-	r.held.Marked = generated(work, r.owner())
-	for i := range r.held.Objects {
-		o := &r.held.Objects[i]
+	r.existing.Marked = generated(work, r.owner())
+	for i := range r.existing.Objects {
+		o := &r.existing.Objects[i]
 		if isCredential(o, work.Labels[v1alpha1.AddonLabel]) {
 			r.credential = o
 		}
@@ -194,16 +194,16 @@ func (d *distribution) hasHooks() bool { return len(d.hooks) > 0 }
 // distribute updates the Works of an add-on, and reports whether they were up to date. The caller repeats it until they
 // are.
 func (c *shared) distribute(ctx context.Context, d *distribution, has []*record) (current bool, err error) {
-	options, held, byName := bundle.HashOptions(&d.spec), make([]bundle.Held, len(has)), make(map[string]*record, len(has))
+	options, existing, byName := bundle.HashOptions(&d.spec), make([]bundle.Held, len(has)), make(map[string]*record, len(has))
 	for i, r := range has {
-		held[i] = r.held
-		held[i].Noted = r.revision == d.assigned.revision && r.parts == d.hasHooks()
+		existing[i] = r.existing
+		existing[i].Noted = r.revision == d.assigned.revision && r.parts == d.hasHooks()
 		if w, is := d.written[keyOf(r.Namespace, r.Name)]; is && w.uid == r.UID && w.generation == r.Generation {
-			held[i].Written = &w.fingerprint
+			existing[i].Written = &w.fingerprint
 		}
 		byName[r.Name] = r
 	}
-	steps, err := bundle.Arrange(workBase(d.key, d.namespace), held, bundle.Wanted{Objects: d.objects, Options: options})
+	steps, err := bundle.Arrange(workBase(d.key, d.namespace), existing, bundle.Wanted{Objects: d.objects, Options: options})
 	if err != nil {
 		return false, err
 	}

@@ -23,7 +23,7 @@ func byLabel(label string) *everything {
 	}}
 }
 
-func TestSentence(t *testing.T) {
+func TestDiagnosis_Message(t *testing.T) {
 	var cache scheduler.Cache
 	for i := range 40 {
 		c := &scheduler.Cluster{Name: fmt.Sprintf("c%02d", i), Labels: map[string]string{}}

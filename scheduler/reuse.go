@@ -69,11 +69,11 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	var came []Choice
 	for _, slot := range changed {
 		before, after := previous.snapshot.at(slot), c.snapshot.at(slot)
-		was, err := c.judge(ctx, before)
+		was, err := c.evaluate(ctx, before)
 		if err != nil {
 			return Result{}, false, err
 		}
-		is, err := c.judge(ctx, after)
+		is, err := c.evaluate(ctx, after)
 		if err != nil || was.until != is.until {
 			return Result{}, false, err
 		}
@@ -185,8 +185,8 @@ func (j *judgement) count(result *Result, by int) {
 	}
 }
 
-// judge asks the plugins about one cluster, which may be nil.
-func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) {
+// evaluate asks the plugins about one cluster, which may be nil.
+func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (judgement, error) {
 	if cluster == nil || !c.named(cluster.Name) {
 		return judgement{}, nil
 	}

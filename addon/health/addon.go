@@ -228,7 +228,7 @@ func (s *summary) failureText() string {
 			fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), messages.Count(len(s.Problems)-1, "more problem")))
 	case halted != nil:
 		return messages.Join(fmt.Sprintf("The rollout for Placement %s/%s is halted.", halted.Namespace, halted.Name),
-			messages.Sentence(bounded.Text(halted.Rollout.Message, messages.MaxPart)), s.example(s.firstDegraded))
+			messages.Message(bounded.Text(halted.Rollout.Message, messages.MaxPart)), s.example(s.firstDegraded))
 	case s.firstDegraded != nil:
 		return messages.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))),
 			s.example(s.firstDegraded))
@@ -241,7 +241,7 @@ func (s *summary) example(m *Member) string {
 	if m == nil || m.Message == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", m.Name, messages.Sentence(m.Message))
+	return fmt.Sprintf("%s: %s", m.Name, messages.Message(m.Message))
 }
 
 // standing describes the progress of the members.
@@ -273,7 +273,7 @@ func (s *summary) waiting() string {
 		case placementv1alpha1.PhaseWaitingForApproval, placementv1alpha1.PhaseWaitingForTime,
 			placementv1alpha1.PhasePaused, placementv1alpha1.PhaseStopped:
 			return fmt.Sprintf("Placement %s/%s: %s", p.Namespace, p.Name,
-				messages.Sentence(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
+				messages.Message(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
 		}
 	}
 	return ""

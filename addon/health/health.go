@@ -255,7 +255,7 @@ func (m *member) byWorkloads() bool { return m.Check.Type == v1alpha1.HealthWork
 // unready returns the message of an applied Work that is not healthy.
 func (m *member) unready(w *Work) string {
 	if m.byWorkloads() && !w.running() {
-		return messages.Sentence(w.Workloads.Message)
+		return messages.Message(w.Workloads.Message)
 	}
 	return w.text()
 }
@@ -292,7 +292,7 @@ func (m *member) rank(w *Work) int {
 func (p *Problem) reason() string { return cmp.Or(p.Reason, v1alpha1.ReasonManifestsFailed) }
 
 func (p *Problem) text() string {
-	return messages.Sentence(bounded.Text(cmp.Or(p.Message, p.reason()), messages.MaxPart))
+	return messages.Message(bounded.Text(cmp.Or(p.Message, p.reason()), messages.MaxPart))
 }
 
 // compareProblems sorts problems that hide others first.

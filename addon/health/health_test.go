@@ -431,7 +431,7 @@ func TestSince(t *testing.T) {
 }
 
 // A reason to hold that the rollout learns to give must be thought about here.
-func TestHeld(t *testing.T) {
+func TestStatus_Blocked(t *testing.T) {
 	for _, reason := range []rollout.HoldReason{
 		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused,
 		rollout.HoldStopped, rollout.HoldFailures,

@@ -14,7 +14,7 @@ import (
 // message returns the errors, followed by the progress. It contains no text that changes with time alone.
 func (m *member) message() string {
 	if m.Removal != nil {
-		return messages.Sentence(m.result.message)
+		return messages.Message(m.result.message)
 	}
 	var problem, more, waiting string
 	switch {
@@ -27,7 +27,7 @@ func (m *member) message() string {
 	if m.behind() && m.Hold != "" {
 		waiting = holdMessage(m.Hold)
 	}
-	progress := messages.Sentence(m.result.message)
+	progress := messages.Message(m.result.message)
 	switch {
 	case m.Revision == "" && m.result.health == rollout.Progressing && problem != "", progress == waiting,
 		progress == problem:
@@ -67,7 +67,7 @@ func (m *member) unreachable() string {
 	if last == "" {
 		return head
 	}
-	return messages.Join(head, "Last report: "+messages.Sentence(last))
+	return messages.Join(head, "Last report: "+messages.Message(last))
 }
 
 // unsettled describes what must happen before the health can be evaluated.
@@ -98,7 +98,7 @@ func (m *member) registering() string {
 	if p := m.problem(v1alpha1.ConditionRegistrationReady); p != nil {
 		return p.text()
 	}
-	return messages.Sentence(bounded.Text(cmp.Or(m.Registration.Message, "The add-on agent has no credential for the "+
+	return messages.Message(bounded.Text(cmp.Or(m.Registration.Message, "The add-on agent has no credential for the "+
 		"hub yet."), messages.MaxPart))
 }
 
@@ -107,11 +107,11 @@ func (m *member) renewalError() string {
 	if m.Registration.State != Registered {
 		return ""
 	}
-	return messages.Sentence(bounded.Text(m.Registration.Message, messages.MaxPart))
+	return messages.Message(bounded.Text(m.Registration.Message, messages.MaxPart))
 }
 
 func (m *member) answer() string {
-	return messages.Sentence(bounded.Text(m.Answer.Message, messages.MaxPart))
+	return messages.Message(bounded.Text(m.Answer.Message, messages.MaxPart))
 }
 
 // halted reports whether the reason stops the rollout instead of delaying the member.

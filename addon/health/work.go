@@ -141,7 +141,7 @@ func (w *Work) running() bool   { return w.Workloads.Ready == w.Workloads.Total 
 func (w *Work) text() string {
 	switch {
 	case w.Message != "":
-		return messages.Sentence(w.Message)
+		return messages.Message(w.Message)
 	case w.Reason != "":
 		return w.Reason + "."
 	}

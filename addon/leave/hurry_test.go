@@ -91,7 +91,7 @@ func TestForce_Properties(t *testing.T) {
 			addon.Spec.RemovalDeadlineSeconds = new(rapid.Int32Range(0, maxDeadlineSeconds).Draw(t, "deadline"))
 		}
 		now := epoch.Add(time.Duration(rapid.Int64Range(-int64(time.Minute), int64(8*24*time.Hour)).Draw(t, "begins")))
-		begins, attended, told := now, observed(addon), 0
+		begins, attended, reported := now, observed(addon), 0
 		for len(addon.Finalizers) == 2 {
 			before := addon.DeepCopy()
 			if changed := forceStep(addon, now); changed != !equal(before, addon) {
@@ -101,7 +101,7 @@ func TestForce_Properties(t *testing.T) {
 				addon.Generation++ // without a reconcile
 			}
 			if seconds(before) != seconds(addon) {
-				told++
+				reported++
 				deadline := epoch.Add(time.Duration(seconds(addon)) * time.Second)
 				if deadline.After(now) && now.After(epoch) || seconds(addon) < 0 || seconds(addon) > maxDeadlineSeconds {
 					t.Fatalf("%s after it was deleted it has %d seconds", now.Sub(epoch), seconds(addon))
@@ -111,7 +111,7 @@ func TestForce_Properties(t *testing.T) {
 				t.Fatalf("its controller had %s", now.Sub(epoch))
 			}
 			// Deadlines are in whole seconds, of which the last is cut.
-			if len(addon.Finalizers) == 1 && attended && told > 0 && now.Sub(begins) < gracePeriod-time.Second &&
+			if len(addon.Finalizers) == 1 && attended && reported > 0 && now.Sub(begins) < gracePeriod-time.Second &&
 				begins.Sub(epoch) < maxDeadlineSeconds*time.Second {
 				t.Fatalf("a controller that was there had %s", now.Sub(begins))
 			}
@@ -120,8 +120,8 @@ func TestForce_Properties(t *testing.T) {
 				t.Fatal("it is never let go")
 			}
 		}
-		if told > 1 {
-			t.Fatalf("the deadline was set %d times", told)
+		if reported > 1 {
+			t.Fatalf("the deadline was set %d times", reported)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func (r *Registrar) ensureRole(ctx context.Context, w *wanted, o *observed) erro
 	if w.refusal != nil {
 		return w.refusal
 	}
-	if w.roleSettled(o) {
+	if w.roleObserved(o) {
 		return nil
 	}
 	role, write := &rbacv1.Role{ObjectMeta: w.meta(objectName(w.key.Name))}, r.create
@@ -91,7 +91,7 @@ func (r *Registrar) ensureRole(ctx context.Context, w *wanted, o *observed) erro
 
 func (r *Registrar) ensureLease(ctx context.Context, w *wanted, o *observed) error {
 	switch {
-	case w.leaseSettled(o):
+	case w.leaseObserved(o):
 		return nil
 	case o.lease == nil:
 		o.lease = &coordinationv1.Lease{ObjectMeta: w.meta(w.key.Name)}
@@ -111,7 +111,7 @@ func (r *Registrar) ensureBinding(ctx context.Context, w *wanted, o *observed) e
 		return nil
 	}
 	subject, err := w.subject(o)
-	if err != nil || w.bindingSettled(o, subject) {
+	if err != nil || w.bindingObserved(o, subject) {
 		return err
 	}
 	binding, write := &rbacv1.RoleBinding{ObjectMeta: w.meta(objectName(w.key.Name)), RoleRef: w.roleRef()}, r.create

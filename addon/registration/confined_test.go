@@ -39,7 +39,7 @@ func TestAgentsAreConfined(t *testing.T) {
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "there"}},
 				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: membership.LeaseName}},
 			)
-			for who, request := range requests {
+			for requester, request := range requests {
 				agent := agentOf(t, h.registered(h.Registrar, request))
 				own, name := request.Member.Namespace, request.MemberAddon.Name
 				other, otherAddon := ab.Namespace, "x-y"
@@ -58,10 +58,10 @@ func TestAgentsAreConfined(t *testing.T) {
 						return agent.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, GenerateName: "mine-"}})
 					},
 				} {
-					h.eventually(fmt.Sprintf("%s may %s", who, what), func() bool { return try(t.Context()) == nil })
+					h.eventually(fmt.Sprintf("%s may %s", requester, what), func() bool { return try(t.Context()) == nil })
 				}
 				for what, try := range forbidden(agent, own, name) {
-					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", who, what, try(t.Context()))
+					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, what, try(t.Context()))
 				}
 				for what, try := range map[string]func(context.Context) error{
 					"renew the Lease of another add-on":      renew(agent, own, otherAddon),
@@ -77,7 +77,7 @@ func TestAgentsAreConfined(t *testing.T) {
 					},
 					"read ConfigMaps where the credentials are": get(agent, &corev1.ConfigMap{}, registrationNamespace, "there"),
 				} {
-					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", who, what, try(t.Context()))
+					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", requester, what, try(t.Context()))
 				}
 			}
 		})

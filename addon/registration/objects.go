@@ -143,20 +143,20 @@ func (w *wanted) owned(object client.Object) bool {
 
 // settled reports whether no change is required.
 func (w *wanted) upToDate(o *observed, r *Registrar) bool {
-	if w.due(o, r.clock.Now()) || w.foreign(o) != nil || !w.roleSettled(o) || !w.leaseSettled(o) {
+	if w.due(o, r.clock.Now()) || w.foreign(o) != nil || !w.roleObserved(o) || !w.leaseObserved(o) {
 		return false
 	}
 	subject, err := w.subject(o)
 	needless := o.account != nil && w.credential != v1alpha1.RegistrationToken
-	return err == nil && !needless && w.bindingSettled(o, subject)
+	return err == nil && !needless && w.bindingObserved(o, subject)
 }
 
-func (w *wanted) roleSettled(o *observed) bool {
+func (w *wanted) roleObserved(o *observed) bool {
 	return o.role != nil &&
 		(w.refusal != nil || w.owned(o.role) && equality.Semantic.DeepEqual(o.role.Rules, w.roleRules()))
 }
 
-func (w *wanted) leaseSettled(o *observed) bool {
+func (w *wanted) leaseObserved(o *observed) bool {
 	switch {
 	case w.Lease:
 		return o.lease != nil && w.owned(o.lease)
@@ -166,7 +166,7 @@ func (w *wanted) leaseSettled(o *observed) bool {
 	return true
 }
 
-func (w *wanted) bindingSettled(o *observed, subject rbacv1.Subject) bool {
+func (w *wanted) bindingObserved(o *observed, subject rbacv1.Subject) bool {
 	return o.binding != nil && w.owned(o.binding) && o.binding.RoleRef == w.roleRef() &&
 		equality.Semantic.DeepEqual(o.binding.Subjects, []rbacv1.Subject{subject})
 }

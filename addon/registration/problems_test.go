@@ -35,13 +35,13 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	}
 	tooMuch := []rbacv1.PolicyRule{given[0],
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
-	notHeld := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
+	notGranted := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
 	for name, test := range map[string]struct {
 		rules []rbacv1.PolicyRule
 		want  string
 	}{
 		"too-much": {tooMuch, "registration.rules[1].verbs[1]: Forbidden"},
-		"not-held": {notHeld, "grant these rules to the hub's user"},
+		"not-held": {notGranted, "grant these rules to the hub's user"},
 	} {
 		request := h.request(member, name, "")
 		request.Want.Rules = test.rules

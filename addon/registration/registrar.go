@@ -203,7 +203,7 @@ func (r *Registrar) report(w *wanted, o *observed, err error) (Result, error) {
 		return result, err
 	}
 	subject, wrong := w.subject(o)
-	if wrong != nil || !w.bindingSettled(o, subject) {
+	if wrong != nil || !w.bindingObserved(o, subject) {
 		return result, errors.Join(err, wrong)
 	}
 	secret, wrong := r.manifest(w.Request, o)

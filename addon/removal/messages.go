@@ -84,7 +84,7 @@ func (r *removal) actionError() string {
 	if !r.fails() {
 		return ""
 	}
-	return messages.Sentence(bounded.Text("Retrying after an error: "+r.Failed.Error, messages.MaxPart/2))
+	return messages.Message(bounded.Text("Retrying after an error: "+r.Failed.Error, messages.MaxPart/2))
 }
 
 func (r *removal) away() string {
@@ -126,7 +126,7 @@ func (r *removal) function() string {
 }
 
 func said(h Hook) string {
-	return messages.Sentence(bounded.Text(h.Message, messages.MaxPart/2))
+	return messages.Message(bounded.Text(h.Message, messages.MaxPart/2))
 }
 
 func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

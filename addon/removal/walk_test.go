@@ -10,7 +10,7 @@ import (
 
 // world is all that can be of an add-on that is to go.
 type world struct {
-	clock    uint8 // inTime, overdue, outOfPatience
+	clock    uint8 // inTime, overdue, afterGracePeriod
 	member   Member
 	forceNow bool
 	on       bool // the finalizer
@@ -25,7 +25,7 @@ type world struct {
 const (
 	inTime uint8 = iota
 	overdue
-	outOfPatience
+	afterGracePeriod
 )
 
 var (
@@ -140,7 +140,7 @@ func (w world) befalls() (all []world) {
 			all = append(all, v)
 		}
 	}
-	to(func(v *world) { v.clock = min(v.clock+1, outOfPatience) })
+	to(func(v *world) { v.clock = min(v.clock+1, afterGracePeriod) })
 	for _, member := range []Member{Reachable, Unreachable, Gone} {
 		to(func(v *world) { v.member = member })
 	}
@@ -193,7 +193,7 @@ func (w world) answers() (all []world) {
 // permitted says what is wrong with carrying out an action in a world.
 func (w world) permitted(action Action) string {
 	late := w.clock != inTime || w.forceNow
-	held := w.forced && w.stuck // by others
+	kept := w.forced && w.stuck // by others
 	switch {
 	case action == DeleteWorks && w.works == Present && w.jobs != NoHook && w.jobs != Succeeded && !late && !w.forced &&
 		w.member != Gone:
@@ -206,9 +206,9 @@ func (w world) permitted(action Action) string {
 		return "credentials go before the Works"
 	case action == RemoveFinalizer && w.credentials == Present:
 		return "credentials are left"
-	case action == RemoveFinalizer && (w.works != Absent || w.hooksThere()) && !held:
+	case action == RemoveFinalizer && (w.works != Absent || w.hooksThere()) && !kept:
 		return "Works are left"
-	case action == RemoveFinalizer && w.credentials != Absent && !held:
+	case action == RemoveFinalizer && w.credentials != Absent && !kept:
 		return "credentials are left that go"
 	case action == RunHooks && w.works != Present:
 		return "hooks are run where the add-on is not"
@@ -246,7 +246,7 @@ func (m machine) check(w world) string {
 	}
 	by := overdue
 	if w.forced {
-		by = outOfPatience
+		by = afterGracePeriod
 	}
 	if step.After > max(nows[by].Sub(nows[w.clock]), time.Nanosecond) {
 		return "the deadline passes without a reconcile"
@@ -283,7 +283,7 @@ func (m machine) alone(w world) bool {
 		}
 		w.jobsPaused, w.funcPaused = true, true
 		if w == before || w.fun == Failed && before.fun == Failed {
-			w.clock = min(w.clock+1, outOfPatience)
+			w.clock = min(w.clock+1, afterGracePeriod)
 		}
 	}
 	return false

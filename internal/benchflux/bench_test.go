@@ -31,16 +31,16 @@ func BenchmarkApply(b *testing.B) {
 	})
 
 	b.Run("unchanged", func(b *testing.B) {
-		settled := s.settle(b, all)
-		s.compare(b, all, func(_ int, name string) *turn { return settled[name] })
+		observed := s.settle(b, all)
+		s.compare(b, all, func(_ int, name string) *turn { return observed[name] })
 	})
 
 	b.Run("drift", func(b *testing.B) {
 		names := append(slices.Clone(all), "exact")
-		settled := s.settle(b, names)
+		observed := s.settle(b, names)
 		s.compare(b, names, func(round int, name string) *turn {
-			s.edit(b, settled[name], round)
-			return settled[name]
+			s.edit(b, observed[name], round)
+			return observed[name]
 		})
 	})
 }

@@ -93,14 +93,14 @@ func (s *stage) enter(b *testing.B, name string) *turn {
 // settle has each way apply everything once, and waits until the watch has noticed.
 func (s *stage) settle(b *testing.B, names []string) map[string]*turn {
 	b.Helper()
-	settled := map[string]*turn{}
+	observed := map[string]*turn{}
 	for _, name := range names {
 		t := s.enter(b, name)
 		s.take(b, t)
 		s.watch.knows(b, s.list(b, t.namespace))
-		settled[name] = t
+		observed[name] = t
 	}
-	return settled
+	return observed
 }
 
 // edit changes one ConfigMap in a hundred, others each round, and waits until the watch has noticed.

@@ -70,12 +70,12 @@ func (f floor) apply(ctx context.Context, _ []int) error {
 type exact struct {
 	floor
 
-	settled bool
+	observed bool
 }
 
 func (e *exact) apply(ctx context.Context, edited []int) error {
-	if !e.settled {
-		e.settled = true
+	if !e.observed {
+		e.observed = true
 		return e.floor.apply(ctx, nil)
 	}
 	differ := make([]*unstructured.Unstructured, len(edited))

@@ -25,7 +25,7 @@ import (
 const FieldOwner = client.FieldOwner("muster-crds")
 
 const (
-	patience = 30 * time.Second
+	timeout  = 30 * time.Second
 	interval = 50 * time.Millisecond
 )
 
@@ -118,7 +118,7 @@ func (i installer) keepingNewer(ctx context.Context, c client.Client, definition
 
 // wait waits until all definitions are served.
 func (i installer) wait(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var waiting string
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {

@@ -31,7 +31,7 @@ var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Vers
 // has no earlier end.
 func Remove(ctx context.Context, c client.Client, name string,
 	claim func(metav1.Object) string) (kept string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting := "the API server has not been asked"
 	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (gone bool, err error) {

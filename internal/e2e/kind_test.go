@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 )
 
-// patience is how long a cluster may take to be ready, with its image to be pulled.
-const patience = 10 * time.Minute
+// timeout is how long a cluster may take to be ready, with its image to be pulled.
+const timeout = 10 * time.Minute
 
 // engine is the first container engine that answers. The error says of each why it does not.
 func engine() (*cluster.Provider, error) {
@@ -68,7 +68,7 @@ func clusters(t *testing.T, names ...string) []string {
 		group.Go(func() error {
 			t.Logf("Starting cluster %s.", name)
 			options := []cluster.CreateOption{
-				cluster.CreateWithKubeconfigPath(files[i]), cluster.CreateWithWaitForReady(patience),
+				cluster.CreateWithKubeconfigPath(files[i]), cluster.CreateWithWaitForReady(timeout),
 				cluster.CreateWithDisplayUsage(false), cluster.CreateWithDisplaySalutation(false),
 			}
 			if image := os.Getenv("MUSTER_E2E_IMAGE"); image != "" {

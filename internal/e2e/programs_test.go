@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// stepPatience is how long one command may take.
-	stepPatience = 5 * time.Minute
+	// stepTimeout is how long one command may take.
+	stepTimeout = 5 * time.Minute
 	// againAfter is how long a command that is to be tried again is not.
 	againAfter = time.Second
 )
@@ -36,7 +36,7 @@ func build(t *testing.T, name string) (program string) {
 // call runs a program to its end, and returns what it says.
 func call(t *testing.T, program string, args ...string) (said string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stepPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	t.Logf("$ %s %s\n%s", filepath.Base(program), strings.Join(args, " "), out)

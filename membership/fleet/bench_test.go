@@ -73,7 +73,7 @@ func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access
 			cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 			cluster.Spec.KubeConfigSecretRef = ref
 			cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue}}
-			f.tell(name, &observed{cluster: cluster, secret: secretSeen{access: access}})
+			f.notify(name, &observed{cluster: cluster, secret: secretSeen{access: access}})
 		}
 	}
 	observe("hole", toHole, holes)

@@ -19,8 +19,8 @@ import (
 // unknown.
 type finding struct{ reason, message string }
 
-// patience is the number of consecutive failed probes after which a reachable member becomes unreachable.
-const patience = 3
+// maxFailures is the number of consecutive failed probes after which a reachable member becomes unreachable.
+const maxFailures = 3
 
 // heard evaluates a response to GET path, or an error. The status is 0 without a response.
 func heard(path string, status int, err error) finding {
@@ -48,18 +48,18 @@ func heard(path string, status int, err error) finding {
 // one. A single missing response does not change the state; a response always does.
 func (f finding) after(cluster *v1alpha1.MemberCluster, failures int) finding {
 	before := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReachable)
-	if f.reason == v1alpha1.ReasonUnreachable && failures < patience && before != nil &&
+	if f.reason == v1alpha1.ReasonUnreachable && failures < maxFailures && before != nil &&
 		before.Status == metav1.ConditionTrue {
 		return finding{}
 	}
 	return f
 }
 
-// settled returns the state to report after a probe, given the reported and the previous one. Alternating messages of
+// stabilized returns the state to report after a probe, given the reported and the previous one. Alternating messages of
 // one reason are one error: a new message is reported after it was observed twice.
-func (f finding) settled(told, before finding) finding {
-	if f.reason == "" || f.reason == told.reason && f != before {
-		return told
+func (f finding) stabilized(reported, before finding) finding {
+	if f.reason == "" || f.reason == reported.reason && f != before {
+		return reported
 	}
 	return f
 }

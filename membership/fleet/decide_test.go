@@ -98,7 +98,7 @@ func TestTurned(t *testing.T) {
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestFinding_Stabilized(t *testing.T) {
 	refused, silent := finding{v1alpha1.ReasonUnreachable, "refused"}, finding{v1alpha1.ReasonUnreachable, "silent"}
 	unauthorized := finding{v1alpha1.ReasonUnauthorized, "no"}
 	for _, tc := range []struct {
@@ -114,10 +114,10 @@ func TestSettled(t *testing.T) {
 		{"another reason counts at once", []finding{refused, unauthorized}, []finding{refused, unauthorized}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			var told, last finding
+			var reported, last finding
 			for i, found := range tc.looks {
-				told, last = found.settled(told, last), found
-				require.Equal(t, tc.want[i], told)
+				reported, last = found.stabilized(reported, last), found
+				require.Equal(t, tc.want[i], reported)
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	f.waiting = nil
 	f.mu.Unlock()
 	for name, o := range waiting {
-		f.tell(name, o)
+		f.notify(name, o)
 	}
 	select {
 	case <-f.elected:
@@ -111,9 +111,9 @@ func (f *Fleet) duties() duties {
 	return duties{f.leading, f.clusters}
 }
 
-// tell passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member that
+// notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member that
 // the hub neither reaches nor must reach has no goroutine.
-func (f *Fleet) tell(name string, o *observed) {
+func (f *Fleet) notify(name string, o *observed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.life == nil {
@@ -133,7 +133,7 @@ func (f *Fleet) tell(name string, o *observed) {
 		ctx := f.life
 		f.goroutines.Go(func() { m.run(ctx) })
 	}
-	m.tell(o)
+	m.notify(o)
 }
 
 // leave ends the goroutine of a member, unless there is a new observation for it.

@@ -65,7 +65,7 @@ func (m *member) latest() *observed {
 	return m.observed
 }
 
-func (m *member) tell(o *observed) {
+func (m *member) notify(o *observed) {
 	m.mu.Lock()
 	if !m.observed.sameWay(o) && m.interrupt != nil {
 		m.interrupt()
@@ -141,7 +141,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	case m.way == nil:
 		var err error
 		if m.way, err = newWay(o.secret.access); err != nil {
-			m.found = finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+			m.found = finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 		}
 	}
 	m.count(m.found.counted(o.cluster))
@@ -208,18 +208,18 @@ func (m *member) look(ctx context.Context, o *observed) {
 		m.failures = 0
 	} else {
 		m.failures++
-		pause /= patience
+		pause /= maxFailures
 	}
 	m.next = options.Clock.Now().Add(wait.Jitter(pause, 0.2))
 	found = found.after(m.current(o.cluster), m.failures)
-	m.found, m.last = found.settled(m.found, m.last), found
+	m.found, m.last = found.stabilized(m.found, m.last), found
 }
 
 // connect tries a new Secret, and uses it if it leads to the member.
 func (m *member) connect(ctx context.Context, o *observed) finding {
 	candidate, err := newWay(o.secret.access)
 	if err != nil {
-		return finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+		return finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 	}
 	defer candidate.end()
 	got, found := candidate.ask(ctx)
@@ -234,7 +234,7 @@ func (m *member) connect(ctx context.Context, o *observed) finding {
 		return found
 	}
 	if err := m.way.follow(o.secret.access, got); err != nil {
-		return finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+		return finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 	}
 	return found
 }

@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 			"KubeConfigInvalid": 0, "OtherCluster": 0,
 		}
 		maps.Copy(all, want)
-		mustertest.Eventually(t, patience, "members are counted", func() error {
+		mustertest.Eventually(t, maxFailures, "members are counted", func() error {
 			got := measured(t, "muster_fleet_members")
 			return orError(maps.Equal(all, got), "want %v, got %v", all, got)
 		})
@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	h.member("metrics-missing", nil)
 	h.member("metrics-broken", f.data())
 	counted(map[string]int{"Reachable": 2, "Unreachable": 1, "KubeConfigMissing": 1})
-	mustertest.Eventually(t, patience, "the runner is counted, by its state of the moment", func() error {
+	mustertest.Eventually(t, maxFailures, "the runner is counted, by its state of the moment", func() error {
 		failed, got := measured(t, "muster_fleet_runner_failures_total")["recorder"], runners(t, "recorder")
 		now := map[string]int{"recorder Running": 2, "recorder Failing": 1, "recorder Overdue": 0}
 		return orError(failed >= 2 && maps.Equal(now, got), "%v after %d failures", got, failed)

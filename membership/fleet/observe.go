@@ -51,7 +51,7 @@ func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	o := &observed{cluster: &v1alpha1.MemberCluster{}}
 	if err := f.cache.Get(ctx, request.NamespacedName, o.cluster); apierrors.IsNotFound(err) {
 		f.refer(request.Name, nil)
-		f.tell(request.Name, nil)
+		f.notify(request.Name, nil)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -61,7 +61,7 @@ func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if o.secret, err = f.readSecret(ctx, o.cluster); err != nil {
 		return reconcile.Result{}, err
 	}
-	f.tell(request.Name, o)
+	f.notify(request.Name, o)
 	return reconcile.Result{}, nil
 }
 
@@ -72,10 +72,10 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	}
 	key := f.secretOf(cluster)
 	if !slices.Contains(f.options.Namespaces, key.Namespace) {
-		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads "+
+		return problemOf(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads "+
 			"Secrets only in %s.", strings.Join(f.options.Namespaces, ", ")), nil
 	}
-	missing := troubled(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: Secret %s does not exist.", key)
+	missing := problemOf(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: Secret %s does not exist.", key)
 	metadata := secretMetadata()
 	if err := f.cache.Get(ctx, key, metadata); apierrors.IsNotFound(err) {
 		return missing, nil
@@ -97,14 +97,14 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	access, err := kubeconfig.Parse(secret.Data, ref.Key, f.options.Kubeconfig)
 	seen := secretSeen{access: access}
 	if err != nil {
-		seen = troubled(v1alpha1.ReasonKubeConfigInvalid, "Secret %s: %v.", key, err)
+		seen = problemOf(v1alpha1.ReasonKubeConfigInvalid, "Secret %s: %v.", key, err)
 		seen.garbled = true
 	}
 	seen.from = from(&secret)
 	return seen, nil
 }
 
-func troubled(reason, message string, args ...any) secretSeen {
+func problemOf(reason, message string, args ...any) secretSeen {
 	return secretSeen{trouble: finding{reason, fmt.Sprintf(message, args...)}}
 }
 

@@ -41,7 +41,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "fleet",
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-const patience = 90 * time.Second
+const maxFailures = 90 * time.Second
 
 var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) })
 
@@ -182,7 +182,7 @@ func (h *hub) get(name string) *v1alpha1.MemberCluster {
 func (h *hub) reachable(name, reason string) metav1.Condition {
 	h.t.Helper()
 	var got metav1.Condition
-	mustertest.Eventually(h.t, patience, name+" is "+reason, func() error {
+	mustertest.Eventually(h.t, maxFailures, name+" is "+reason, func() error {
 		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
 		if condition == nil {
 			return fmt.Errorf("there is no condition")
@@ -201,7 +201,7 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 // change changes a member's spec, and status its status.
 func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, name+" is changed", func() error {
+	mustertest.Eventually(h.t, maxFailures, name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Update(h.t.Context(), cluster)
@@ -210,7 +210,7 @@ func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 
 func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, "the status of "+name+" is changed", func() error {
+	mustertest.Eventually(h.t, maxFailures, "the status of "+name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Status().Update(h.t.Context(), cluster)
@@ -318,7 +318,7 @@ func (r *recorder) called(t testing.TB) *call {
 	select {
 	case c := <-r.calls:
 		return c
-	case <-time.After(patience):
+	case <-time.After(maxFailures):
 		t.Fatal("the runner is not called")
 		return nil
 	}
@@ -350,7 +350,7 @@ func (c *call) wait(t testing.TB) {
 	t.Helper()
 	select {
 	case <-c.ended:
-	case <-time.After(patience):
+	case <-time.After(maxFailures):
 		t.Fatal("the runner does not end")
 	}
 }

@@ -148,7 +148,7 @@ func TestRotation(t *testing.T) {
 			Labels: map[string]string{"wave": wave}}}
 		require.NoError(t, h.admin.Create(ctx, object))
 		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
-		mustertest.Eventually(t, patience, "the cache sees wave "+wave, func() error { return sees(wave) })
+		mustertest.Eventually(t, maxFailures, "the cache sees wave "+wave, func() error { return sees(wave) })
 	}
 	created("one")
 
@@ -160,7 +160,7 @@ func TestRotation(t *testing.T) {
 	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first,
 		TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
-	mustertest.Eventually(t, patience, "the first credential is refused", func() error {
+	mustertest.Eventually(t, maxFailures, "the first credential is refused", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
 		return orError(apierrors.IsUnauthorized(err), "%v", err)
 	})
@@ -178,7 +178,7 @@ func TestRotation(t *testing.T) {
 	// It leaves, and joins again.
 	h.joined("rotation", metav1.ConditionFalse)
 	<-e.ctx.Done()
-	mustertest.Eventually(t, patience, "it is not found", func() error {
+	mustertest.Eventually(t, maxFailures, "it is not found", func() error {
 		_, err := p.Get(ctx, "rotation")
 		return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
 	})

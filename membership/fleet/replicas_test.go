@@ -52,21 +52,21 @@ func TestReplicas(t *testing.T) {
 	}
 
 	// Without a Provider it knows the member's Secret, and does not go there.
-	const secretPath, whoPath = "GET /api/v1/namespaces/muster-connections/secrets/replicas",
+	const secretPath, reviewPath = "GET /api/v1/namespaces/muster-connections/secrets/replicas",
 		"GET /api/v1/namespaces/kube-system"
 	const rotations = 3
-	who := 0
+	reviews := 0
 	for i := range rotations {
 		f.token.Store(fmt.Sprintf("token-%d", i))
 		leader.secret("replicas", f.data())
 		read := 0
-		mustertest.Eventually(t, patience, "the leader goes by the new Secret, and the other has read it", func() error {
-			who += count(f.requests.take(), whoPath)
+		mustertest.Eventually(t, maxFailures, "the leader goes by the new Secret, and the other has read it", func() error {
+			reviews += count(f.requests.take(), reviewPath)
 			read += count(other.requests.take(), secretPath)
-			return orError(who > i && read > 0, "asked %d times, read %d times", who, read)
+			return orError(reviews > i && read > 0, "asked %d times, read %d times", reviews, read)
 		})
 	}
-	require.Equal(t, rotations, who, "a replica that neither leads nor has a Provider started makes connections")
+	require.Equal(t, rotations, reviews, "a replica that neither leads nor has a Provider started makes connections")
 	follows()
 
 	// With one it does, and says nothing of what it finds.
@@ -85,7 +85,7 @@ func TestReplicas(t *testing.T) {
 	probed := func(times int) {
 		t.Helper()
 		seen := 0
-		mustertest.Eventually(t, patience, "it probes the member", func() error {
+		mustertest.Eventually(t, maxFailures, "it probes the member", func() error {
 			seen += count(f.requests.take(), "GET /readyz")
 			return orError(seen >= times, "%d times", seen)
 		})
@@ -103,7 +103,7 @@ func TestReplicas(t *testing.T) {
 	end()
 	<-e.ctx.Done()
 	require.NoError(t, <-ended)
-	mustertest.Eventually(t, patience, "its connections are closed", func() error {
+	mustertest.Eventually(t, maxFailures, "its connections are closed", func() error {
 		open := f.open.Load()
 		return orError(open == 0, "%d are open", open)
 	})

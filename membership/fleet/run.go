@@ -174,7 +174,7 @@ func (r *run) latest() *v1alpha1.MemberCluster {
 	return r.cluster
 }
 
-func sentence(what string, err error) string { return what + ": " + err.Error() + "." }
+func messageOf(what string, err error) string { return what + ": " + err.Error() + "." }
 
 // maxNote is the size limit of an Event's note, in bytes.
 const maxNote = 1024

@@ -90,15 +90,15 @@ func TestRunnerThatStays(t *testing.T) {
 	f := newFake(t, uidA)
 	h.member("stays", f.data())
 	c := runner.called(t)
-	mustertest.Eventually(t, patience, "the member is known", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, maxFailures, "the member is known", func() error { _, err := c.get("/x"); return err })
 	h.change("stays", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
 	<-c.ctx.Done()
 	_, err := c.get("/x")
 	require.NoError(t, err, "it has time to end in good order")
-	mustertest.Eventually(t, patience, "the caller waits for the answer",
+	mustertest.Eventually(t, maxFailures, "the caller waits for the answer",
 		func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
 	fake.fake.Step(grace)
-	mustertest.Eventually(t, patience, "its connections are closed", func() error {
+	mustertest.Eventually(t, maxFailures, "its connections are closed", func() error {
 		_, err := c.get("/x")
 		return orError(err != nil, "they are not")
 	})
@@ -137,7 +137,7 @@ func TestUnreachable(t *testing.T) {
 	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
 	h.reachable("unreachable-not", v1alpha1.ReasonReachable)
 	seen := 0
-	mustertest.Eventually(t, patience, "the other is probed", func() error {
+	mustertest.Eventually(t, maxFailures, "the other is probed", func() error {
 		seen += len(steady.requests.take())
 		return orError(seen >= 10, "%d times", seen)
 	})
@@ -153,7 +153,7 @@ func TestUnreachable(t *testing.T) {
 		f.fails.Store(false)
 		h.reachable("unreachable", v1alpha1.ReasonReachable)
 	}
-	mustertest.Eventually(t, patience, "requests go on", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, maxFailures, "requests go on", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
 	runner.quiet(t)
 	require.Equal(t, v1alpha1.ReasonReachable,
@@ -162,7 +162,7 @@ func TestUnreachable(t *testing.T) {
 
 // A Secret that is corrected is tried at once, though the wrong one is still being tried.
 func TestCorrected(t *testing.T) {
-	h := startHub(t, fleet.Options{ProbeTimeout: patience * 10})
+	h := startHub(t, fleet.Options{ProbeTimeout: maxFailures * 10})
 	hole := blackHole(t)
 	f := newFake(t, uidA)
 	data := f.data()
@@ -185,12 +185,12 @@ func blackHole(t testing.TB) *hole {
 	require.NoError(t, err)
 	h := &hole{listener, make(chan struct{}, 1000)}
 	var mu sync.Mutex
-	var held []net.Conn
+	var open []net.Conn
 	t.Cleanup(func() {
 		_ = listener.Close()
 		mu.Lock()
 		defer mu.Unlock()
-		for _, connection := range held {
+		for _, connection := range open {
 			_ = connection.Close()
 		}
 	})
@@ -201,7 +201,7 @@ func blackHole(t testing.TB) *hole {
 				return
 			}
 			mu.Lock()
-			held = append(held, connection)
+			open = append(open, connection)
 			mu.Unlock()
 			select {
 			case h.taken <- struct{}{}:
@@ -221,7 +221,7 @@ func TestAtRest(t *testing.T) {
 	h.event("rest", v1alpha1.ReasonReachable)
 	asked := func(n int) map[string]int {
 		got := map[string]int{}
-		mustertest.Eventually(t, patience, fmt.Sprintf("the member is probed %d times", n), func() error {
+		mustertest.Eventually(t, maxFailures, fmt.Sprintf("the member is probed %d times", n), func() error {
 			for _, request := range f.requests.take() {
 				got[request]++
 			}

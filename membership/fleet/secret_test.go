@@ -52,7 +52,7 @@ func TestSecret(t *testing.T) {
 	works(a)
 	at := func(server string) {
 		t.Helper()
-		mustertest.Eventually(t, patience, "it is shown to be at "+server, func() error {
+		mustertest.Eventually(t, maxFailures, "it is shown to be at "+server, func() error {
 			endpoint := h.get("life").Status.Endpoint
 			if endpoint == nil {
 				return orError(server == "", "it is shown nowhere")
@@ -83,7 +83,7 @@ func TestSecret(t *testing.T) {
 	h.reachable("life", v1alpha1.ReasonUnauthorized)
 	works(a)
 	tries := 0
-	mustertest.Eventually(t, patience, "it is tried again", func() error {
+	mustertest.Eventually(t, maxFailures, "it is tried again", func() error {
 		tries += len(a.requests.take())
 		return orError(tries >= 8, "%d times", tries)
 	})
@@ -94,7 +94,7 @@ func TestSecret(t *testing.T) {
 	b.token.Store("better")
 	h.secret("life", b.data())
 	h.reachable("life", v1alpha1.ReasonReachable)
-	mustertest.Eventually(t, patience, "requests go to the new address", func() error {
+	mustertest.Eventually(t, maxFailures, "requests go to the new address", func() error {
 		b.requests.take()
 		_, err := c.get("/mine")
 		if err != nil {
@@ -138,7 +138,7 @@ func TestSecret(t *testing.T) {
 	// No reference: the condition goes.
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
 	c.wait(t)
-	mustertest.Eventually(t, patience, "the condition is gone", func() error {
+	mustertest.Eventually(t, maxFailures, "the condition is gone", func() error {
 		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil,
 			"it is there")
 	})
@@ -153,7 +153,7 @@ func TestSecret(t *testing.T) {
 // event waits until an event of a member tells of a reason, and returns what it says.
 func (h *hub) event(member, reason string) (note string) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, "an event of "+member+" says "+reason, func() error {
+	mustertest.Eventually(h.t, maxFailures, "an event of "+member+" says "+reason, func() error {
 		var events eventsv1.EventList
 		if err := h.admin.List(h.t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err

@@ -37,7 +37,7 @@ func (m *managerOfMany) next(t testing.TB) engagement {
 	select {
 	case e := <-m.engaged:
 		return e
-	case <-time.After(patience):
+	case <-time.After(maxFailures):
 		t.Fatal("no cluster is engaged")
 		return engagement{}
 	}

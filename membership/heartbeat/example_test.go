@@ -22,8 +22,8 @@ func ExampleMonitor() {
 	monitor := heartbeat.NewMonitor(heartbeat.Policy{})
 	monitor.Track("east", time.Minute, now)
 	show := func(changed []string) {
-		verdict, _ := monitor.Verdict("east")
-		fmt.Println(changed, verdict.State, "heard at", verdict.LastHeard.Format(time.TimeOnly))
+		state, _ := monitor.Verdict("east")
+		fmt.Println(changed, state.State, "heard at", state.LastHeard.Format(time.TimeOnly))
 	}
 
 	renewed := now.Add(42 * time.Minute) // the agent's clock is off, which does not matter

@@ -24,16 +24,16 @@ func (p Policy) suspects(affected, tracked int, already bool) bool {
 	return share >= p.OutageShare
 }
 
-// heldBack reports whether taints and failover of a member are withheld.
-func (m *Monitor) heldBack(e *member) bool {
-	return (e.state.Unknown() || e.affected&isNotReady != 0) && (m.outage || m.doubt || e.held > 0)
+// isWithheld reports whether taints and failover of a member are withheld.
+func (m *Monitor) isWithheld(e *member) bool {
+	return (e.state.Unknown() || e.affected&isNotReady != 0) && (m.outage || m.doubt || e.withheldUntil > 0)
 }
 
 // withheld is the number of members whose taints and failover are withheld.
 func (m *Monitor) withheld() int {
 	n := 0
 	for _, e := range m.members {
-		if e.tracked && m.heldBack(e) {
+		if e.tracked && m.isWithheld(e) {
 			n++
 		}
 	}
@@ -83,7 +83,7 @@ func (m *Monitor) suspect(now time.Time) []string {
 	before := map[*member]bool{}
 	for _, e := range m.members {
 		if e.tracked {
-			before[e] = m.heldBack(e)
+			before[e] = m.isWithheld(e)
 		}
 	}
 	if m.outage && !outage {
@@ -95,7 +95,7 @@ func (m *Monitor) suspect(now time.Time) []string {
 	m.outage, m.doubt = outage, doubt
 	var changed []string
 	for e, was := range before {
-		if m.heldBack(e) != was {
+		if m.isWithheld(e) != was {
 			changed = append(changed, e.name)
 		}
 	}
@@ -107,7 +107,7 @@ func (m *Monitor) suspect(now time.Time) []string {
 func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	for e, was := range before {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
-		if m.heldBack(e) != was {
+		if m.isWithheld(e) != was {
 			names = append(names, e.name)
 		}
 	}
@@ -120,7 +120,7 @@ func (m *Monitor) grantGrace(now time.Time) {
 	at := m.clock(now)
 	for _, e := range m.members {
 		if e.tracked && e.affected != 0 {
-			e.held = at + e.grace
+			e.withheldUntil = at + e.grace
 			m.queue.set(e, e.due())
 		}
 	}

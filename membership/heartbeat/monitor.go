@@ -138,7 +138,7 @@ func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	if e == nil || !e.tracked || ready == (e.affected&isNotReady == 0) {
 		return nil
 	}
-	before := map[*member]bool{e: m.heldBack(e)}
+	before := map[*member]bool{e: m.isWithheld(e)}
 	m.setAffected(e, isNotReady, !ready)
 	return m.flipped(m.suspect(now), before)
 }
@@ -230,12 +230,12 @@ func (m *Monitor) Expire(now time.Time) []string {
 		e := m.queue[0].member
 		switch {
 		case e.due() > at: // there was a heartbeat in the meantime
-		case e.held > 0 && e.held <= at:
+		case e.withheldUntil > 0 && e.withheldUntil <= at:
 			if released == nil {
 				released = map[*member]bool{}
 			}
-			released[e] = m.heldBack(e)
-			e.held = 0
+			released[e] = m.isWithheld(e)
+			e.withheldUntil = 0
 		case !e.late():
 			m.setLate(e, true)
 			if e.state == Unsteady {
@@ -272,9 +272,9 @@ func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	if e == nil || !e.tracked {
 		return Verdict{}, false
 	}
-	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.heldBack(e), Grace: e.grace}
-	if e.held > 0 {
-		v.HeldUntil = m.epoch.Add(e.held + m.blind)
+	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.isWithheld(e), Grace: e.grace}
+	if e.withheldUntil > 0 {
+		v.HeldUntil = m.epoch.Add(e.withheldUntil + m.blind)
 	}
 	if e.heard >= 0 {
 		v.LastHeard = m.epoch.Add(e.heard)

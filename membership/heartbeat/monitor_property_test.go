@@ -52,7 +52,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 				if n.paused {
 					got.HeldUntil = time.Time{}
 				}
-				want, wantOK := n.verdict(name)
+				want, wantOK := n.evaluate(name)
 				if diff := cmp.Diff(want, got); diff != "" || gotOK != wantOK {
 					t.Fatalf("%s: verdict on %s, %v, want %v (-want +got):\n%s", op, name, gotOK, wantOK, diff)
 				}

@@ -84,7 +84,7 @@ func (p *play) wantChanged(members ...string) {
 	}
 }
 
-func (p *play) wantHeldBack(want bool, members ...string) {
+func (p *play) wantWithheld(want bool, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
 		if v, _ := p.m.Verdict(name); v.HeldBack != want {
@@ -224,7 +224,7 @@ func TestMonitor(t *testing.T) {
 				p.beat("a")
 				p.want(Healthy, "a")
 				p.pass(grace)
-				p.wantHeldBack(true, "a")
+				p.wantWithheld(true, "a")
 			}
 		}},
 		{"quiet again", "after sixteen graces without a loss the past is forgotten", func(p *play) {
@@ -265,32 +265,32 @@ func TestMonitor(t *testing.T) {
 			}
 			p.want(Lost, "a")
 			p.want(Healthy, "b", "c", "d")
-			p.wantHeldBack(true, "a")
+			p.wantWithheld(true, "a")
 			p.pass(time.Minute)
-			p.wantHeldBack(true, "a", "b", "c", "d")
+			p.wantWithheld(true, "a", "b", "c", "d")
 		}},
 		{"end of an outage", "the members that are still silent have a fresh grace from then on", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
 			p.beat("a", "b", "c", "d")
 			p.pass(grace)
-			p.wantHeldBack(true, "a", "b", "c", "d")
+			p.wantWithheld(true, "a", "b", "c", "d")
 			p.beat("d")
-			p.wantHeldBack(true, "a", "b", "c")
+			p.wantWithheld(true, "a", "b", "c")
 			p.beat("c")
 			if _, suspected := p.m.Outage(); suspected {
 				p.t.Fatal("half are silent, and the hub still suspects itself")
 			}
 			p.wantChanged("c")
-			p.wantHeldBack(true, "a", "b")
+			p.wantWithheld(true, "a", "b")
 			end := p.now.Add(grace)
 			p.beats(grace-time.Second, "c", "d")
-			p.wantHeldBack(true, "a", "b")
+			p.wantWithheld(true, "a", "b")
 			if v, _ := p.m.Verdict("a"); !v.HeldUntil.Equal(end) {
 				p.t.Fatalf("held until %s, want %s", v.HeldUntil, end)
 			}
 			p.pass(time.Second)
 			p.wantChanged("a", "b")
-			p.wantHeldBack(false, "a", "b")
+			p.wantWithheld(false, "a", "b")
 		}},
 		{"return within the fresh grace", "nothing was ever done about the member", func(p *play) {
 			p.track(time.Minute, "b", "c")
@@ -298,10 +298,10 @@ func TestMonitor(t *testing.T) {
 			p.pass(grace)
 			p.beat("b", "c")
 			p.beats(grace-20*time.Second, "b", "c")
-			p.wantHeldBack(true, "a")
+			p.wantWithheld(true, "a")
 			p.beat("a")
 			p.want(Healthy, "a")
-			p.wantHeldBack(false, "a")
+			p.wantWithheld(false, "a")
 		}},
 		{"all are not ready", "the hub has lost its way to the members of push mode, and hears their agents all the same",
 			func(p *play) {
@@ -309,25 +309,25 @@ func TestMonitor(t *testing.T) {
 				p.beat("a", "b", "c")
 				p.changed = p.m.Report("a", false, p.now)
 				p.wantChanged()
-				p.wantHeldBack(false, "a")
+				p.wantWithheld(false, "a")
 				p.m.Report("b", false, p.now)
 				p.changed = p.m.Report("c", false, p.now)
 				p.wantChanged("a", "b", "c")
 				p.beats(10*grace, "a", "b", "c")
-				p.wantHeldBack(true, "a", "b", "c")
+				p.wantWithheld(true, "a", "b", "c")
 				p.want(Healthy, "a", "b", "c")
 				p.changed = p.m.Report("b", true, p.now)
 				p.wantChanged("b")
-				p.wantHeldBack(true, "a", "c") // they have a fresh grace
+				p.wantWithheld(true, "a", "c") // they have a fresh grace
 				p.beats(grace, "a", "b", "c")
-				p.wantHeldBack(false, "a", "c")
+				p.wantWithheld(false, "a", "c")
 			}},
 		{"one of three is not ready", "that is no outage", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.beat("a", "b", "c")
 			p.m.Report("a", false, p.now)
 			p.beats(grace, "a", "b", "c")
-			p.wantHeldBack(false, "a")
+			p.wantWithheld(false, "a")
 		}},
 		{"some are silent and some not ready", "both count", func(p *play) {
 			p.track(time.Minute, "b", "c", "d", "e")
@@ -335,19 +335,19 @@ func TestMonitor(t *testing.T) {
 			p.m.Report("a", false, p.now)
 			p.m.Report("b", false, p.now)
 			p.beats(grace, "a", "b", "d", "e")
-			p.wantHeldBack(true, "a", "b", "c")
+			p.wantWithheld(true, "a", "b", "c")
 		}},
 		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well",
 			func(p *play) {
 				p.track(time.Minute, "b", "c")
 				p.changed = p.m.Report("a", false, p.now)
 				p.wantChanged("a")
-				p.wantHeldBack(true, "a")
+				p.wantWithheld(true, "a")
 				if _, suspected := p.m.Outage(); suspected {
 					p.t.Fatal("one of three is no outage")
 				}
 				p.beat("b")
-				p.wantHeldBack(false, "a")
+				p.wantWithheld(false, "a")
 			}},
 		{"a loss in an outage is no flap", "the hub's own failure makes no member flap", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
@@ -371,7 +371,7 @@ func TestMonitor(t *testing.T) {
 			p.beats(grace+20*time.Second, "a", "b", "c", "d")
 			p.want(Healthy, "a")
 			p.pass(grace) // all
-			p.wantHeldBack(true, "a")
+			p.wantWithheld(true, "a")
 			p.beat("a", "b", "c", "d")
 			p.want(Unsteady, "a")
 			if v, _ := p.m.Verdict("a"); v.Hold != grace {
@@ -382,38 +382,38 @@ func TestMonitor(t *testing.T) {
 			p.track(time.Minute, "b")
 			p.beats(grace, "b")
 			p.want(Lost, "a")
-			p.wantHeldBack(false, "a")
+			p.wantWithheld(false, "a")
 		}},
 		{"two of three silent", "most, and yet too few to suspect a common cause", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.beats(grace, "c")
 			p.want(Lost, "a", "b")
-			p.wantHeldBack(false, "a", "b")
+			p.wantWithheld(false, "a", "b")
 		}},
 		{"all of three silent", "all members are more than dead members can explain", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.pass(grace)
-			p.wantHeldBack(true, "a", "b", "c")
+			p.wantWithheld(true, "a", "b", "c")
 		}},
 		{"both of two silent", "all members are more than dead members can explain", func(p *play) {
 			p.track(time.Minute, "b")
 			p.pass(grace)
-			p.wantHeldBack(true, "a", "b")
+			p.wantWithheld(true, "a", "b")
 		}},
 		{"the only one silent", "an outage of the hub looks the same", func(p *play) {
 			p.pass(10 * grace)
-			p.wantHeldBack(true, "a")
+			p.wantWithheld(true, "a")
 		}},
 		{"the rest untracked", "an outage goes on while all that are left are silent", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.pass(grace)
-			p.wantHeldBack(true, "a", "b", "c")
+			p.wantWithheld(true, "a", "b", "c")
 			p.changed = p.m.Untrack("c", p.now)
 			p.wantChanged()
-			p.wantHeldBack(true, "a", "b")
+			p.wantWithheld(true, "a", "b")
 			p.beat("b")
 			p.beats(grace, "b")
-			p.wantHeldBack(false, "a")
+			p.wantWithheld(false, "a")
 		}},
 
 		{"paused", "a hub that cannot see must not judge", func(p *play) {
@@ -440,7 +440,7 @@ func TestMonitor(t *testing.T) {
 			p.pause()
 			p.pass(time.Hour)
 			p.resume()
-			p.wantHeldBack(true, "a", "b", "c", "d")
+			p.wantWithheld(true, "a", "b", "c", "d")
 		}},
 		{"a long pause", "a heartbeat may have been lost with the API server: a whole grace", func(p *play) {
 			p.beat("a")
@@ -485,7 +485,7 @@ func TestMonitor(t *testing.T) {
 
 func lostAny(p *play) bool { return p.m.Stats().Lost > 0 }
 
-func TestUntrackForgets(t *testing.T) {
+func TestMonitor_UntrackDropsState(t *testing.T) {
 	p := newPlay(t, Policy{}, "a")
 	for range 3 {
 		p.beat("a")
@@ -518,7 +518,7 @@ func TestOutageMessage(t *testing.T) {
 		outage.String())
 }
 
-func TestVerdictSkew(t *testing.T) {
+func TestMonitor_ClockSkew(t *testing.T) {
 	p := newPlay(t, Policy{}, "a")
 	p.m.Observe("a", epoch.Add(time.Hour), epoch.Add(time.Second))
 	v, _ := p.m.Verdict("a")

@@ -29,7 +29,7 @@ type naiveMember struct {
 	flaps                   int
 	late, everHeard, blamed bool
 	notReady                bool
-	held                    time.Time // moved when time does not count; zero: none
+	withheldUntil           time.Time // moved when time does not count; zero: none
 }
 
 func newNaive(p Policy) *naive {
@@ -160,8 +160,8 @@ func (n *naive) resume(now time.Time) {
 	n.paused = false
 	for _, e := range n.members {
 		e.silent, e.steady, e.lost = e.silent.Add(gap), e.steady.Add(gap), e.lost.Add(gap)
-		if !e.held.IsZero() {
-			e.held = e.held.Add(gap)
+		if !e.withheldUntil.IsZero() {
+			e.withheldUntil = e.withheldUntil.Add(gap)
 		}
 		if e.tracked && e.state != Lost && e.period <= gap {
 			e.silent, e.late = now, false
@@ -179,8 +179,8 @@ func (n *naive) expire(now time.Time) {
 		if !e.tracked {
 			continue
 		}
-		if !e.held.IsZero() && !now.Before(e.held) {
-			e.held = time.Time{}
+		if !e.withheldUntil.IsZero() && !now.Before(e.withheldUntil) {
+			e.withheldUntil = time.Time{}
 		}
 		if !e.late && !now.Before(e.lateAt()) {
 			e.late = true
@@ -221,10 +221,10 @@ func (n *naive) earliest() (at time.Time, ok bool) {
 		switch {
 		case !e.tracked || n.paused:
 			continue
-		case e.late && e.state == Lost && e.held.IsZero():
+		case e.late && e.state == Lost && e.withheldUntil.IsZero():
 			continue
-		case e.late && e.state == Lost, !e.held.IsZero() && e.held.Before(due):
-			due = e.held
+		case e.late && e.state == Lost, !e.withheldUntil.IsZero() && e.withheldUntil.Before(due):
+			due = e.withheldUntil
 		}
 		if !ok || due.Before(at) {
 			at, ok = due, true
@@ -258,20 +258,20 @@ func (n *naive) reconsider(now time.Time) {
 	if before && !n.outage {
 		for _, e := range n.members {
 			if e.tracked && (e.late || e.notReady) {
-				e.held = n.at(now).Add(e.grace)
+				e.withheldUntil = n.at(now).Add(e.grace)
 			}
 		}
 	}
 }
 
-func (n *naive) verdict(name string) (Verdict, bool) {
+func (n *naive) evaluate(name string) (Verdict, bool) {
 	e := n.members[name]
 	if e == nil || !e.tracked {
 		return Verdict{}, false
 	}
 	v := Verdict{State: e.state, Since: e.since, LastHeard: e.heard, Grace: e.grace}
-	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || !e.held.IsZero())
-	if v.HeldUntil = e.held; n.paused && !e.held.IsZero() {
+	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || !e.withheldUntil.IsZero())
+	if v.HeldUntil = e.withheldUntil; n.paused && !e.withheldUntil.IsZero() {
 		v.HeldUntil = time.Time{} // moves on until the pause is over
 	}
 	if e.everHeard && !e.renewed.IsZero() {

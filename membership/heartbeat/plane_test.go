@@ -273,17 +273,17 @@ func TestPlaneWatcher(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newRealHub(t)
-			o := &told{}
+			o := &reported{}
 			w := NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{OnChange: o.note})
 			var lost sync.Map
-			judged := func(names []string) {
+			evaluated := func(names []string) {
 				for _, name := range names {
 					if v, _ := w.Verdict(name); v.State.Unknown() {
 						lost.Store(name, v)
 					}
 				}
 			}
-			w.onChange = func(names []string) { o.note(names); judged(names) }
+			w.onChange = func(names []string) { o.note(names); evaluated(names) }
 			run(t, w)
 
 			members := []string{name + "-a", name + "-b", name + "-skewed"}
@@ -324,8 +324,8 @@ func TestPlaneWatcher(t *testing.T) {
 				}
 				return true
 			}, "all are heard again")
-			lost.Range(func(member, verdict any) bool {
-				t.Errorf("%s was lost while the API server was down: %+v", member, verdict)
+			lost.Range(func(member, evaluate any) bool {
+				t.Errorf("%s was lost while the API server was down: %+v", member, evaluate)
 				return true
 			})
 

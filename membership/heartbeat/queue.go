@@ -13,19 +13,19 @@ const never = time.Duration(math.MaxInt64)
 // There are two kinds of time. Times for output are durations since the Monitor's epoch. Times for decisions (anchor,
 // steady, lost) stand still while the Monitor is paused; their comment says "watch".
 type member struct {
-	name    string
-	renewed int64         // renewTime in microseconds, only compared with itself; 0: no Lease
-	period  time.Duration // as tracked
-	grace   time.Duration // from the policy
-	since   time.Duration // epoch: when the state began
-	heard   time.Duration // epoch: last heartbeat; negative: none
-	anchor  time.Duration // watch: start of the silence
-	steady  time.Duration // watch: when the steady heartbeats of an Unsteady member began
-	lost    time.Duration // watch: last loss that counts for flaps; negative: none
-	held    time.Duration // watch: end of the grace period after an outage; 0: none
-	index   int32         // in the queue; -1: not there
-	state   State
-	flaps   uint8
+	name          string
+	renewed       int64         // renewTime in microseconds, only compared with itself; 0: no Lease
+	period        time.Duration // as tracked
+	grace         time.Duration // from the policy
+	since         time.Duration // epoch: when the state began
+	heard         time.Duration // epoch: last heartbeat; negative: none
+	anchor        time.Duration // watch: start of the silence
+	steady        time.Duration // watch: when the steady heartbeats of an Unsteady member began
+	lost          time.Duration // watch: last loss that counts for flaps; negative: none
+	withheldUntil time.Duration // watch: end of the grace period after an outage; 0: none
+	index         int32         // in the queue; -1: not there
+	state         State
+	flaps         uint8
 	// affected is the set of reasons for which the member counts for the outage guard.
 	affected uint8
 	tracked  bool
@@ -35,8 +35,8 @@ func (m *member) late() bool { return m.affected&isLate != 0 }
 
 // due returns when the state of the member next changes by time alone.
 func (m *member) due() time.Duration {
-	if m.held > 0 {
-		return min(m.silent(), m.held)
+	if m.withheldUntil > 0 {
+		return min(m.silent(), m.withheldUntil)
 	}
 	return m.silent()
 }

@@ -127,19 +127,19 @@ func (s *sky) rise() {
 	s.down = false
 }
 
-// told gathers what OnChange was told.
-type told struct {
+// reported gathers what OnChange was told.
+type reported struct {
 	mu    sync.Mutex
 	calls [][]string
 }
 
-func (o *told) note(names []string) {
+func (o *reported) note(names []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, names)
 }
 
-func (o *told) take() [][]string {
+func (o *reported) take() [][]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	calls := o.calls
@@ -178,9 +178,9 @@ func stateOf(t *testing.T, w *Watcher, member string) State {
 	return v.State
 }
 
-func TestWatcherTells(t *testing.T) {
+func TestWatcher_Reports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &told{}
+		s, o := &sky{}, &reported{}
 		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
 		s.beat("a", "b", "stranger")
 		synctest.Wait()
@@ -201,7 +201,7 @@ func TestWatcherTells(t *testing.T) {
 	})
 }
 
-func TestWatcherForgetsDeleted(t *testing.T) {
+func TestWatcher_DropsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sky{}
 		w := watching(t, s, WatcherOptions{})
@@ -218,7 +218,7 @@ func TestWatcherForgetsDeleted(t *testing.T) {
 // TestBlindWatcher: while the hub's API server is away, no heartbeat could be observed, so no silence is.
 func TestBlindWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &told{}
+		s, o := &sky{}, &reported{}
 		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
 		s.beat("a", "b")
 		pass(grace - time.Second)
@@ -306,7 +306,7 @@ func TestTrackWhileIdle(t *testing.T) {
 
 func TestSlowOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &sky{}, &told{}
+		s, o := &sky{}, &reported{}
 		var w *Watcher
 		slow := func(names []string) {
 			o.note(names)
@@ -367,7 +367,7 @@ func TestStopsWhileDown(t *testing.T) {
 // TestInjectedClock: silence is timed by the clock that was given.
 func TestInjectedClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	s, o := &sky{leases: map[string]coordinationv1.Lease{}}, &told{}
+	s, o := &sky{leases: map[string]coordinationv1.Lease{}}, &reported{}
 	w := NewWatcher(s, memberOf, WatcherOptions{Clock: clock, OnChange: o.note})
 	w.Track("a", time.Minute)
 	run(t, w)

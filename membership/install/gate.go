@@ -30,7 +30,7 @@ func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]st
 	}
 	m := r.know(leaving.UID)
 	if r.lost(m) {
-		r.giveUp(cluster, m, fmt.Sprintf("The hub did not reach the member within %s.", uninstallPatience))
+		r.giveUp(cluster, m, fmt.Sprintf("The hub did not reach the member within %s.", uninstallTimeout))
 		return nil, nil
 	}
 	m.kick()
@@ -45,5 +45,5 @@ func (r *Runner) lost(m *member) bool {
 	if m.since.IsZero() {
 		m.since = now
 	}
-	return m.gaveUp || now.Sub(m.since) >= uninstallPatience
+	return m.gaveUp || now.Sub(m.since) >= uninstallTimeout
 }

@@ -74,7 +74,7 @@ func TestLife(t *testing.T) {
 	// The connection is lost while it leaves, and comes back.
 	stop()
 	require.NoError(t, next.client.Delete(ctx, cluster))
-	mustertest.Eventually(next.t, patience, "the leave waits", func() error {
+	mustertest.Eventually(next.t, timeout, "the leave waits", func() error {
 		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil ||
 			leave.Waiting != install.Name {
 			return fmt.Errorf("for %+v", leave)
@@ -108,7 +108,7 @@ func (h *testHub) quiet() {
 	h.t.Helper()
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}}
 	require.NoError(h.t, h.client.Create(h.t.Context(), other))
-	mustertest.Eventually(h.t, patience, "the hub has got there", func() error {
+	mustertest.Eventually(h.t, timeout, "the hub has got there", func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func TestAgain(t *testing.T) {
 	h.change(func(m *v1alpha1.MemberCluster) {
 		m.Annotations = map[string]string{membership.InstallRequestAnnotation: "first"}
 	})
-	mustertest.Eventually(h.t, patience, "it is answered", func() error {
+	mustertest.Eventually(h.t, timeout, "it is answered", func() error {
 		if at := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
 			return fmt.Errorf("%q", at)
 		}
@@ -151,7 +151,7 @@ func TestAgain(t *testing.T) {
 	next := startHubAgain(h,
 		install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
-	mustertest.Eventually(next.t, patience, "the agent is installed anew", func() error {
+	mustertest.Eventually(next.t, timeout, "the agent is installed anew", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
 			return errors.New("not yet")
 		}
@@ -182,7 +182,7 @@ func TestAnotherMode(t *testing.T) {
 	stop() // as the fleet does
 	h.connect(see(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
-	mustertest.Eventually(h.t, patience, "it is nothing that the hub has installed", func() error {
+	mustertest.Eventually(h.t, timeout, "it is nothing that the hub has installed", func() error {
 		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
 		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
 			return errors.New("it is shown as such")
@@ -248,7 +248,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, h.client.Create(ctx, theirs))
 
 	require.NoError(t, h.client.Delete(ctx, first))
-	mustertest.Eventually(h.t, patience, "the other reason is shown", func() error {
+	mustertest.Eventually(h.t, timeout, "the other reason is shown", func() error {
 		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got),
 			[]byte("belongs to another installation")) {
 			return errors.New(got)
@@ -291,7 +291,7 @@ func TestAccessRevoked(t *testing.T) {
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
-	mustertest.Eventually(h.t, patience, "an Event says what is left", func() error {
+	mustertest.Eventually(h.t, timeout, "an Event says what is left", func() error {
 		var events eventsv1.EventList
 		if err := h.client.List(ctx, &events); err != nil {
 			return err

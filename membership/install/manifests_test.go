@@ -146,7 +146,7 @@ spec:
 		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
 	until := func(what, says string) {
 		t.Helper()
-		mustertest.Eventually(t, patience, what, func() error {
+		mustertest.Eventually(t, timeout, what, func() error {
 			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" &&
 				got != "" {
 				return fmt.Errorf("%q (%w)", got, err)

@@ -37,7 +37,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "install"}}
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
-	patience = 3 * time.Minute
+	timeout  = 3 * time.Minute
 	interval = 25 * time.Millisecond
 )
 
@@ -99,7 +99,7 @@ func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberC
 		},
 	}
 	change(cluster)
-	mustertest.Eventually(h.t, patience, "the MemberCluster can be made",
+	mustertest.Eventually(h.t, timeout, "the MemberCluster can be made",
 		func() error { return h.client.Create(h.t.Context(), cluster) })
 	return cluster
 }
@@ -157,7 +157,7 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	mustertest.Eventually(h.t, patience, fmt.Sprintf("%s is %s", condition, reason), func() error {
+	mustertest.Eventually(h.t, timeout, fmt.Sprintf("%s is %s", condition, reason), func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func message(cluster *v1alpha1.MemberCluster) string {
 // change changes the MemberCluster as an administrator would.
 func (h *testHub) change(change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, "the MemberCluster can be changed", func() error {
+	mustertest.Eventually(h.t, timeout, "the MemberCluster can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
 			return err
@@ -200,7 +200,7 @@ func (h *testHub) leave() {
 
 func (h *testHub) gone(object client.Object, namespace, name string) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, fmt.Sprintf("%T %s/%s is gone", object, namespace, name), func() error {
+	mustertest.Eventually(h.t, timeout, fmt.Sprintf("%T %s/%s is gone", object, namespace, name), func() error {
 		err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -52,7 +52,7 @@ func TestCredentialEnded(t *testing.T) {
 	clock.Move(time.Until(end.Time) + time.Hour)
 	next := startHubAgain(h, options)
 	next.connect(cluster, next.plane.Config())
-	mustertest.Eventually(next.t, patience, "the agent is installed anew", func() error {
+	mustertest.Eventually(next.t, timeout, "the agent is installed anew", func() error {
 		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil ||
 			is.Recovery.Attempts != 1 {
 			return fmt.Errorf("%+v", is)
@@ -68,7 +68,7 @@ func TestCredentialEnded(t *testing.T) {
 	back := next.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
 	require.Equal(t, before.Spec.Claim, back.Spec.Claim, "it is the same agent")
 	require.Equal(t, before.Spec.ClusterID, back.Spec.ClusterID)
-	mustertest.Eventually(next.t, patience, "what it has now is on record", func() error {
+	mustertest.Eventually(next.t, timeout, "what it has now is on record", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
 			return errors.New("it is not")
 		}

@@ -25,7 +25,7 @@ type rollout struct {
 func (r *rollout) see(cluster *v1alpha1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.move(r.seat(cluster), standingOf(cluster, r.hash))
+	r.move(r.seat(cluster), progressOf(cluster, r.hash))
 }
 
 // forget removes a deleted member.
@@ -69,14 +69,14 @@ func (r *rollout) seat(cluster *v1alpha1.MemberCluster) *seat {
 	return s
 }
 
-func (r *rollout) move(s *seat, to standing) {
-	if s.Standing == to {
+func (r *rollout) move(s *seat, to progress) {
+	if s.Progress == to {
 		return
 	}
-	if s.Standing.waits() {
+	if s.Progress.waits() {
 		r.waiting--
 	}
-	s.Standing = to
+	s.Progress = to
 	if to.waits() {
 		r.waiting++
 	} else {

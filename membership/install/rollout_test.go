@@ -129,7 +129,7 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 // show waits until members show reasons for the condition Installed.
 func (h *testHub) show(reasons map[string]string) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, patience, fmt.Sprint(reasons), func() error {
+	mustertest.Eventually(h.t, timeout, fmt.Sprint(reasons), func() error {
 		var wrong []error
 		for name, want := range reasons {
 			cluster := &v1alpha1.MemberCluster{}
@@ -219,7 +219,7 @@ func TestRolloutOverCrashes(t *testing.T) {
 		if at <= ends {
 			select {
 			case <-crash.Done():
-			case <-time.After(patience):
+			case <-time.After(timeout):
 				t.Fatalf("the hub has not come to write %d", at)
 			}
 		} else {

@@ -39,9 +39,9 @@ const (
 )
 
 const (
-	// uninstallPatience is how long a leave waits for the removal of what was installed. The agent has just reached the
+	// uninstallTimeout is how long a leave waits for the removal of what was installed. The agent has just reached the
 	// hub; a hub that does not reach the member within this time probably has no access any more.
-	uninstallPatience = time.Minute
+	uninstallTimeout = time.Minute
 	// conflictPause is how long to wait for the cache to show the write of another client.
 	conflictPause = time.Second
 	// requestTimeout is the timeout of requests to the hub.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// tokenPatience is the timeout for the controller of JoinTokens.
-	tokenPatience = 30 * time.Second
+	// tokenTimeout is the timeout for the controller of JoinTokens.
+	tokenTimeout  = 30 * time.Second
 	tokenInterval = 200 * time.Millisecond
 )
 
@@ -68,7 +68,7 @@ func seen(token *v1alpha1.JoinToken) *tokenSeen {
 // bootstrap returns the credential of the member's JoinToken, and creates a JoinToken if none exists that the agent
 // could still use.
 func (r *Runner) bootstrap(ctx context.Context, cluster *v1alpha1.MemberCluster) (*registration.Bootstrap, error) {
-	ctx, cancel := context.WithTimeout(ctx, tokenPatience)
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	var found *registration.Bootstrap
 	var waiting string

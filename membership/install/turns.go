@@ -12,14 +12,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// standing is the state of a member in the rollout.
-type standing int
+// progress is the state of a member in the rollout.
+type progress int
 
 // The states. Those that wait are in the order of their turns.
 const (
 	// apart: not part of the rollout. Nothing is installed yet, the agent has not joined, the member leaves, or the hub
 	// does not reach it.
-	apart standing = iota
+	apart progress = iota
 	// waitsBroken: waiting, and not healthy since an earlier revision was installed.
 	waitsBroken
 	// waitsHeard: waiting, with heartbeats.
@@ -34,21 +34,21 @@ const (
 	done
 )
 
-func (s standing) waits() bool { return s == waitsBroken || s == waitsHeard || s == waitsSilent }
+func (s progress) waits() bool { return s == waitsBroken || s == waitsHeard || s == waitsSilent }
 
 // seat is the state of a member that determines its turn.
 type seat struct {
 	UID      types.UID
 	Name     string
-	Standing standing
+	Progress progress
 	// Running: the hub is connected, and could begin.
 	Running bool
 	// Granted: the member has a rollout permit that its status does not show yet.
 	Granted bool
 }
 
-// standingOf is the state of a member for the revision with a hash.
-func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
+// progressOf is the state of a member for the revision with a hash.
+func progressOf(cluster *v1alpha1.MemberCluster, hash string) progress {
 	status := cluster.Status
 	leaving := memberleave.Requested(cluster)
 	accepted := cluster.Spec.Accepted != nil && *cluster.Spec.Accepted
@@ -93,18 +93,18 @@ func turns(seats []seat, concurrent int) []types.UID {
 	var waiting []seat
 	for _, each := range seats {
 		switch {
-		case each.Standing == failed:
+		case each.Progress == failed:
 			return nil
-		case each.Standing == underWay, each.Standing.waits() && each.Granted:
+		case each.Progress == underWay, each.Progress.waits() && each.Granted:
 			busy++
-		case each.Standing == done:
+		case each.Progress == done:
 			limit = concurrent
-		case each.Standing.waits() && each.Running:
+		case each.Progress.waits() && each.Running:
 			waiting = append(waiting, each)
 		}
 	}
 	slices.SortFunc(waiting, func(a, b seat) int {
-		return cmp.Or(cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(a.Progress, b.Progress), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	var out []types.UID
 	for _, each := range waiting[:min(len(waiting), max(0, limit-busy))] {

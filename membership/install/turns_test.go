@@ -13,9 +13,9 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	fleet := func(standings ...standing) (out []seat) {
+	fleet := func(standings ...progress) (out []seat) {
 		for i, each := range standings {
-			out = append(out, seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: each, Running: true})
+			out = append(out, seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: each, Running: true})
 		}
 		return out
 	}
@@ -46,7 +46,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestStandingOf(t *testing.T) {
+func TestProgressOf(t *testing.T) {
 	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason}
 	}
@@ -70,7 +70,7 @@ func TestStandingOf(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		cluster *v1alpha1.MemberCluster
-		want    standing
+		want    progress
 	}{
 		{"it has it", member("new", installed, healthy), done},
 		{"it has it, and its cluster is not ready, which is not the agent's fault",
@@ -106,7 +106,7 @@ func TestStandingOf(t *testing.T) {
 			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.JoinMode = v1alpha1.JoinPull }),
 			apart},
 	} {
-		require.Equal(t, test.want, standingOf(test.cluster, "new"), test.reason)
+		require.Equal(t, test.want, progressOf(test.cluster, "new"), test.reason)
 	}
 }
 
@@ -117,9 +117,9 @@ func TestRolloutOfMany(t *testing.T) {
 		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")
 		seats := make([]seat, rapid.IntRange(1, 12).Draw(t, "members"))
 		for i := range seats {
-			standing := rapid.SampledFrom([]standing{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t,
+			progress := rapid.SampledFrom([]progress{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t,
 				"standing")
-			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: standing,
+			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Progress: progress,
 				Running: rapid.Bool().Draw(t, "running")}
 		}
 		count := func(of func(seat) bool) (n int) {
@@ -130,66 +130,66 @@ func TestRolloutOfMany(t *testing.T) {
 			}
 			return n
 		}
-		busy := func(s seat) bool { return s.Standing == underWay || s.Granted }
-		tell := func() {
-			told := turns(seats, concurrent)
-			proven, broken := count(func(s seat) bool { return s.Standing == done }) > 0,
-				count(func(s seat) bool { return s.Standing == failed }) > 0
-			if len(told) > 0 && broken {
+		busy := func(s seat) bool { return s.Progress == underWay || s.Granted }
+		notify := func() {
+			allowed := turns(seats, concurrent)
+			proven, broken := count(func(s seat) bool { return s.Progress == done }) > 0,
+				count(func(s seat) bool { return s.Progress == failed }) > 0
+			if len(allowed) > 0 && broken {
 				t.Fatal("one has failed, and others go on")
 			}
-			for _, uid := range told {
+			for _, uid := range allowed {
 				for i := range seats {
 					if seats[i].UID == uid {
-						if !seats[i].Standing.waits() || seats[i].Granted || !seats[i].Running {
+						if !seats[i].Progress.waits() || seats[i].Granted || !seats[i].Running {
 							t.Fatalf("%+v is told to go", seats[i])
 						}
 						seats[i].Granted = true
 					}
 				}
 			}
-			if n := count(busy); n > concurrent || len(told) > 0 && !proven && n > 1 {
+			if n := count(busy); n > concurrent || len(allowed) > 0 && !proven && n > 1 {
 				t.Fatalf("%d are under way", n)
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			tell()
+			notify()
 			s := &seats[rapid.IntRange(0, len(seats)-1).Draw(t, "member")]
 			switch event := rapid.IntRange(0, 9).Draw(t, "event"); {
 			case event == 0: // what begun is shown, what did not begin is not known any more
 				for i := range seats {
 					if seats[i].Granted && rapid.Bool().Draw(t, "begun") {
-						seats[i].Standing = underWay
+						seats[i].Progress = underWay
 					}
 					seats[i].Granted = false
 				}
 			case event == 1:
 				s.Running = !s.Running
-			case event == 2 && s.Standing.waits() && !s.Granted:
-				s.Standing = apart
-			case event == 3 && s.Standing == apart:
-				s.Standing = waitsHeard
+			case event == 2 && s.Progress.waits() && !s.Granted:
+				s.Progress = apart
+			case event == 3 && s.Progress == apart:
+				s.Progress = waitsHeard
 			case s.Granted:
-				s.Standing, s.Granted = underWay, false
-			case s.Standing == underWay && event > 7:
-				s.Standing = failed
-			case s.Standing == underWay:
-				s.Standing = done
-			case s.Standing == failed && count(busy) < concurrent && event > 7:
-				s.Standing = underWay // it was tried again
+				s.Progress, s.Granted = underWay, false
+			case s.Progress == underWay && event > 7:
+				s.Progress = failed
+			case s.Progress == underWay:
+				s.Progress = done
+			case s.Progress == failed && count(busy) < concurrent && event > 7:
+				s.Progress = underWay // it was tried again
 			}
 		}
 		for range 3 * len(seats) {
 			for i := range seats {
 				seats[i].Running = true
 				switch s := &seats[i]; {
-				case s.Granted, s.Standing == underWay, s.Standing == failed:
-					s.Standing, s.Granted = done, false
+				case s.Granted, s.Progress == underWay, s.Progress == failed:
+					s.Progress, s.Granted = done, false
 				}
 			}
-			tell()
+			notify()
 		}
-		if left := count(func(s seat) bool { return s.Standing.waits() }); left > 0 {
+		if left := count(func(s seat) bool { return s.Progress.waits() }); left > 0 {
 			t.Fatalf("%d have never had their turn", left)
 		}
 	})

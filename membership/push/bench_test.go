@@ -106,7 +106,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 // roundTrip is how long it takes until the hub knows that a new Work of a member is applied.
 func (w *world) roundTrip(member, name string) time.Duration {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	c, err := client.NewWithWatch(hubPlane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
@@ -122,7 +122,7 @@ func (w *world) roundTrip(member, name string) time.Duration {
 			return time.Since(began)
 		}
 	}
-	w.t.Fatalf("Work %s of %s was not applied within %s", name, member, patience)
+	w.t.Fatalf("Work %s of %s was not applied within %s", name, member, timeout)
 	return 0
 }
 

@@ -37,20 +37,20 @@ type bootstrap struct {
 	clock     clock.PassiveClock
 	phase     lifecycle.AgentPhase // of the agent
 
-	held *registration.Bootstrap // nil: none yet
-	at   time.Time               // when it was read
+	existing *registration.Bootstrap // nil: none yet
+	at       time.Time               // when it was read
 }
 
 // Load waits for the hub to create the credential, until the context ends.
 func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
-	if b.phase == lifecycle.Leaving || b.held != nil && b.clock.Since(b.at) < freshFor {
-		return b.held, nil // an agent that cleans up makes no JoinRequest
+	if b.phase == lifecycle.Leaving || b.existing != nil && b.clock.Since(b.at) < freshFor {
+		return b.existing, nil // an agent that cleans up makes no JoinRequest
 	}
-	var held *registration.Bootstrap
+	var existing *registration.Bootstrap
 	var last error
 	err := wait.PollUntilContextCancel(ctx, tokenPoll, true, func(ctx context.Context) (bool, error) {
 		var err error
-		held, err = b.read(ctx)
+		existing, err = b.read(ctx)
 		if errors.Is(err, membership.ErrPending) {
 			last = err
 			return false, nil
@@ -63,8 +63,8 @@ func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 	case err != nil:
 		return nil, err
 	}
-	b.held, b.at = held, b.clock.Now()
-	return held, nil
+	b.existing, b.at = existing, b.clock.Now()
+	return existing, nil
 }
 
 // Forget does nothing: the runner removes the JoinToken itself.
@@ -86,7 +86,7 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read JoinToken %s: %w", key, err)
 	}
-	held, err := jointoken.Read(ctx, b.client, token)
+	existing, err := jointoken.Read(ctx, b.client, token)
 	if errors.Is(err, jointoken.ErrEnded) {
 		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, client.Preconditions{UID: &token.UID})); err != nil {
 			return nil, fmt.Errorf("delete JoinToken %s, which has ended: %w", key, err)
@@ -96,8 +96,8 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	held.Server, held.CA = b.hub.Host, b.hub.CAData // the agent runs beside the hub, and need not take the way of others
-	return held, nil
+	existing.Server, existing.CA = b.hub.Host, b.hub.CAData // the agent runs beside the hub, and need not take the way of others
+	return existing, nil
 }
 
 // newToken is the member's JoinToken. It admits only this member: it is owned by the MemberCluster, and for one cluster

@@ -69,7 +69,7 @@ func (w *world) refused(token string) {
 	w.t.Helper()
 	c, err := client.New(w.configBy(token), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
-	mustertest.Eventually(w.t, patience, "a token that was revoked is refused", func() error {
+	mustertest.Eventually(w.t, timeout, "a token that was revoked is refused", func() error {
 		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"},
 			&corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it is answered by %w", err)
@@ -123,7 +123,7 @@ func TestByFleet(t *testing.T) {
 		w.refused(token)
 	}
 	stop()
-	mustertest.Eventually(t, patience, "the last change has arrived", func() error {
+	mustertest.Eventually(t, timeout, "the last change has arrived", func() error {
 		there := &corev1.ConfigMap{}
 		if err := w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, there); err != nil {
 			return err

@@ -58,7 +58,7 @@ func TestLife(t *testing.T) {
 	require.True(t, *cluster.Spec.Accepted)
 	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
 	w.healthy(name, metav1.ConditionTrue)
-	mustertest.Eventually(t, patience, "nothing is left of the way in", func() error {
+	mustertest.Eventually(t, timeout, "nothing is left of the way in", func() error {
 		for _, left := range w.left() {
 			if strings.Contains(left, membership.RegistrationNamespace) {
 				return errors.New(left)
@@ -86,7 +86,7 @@ func TestLife(t *testing.T) {
 
 	// In steady state there is the heartbeat and nothing else.
 	before := w.beats(name)
-	mustertest.Eventually(t, patience, "three beats go by in quiet", func() error {
+	mustertest.Eventually(t, timeout, "three beats go by in quiet", func() error {
 		if requests := sent(); slices.ContainsFunc(requests,
 			func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
 			before = w.beats(name)
@@ -101,7 +101,7 @@ func TestLife(t *testing.T) {
 	f = w.run(cluster)
 	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not respond")
 	before = w.beats(name)
-	mustertest.Eventually(t, patience, "the heart beats on",
+	mustertest.Eventually(t, timeout, "the heart beats on",
 		func() error { return orError(w.beats(name) >= before+2, "it does not") })
 	w.proxy.Heal()
 	w.healthy(name, metav1.ConditionTrue)
@@ -116,7 +116,7 @@ func TestLife(t *testing.T) {
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
-	mustertest.Eventually(t, patience, "the heart beats again",
+	mustertest.Eventually(t, timeout, "the heart beats again",
 		func() error { return orError(w.beats(name) > before, "it does not") })
 
 	// It leaves and is kept: nothing is left on either side, and the agent has not asked whether it may come back.
@@ -214,7 +214,7 @@ func orError(ok bool, format string, args ...any) error {
 // returns what it sent on the way.
 func (w *world) rests(sent func() []string) (all []string) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, patience, "the runner rests", func() error {
+	mustertest.Eventually(w.t, timeout, "the runner rests", func() error {
 		all = append(all, sent()...)
 		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "it sent %v", all)
 	})
@@ -259,7 +259,7 @@ func (w *world) send(member, name string) {
 
 func (w *world) untilApplied(name string) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, patience, name+" is on the member", func() error {
+	mustertest.Eventually(w.t, timeout, name+" is on the member", func() error {
 		return w.east.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})
 	})
 }
@@ -292,7 +292,7 @@ func (w *world) sweep() (nothingNew func()) {
 	return func() {
 		w.t.Helper()
 		for name, config := range planes {
-			mustertest.Eventually(w.t, patience, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(w.t, timeout, "nothing is on the "+name+" that was not there before", func() error {
 				after, err := localplane.Sweep(w.t.Context(), config)
 				added := after.Difference(before[name])
 				return errors.Join(err, orError(added.Len() == 0, "there are %q", sets.List(added)))

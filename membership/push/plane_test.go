@@ -49,7 +49,7 @@ var (
 func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &eastPlane) }
 
 const (
-	patience = 3 * time.Minute
+	timeout  = 3 * time.Minute
 	interval = 25 * time.Millisecond
 )
 
@@ -234,13 +234,13 @@ func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bo
 			}
 		}
 	}()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case <-ended:
 			return
 		case <-deadline:
-			w.t.Fatalf("it made not so many requests within %s", patience)
+			w.t.Fatalf("it made not so many requests within %s", timeout)
 		case <-time.After(interval):
 			if done() {
 				kill()
@@ -309,7 +309,7 @@ func (w *world) site(name, site string) {
 
 func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, patience, "MemberCluster "+name+" can be changed", func() error {
+	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
@@ -323,7 +323,7 @@ func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
 func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	mustertest.Eventually(w.t, patience, fmt.Sprintf("member %s is %s", name, phase), func() error {
+	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s is %s", name, phase), func() error {
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster
 func (w *world) healthy(name string, status metav1.ConditionStatus) metav1.Condition {
 	w.t.Helper()
 	var healthy *metav1.Condition
-	mustertest.Eventually(w.t, patience, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
+	mustertest.Eventually(w.t, timeout, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
@@ -367,7 +367,7 @@ func (w *world) remove(name string) {
 	require.NoError(w.t,
 		client.IgnoreNotFound(w.hub.Delete(w.t.Context(),
 			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	mustertest.Eventually(w.t, patience, "MemberCluster "+name+" is gone", func() error {
+	mustertest.Eventually(w.t, timeout, "MemberCluster "+name+" is gone", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
@@ -413,7 +413,7 @@ func (w *world) left() []string {
 // untilNothingLeft waits for the garbage collector as well.
 func (w *world) untilNothingLeft() {
 	w.t.Helper()
-	mustertest.Eventually(w.t, patience, "nothing of members is left on the hub", func() error {
+	mustertest.Eventually(w.t, timeout, "nothing of members is left on the hub", func() error {
 		if left := w.left(); len(left) > 0 {
 			return fmt.Errorf("there are %s", strings.Join(left, ", "))
 		}

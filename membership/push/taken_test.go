@@ -45,7 +45,7 @@ func TestTaken(t *testing.T) {
 			cluster := w.newMember(test.name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(s) })
 			f := w.run(cluster)
 			defer f.stop()
-			mustertest.Eventually(t, patience, test.reason, func() error {
+			mustertest.Eventually(t, timeout, test.reason, func() error {
 				err := f.err()
 				return orError(err != nil && strings.Contains(err.Error(), test.want), "it says %v", err)
 			})

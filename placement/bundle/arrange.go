@@ -58,14 +58,14 @@ func Arrange(base string, has []Held, want Wanted) ([]Step, error) {
 }
 
 func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error) {
-	var live, strays []*Held
+	var live, orphans []*Held
 	dying := map[string]bool{}
 	for i := range has {
 		switch h := &has[i]; {
 		case h.Deleting:
 			dying[h.Name] = true
 		case numberOf(base, h.Name) < 0:
-			strays = append(strays, h)
+			orphans = append(orphans, h)
 		default:
 			live = append(live, h)
 		}
@@ -113,7 +113,7 @@ func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error
 			steps = append(steps, Step{Act: Delete, Work: Work{Name: h.Name}, Waits: mover(base, byName, h, homes)})
 		}
 	}
-	for _, h := range strays {
+	for _, h := range orphans {
 		steps = append(steps, Step{Act: Delete, Work: Work{Name: h.Name}})
 	}
 	return steps, nil

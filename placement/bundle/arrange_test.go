@@ -112,14 +112,14 @@ func TestArrange(t *testing.T) {
 		}, wants(1, a), []string{"note w-0 with the note"}},
 		{"on the first Work alone", wants(1, a, b, c), func(m *member) { m.notes["w-1"] = 9 }, wants(1, a, b, c), nil},
 		{"a copy under another name goes", wants(1, a), func(m *member) {
-			stray := m.works["w-0"]
-			stray.Name, stray.Hash = "copy", Hash{1}
-			m.works["copy"] = stray
+			orphan := m.works["w-0"]
+			orphan.Name, orphan.Hash = "copy", Hash{1}
+			m.works["copy"] = orphan
 		}, wants(1, a), []string{"delete copy"}},
 		{"so it does where that looks like a number", wants(1, a), func(m *member) {
-			stray := m.works["w-0"]
-			stray.Name = "w-01"
-			m.works["w-01"] = stray
+			orphan := m.works["w-0"]
+			orphan.Name = "w-01"
+			m.works["w-01"] = orphan
 		}, wants(1, a), []string{"delete w-01"}},
 	} {
 		m := reached(t, test.has)

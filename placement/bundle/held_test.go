@@ -95,7 +95,7 @@ func fill(t *testing.T, value any, schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestObserved(t *testing.T) {
 	type conditions = []metav1.Condition
 	is := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation}

@@ -249,9 +249,9 @@ func TestPackProperties(t *testing.T) {
 			again, err := pack(few, "w", shuffled, list())
 			require.NoError(t, err)
 			require.True(t, reflect.DeepEqual(works, again), "another order of the same must not matter")
-			settled, err := pack(few, "w", works, list())
+			packed, err := pack(few, "w", works, list())
 			require.NoError(t, err)
-			require.True(t, reflect.DeepEqual(works, settled), "what is packed stays packed")
+			require.True(t, reflect.DeepEqual(works, packed), "what is packed stays packed")
 		}
 	})
 }

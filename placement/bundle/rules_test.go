@@ -32,11 +32,11 @@ func table() string {
 }
 
 func line(out *strings.Builder, k kinds, text string) {
-	who := strings.Join(k.kinds, ", ")
-	if who != "" {
-		who += " "
+	kindNames := strings.Join(k.kinds, ", ")
+	if kindNames != "" {
+		kindNames += " "
 	}
-	out.WriteString("//   - " + strings.ReplaceAll(who+text, " :", ":") + "\n")
+	out.WriteString("//   - " + strings.ReplaceAll(kindNames+text, " :", ":") + "\n")
 }
 
 func TestDocHasTheTable(t *testing.T) {

@@ -60,14 +60,14 @@ func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
 func TestApprovalsOfSeveralPeople(t *testing.T) {
 	c := installed(t)
 	set := created(t, c, "approvals", func(*v1alpha1.WorkSet) {})
-	approve := func(who string, approvals ...any) {
+	approve := func(workset string, approvals ...any) {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "placement.muster.dev/v1alpha1", "kind": "WorkSet",
 			"metadata": map[string]any{"name": set.Name, "namespace": set.Namespace},
 			"spec":     map[string]any{"placements": []any{map[string]any{"name": "fleet"}}, "approvals": approvals},
 		}}
 		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object),
-			client.FieldOwner(who)), who)
+			client.FieldOwner(workset)), workset)
 	}
 	stages := func() (found []string) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(set), set))

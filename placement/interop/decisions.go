@@ -47,7 +47,7 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 		_, err := x.create(ctx, want)
 		return 0, err
 	case !x.isOurs(have):
-		x.tell(decision, have, "not of muster")
+		x.notify(decision, have, "not of muster")
 		return 0, nil
 	case have.GetDeletionTimestamp() != nil:
 		return 0, nil

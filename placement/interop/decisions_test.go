@@ -98,17 +98,17 @@ func TestForeign(t *testing.T) {
 	h.eventually("events say so", func() bool {
 		var events eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &events))
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for _, e := range events.Items {
 			if e.Reason == "NameTaken" {
-				told[e.Note] = true
+				reported[e.Note] = true
 			}
 		}
-		return told["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
+		return reported["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
 			`member, and left alone: delete or rename it to have this exported`] &&
-			told["ClusterProfile "+h.options.ProfileNamespace+`/west is of cluster manager "muster" and not of this member, `+
+			reported["ClusterProfile "+h.options.ProfileNamespace+`/west is of cluster manager "muster" and not of this member, `+
 				`and left alone: delete or rename it to have this exported`] &&
-			told["PlacementDecision "+h.namespace+
+			reported["PlacementDecision "+h.namespace+
 				"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]
 	})
 	require.ElementsMatch(t, []string{

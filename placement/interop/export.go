@@ -55,9 +55,9 @@ type export struct {
 	ready      atomic.Bool              // the store has all objects
 	stop       func()
 
-	mu    sync.Mutex
-	paces map[key]pace
-	told  map[key]types.UID // the objects of others that it has been told of
+	mu        sync.Mutex
+	paces     map[key]pace
+	announced map[key]types.UID // the objects of others that it has been told of
 }
 
 // errBehind ends what began from something that is not so any more. It is tried again.
@@ -69,7 +69,7 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{},
 		nil).Informer()
 	x := &export{
-		exporter: e, kind: k, definition: definition, paces: map[key]pace{}, told: map[key]types.UID{},
+		exporter: e, kind: k, definition: definition, paces: map[key]pace{}, announced: map[key]types.UID{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, lastWait),
 			workqueue.TypedRateLimitingQueueConfig[key]{Clock: e.Clock}),
@@ -143,17 +143,17 @@ type informer interface {
 
 // follow has a function told of every object that has come, changed or gone, until the context ends, and returns once
 // it knows those that there are.
-func follow(ctx context.Context, from informer, tell func(metav1.Object)) error {
-	told := func(object any) {
+func follow(ctx context.Context, from informer, notify func(metav1.Object)) error {
+	announced := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
 		if object, ok := object.(metav1.Object); ok {
-			tell(object)
+			notify(object)
 		}
 	}
 	registration, err := from.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: told, DeleteFunc: told, UpdateFunc: func(_, after any) { told(after) },
+		AddFunc: announced, DeleteFunc: announced, UpdateFunc: func(_, after any) { announced(after) },
 	})
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (x *export) work(ctx context.Context) {
 }
 
 // passes reports whether an error says no more than that something has changed in the meantime, which the watches will
-// tell of.
+// notify of.
 func passes(err error) bool {
 	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
 		apierrors.IsNotFound(err)

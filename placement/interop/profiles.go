@@ -54,7 +54,7 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 		return e.createProfile(ctx, x, member)
 	case !x.isOurs(have):
 		if member != nil {
-			x.tell(member, have, fmt.Sprintf("of cluster manager %q and not of this member", managerOf(have)))
+			x.notify(member, have, fmt.Sprintf("of cluster manager %q and not of this member", managerOf(have)))
 		}
 		return 0, nil
 	case have.GetDeletionTimestamp() != nil:

@@ -73,12 +73,12 @@ func (x *export) refund(k key) {
 	x.paces[k] = pace{x.paces[k].paid.Add(-perWrite)}
 }
 
-// tell reports of an object, once, that an object of another owner has the name of its export.
-func (x *export) tell(source runtime.Object, foreign *unstructured.Unstructured, whose string) {
+// notify reports of an object, once, that an object of another owner has the name of its export.
+func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructured, whose string) {
 	k := key{Namespace: foreign.GetNamespace(), Name: foreign.GetName()}
 	x.mu.Lock()
-	known := x.told[k] == foreign.GetUID()
-	x.told[k] = foreign.GetUID()
+	known := x.announced[k] == foreign.GetUID()
+	x.announced[k] = foreign.GetUID()
 	x.mu.Unlock()
 	if known {
 		return
@@ -94,7 +94,7 @@ func (x *export) forget(k key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.paces, k)
-	delete(x.told, k)
+	delete(x.announced, k)
 }
 
 // namespaceMissing reports whether an object could not be created for want of its namespace, rather than of its kind.

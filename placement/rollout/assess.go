@@ -60,7 +60,7 @@ func (r *rollout) assess() {
 		s.tally = tally{}
 		for j := range s.members {
 			m := &s.members[j]
-			r.judge(s, m)
+			r.evaluate(s, m)
 			s.add(m)
 			r.add(m)
 		}
@@ -68,10 +68,10 @@ func (r *rollout) assess() {
 	}
 }
 
-// judge says how far a target is, whether it holds a slot, and whether it is to be blamed on the rollout.
+// evaluate says how far a target is, whether it holds a slot, and whether it is to be blamed on the rollout.
 //
 // Only what was told something since the last rollout was over can be: all else was as it is before.
-func (r *rollout) judge(s *stage, m *member) {
+func (r *rollout) evaluate(s *stage, m *member) {
 	since := m.Since
 	if m.HealthSince.After(since) {
 		since = m.HealthSince // or it would have had to soak, or to be well, before it was told
@@ -85,7 +85,7 @@ func (r *rollout) judge(s *stage, m *member) {
 	unwell := m.Health != Succeeded && m.Health != Failed
 	moved := m.Revision != "" && !before(m.Since, r.memory.StableSince)
 	// Its stage was done with it before its health changed: it is not waited for again.
-	settled := before(m.Since, s.finishedAt) && !before(m.HealthSince, s.finishedAt)
+	finished := before(m.Since, s.finishedAt) && !before(m.HealthSince, s.finishedAt)
 
 	m.hurt = m.Health == Failed || moved && unwell && late
 	m.state, m.holds, m.blame = pending, false, false
@@ -98,8 +98,8 @@ func (r *rollout) judge(s *stage, m *member) {
 	case unwell && late:
 		m.state, m.blame = timedOut, moved
 	case unwell:
-		m.state, m.holds = progressing, moved && !settled
-	case moved && !settled && r.Now.Before(soaked):
+		m.state, m.holds = progressing, moved && !finished
+	case moved && !finished && r.Now.Before(soaked):
 		m.state, m.holds = soaking, true
 		r.wake(soaked)
 	default:

@@ -12,14 +12,14 @@ func (r *rollout) choose() {
 	c := &chooser{plan: &r.plan, all: slots{r.limit(), r.taken, r.going}, stable: r.hasForNewcomers()}
 	if r.memory.Rollback == nil {
 		for i := range r.stages {
-			c.choose(&r.stages[i], r.reason(i), anybody)
+			c.choose(&r.stages[i], r.reason(i), anyMember)
 		}
 		return
 	}
 	// On the way back no order is kept and no gate asked, and what hurts goes first.
-	for _, whom := range []func(*member) bool{hurt, well} {
+	for _, eligible := range []func(*member) bool{hurt, well} {
 		for i := range r.stages {
-			c.choose(&r.stages[i], r.heldAll(), whom)
+			c.choose(&r.stages[i], r.blockedAll(), eligible)
 		}
 	}
 }
@@ -56,10 +56,10 @@ func (s *slots) take(m *member) {
 
 // choose goes through the targets of a stage that are not at the goal. An empty reason: they may be updated while there
 // are slots.
-func (c *chooser) choose(s *stage, reason HoldReason, whom func(*member) bool) {
+func (c *chooser) choose(s *stage, reason HoldReason, eligible func(*member) bool) {
 	for i := range s.members {
 		m := &s.members[i]
-		if m.state != pending || !whom(m) {
+		if m.state != pending || !eligible(m) {
 			continue
 		}
 		switch {
@@ -82,13 +82,13 @@ func (c *chooser) hold(m *member, reason HoldReason) {
 	}
 }
 
-func anybody(*member) bool { return true }
-func hurt(m *member) bool  { return m.hurt }
-func well(m *member) bool  { return !m.hurt }
+func anyMember(*member) bool { return true }
+func hurt(m *member) bool    { return m.hurt }
+func well(m *member) bool    { return !m.hurt }
 
 // reason to hold the targets of a stage; empty: there is none but that slots may be wanting.
 func (r *rollout) reason(i int) HoldReason {
-	switch reason := r.heldAll(); {
+	switch reason := r.blockedAll(); {
 	case reason != "":
 		return reason
 	case i != r.current:
@@ -103,8 +103,8 @@ func (r *rollout) reason(i int) HoldReason {
 	return ""
 }
 
-// heldAll is the reason to hold all targets, if there is one.
-func (r *rollout) heldAll() HoldReason {
+// blockedAll is the reason to hold all targets, if there is one.
+func (r *rollout) blockedAll() HoldReason {
 	switch {
 	case r.Strategy.State == v1alpha1.RolloutStop:
 		return HoldStopped
@@ -122,7 +122,7 @@ func (r *rollout) heldAll() HoldReason {
 // way itself is not, but when all are there and nothing but a person holds it.
 func (r *rollout) hasForNewcomers() bool {
 	if r.memory.StableRevision == r.goal() {
-		return r.settled() && !r.running()
+		return r.ended() && !r.running()
 	}
 	return r.memory.StableRevision != ""
 }

@@ -16,7 +16,7 @@ const maxUnwell = 20
 
 // recall finds those of the remembered clusters that are not at the revision any more. Who is, counts as it is now.
 func (r *rollout) recall() {
-	if len(r.memory.Unwell) == 0 || r.settled() {
+	if len(r.memory.Unwell) == 0 || r.ended() {
 		return
 	}
 	at := make(map[string]bool, len(r.members))
@@ -35,7 +35,7 @@ func (r *rollout) recall() {
 // unwell is what to remember: first those that have left, since the others are still there to be seen, and then those
 // of mandatory groups.
 func (r *rollout) unwell() []v1alpha1.UnwellCluster {
-	if r.settled() {
+	if r.ended() {
 		return nil
 	}
 	var there []v1alpha1.UnwellCluster
@@ -53,8 +53,8 @@ func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	return all
 }
 
-// settled reports whether what fails is of no concern any more: all are where they are to be, or on the way back.
-func (r *rollout) settled() bool { return r.over() || r.memory.Rollback != nil }
+// ended reports whether what fails is of no concern any more: all are where they are to be, or on the way back.
+func (r *rollout) ended() bool { return r.over() || r.memory.Rollback != nil }
 
 // isMandatory reports whether a group is, by its text, as the strategy is now.
 func (r *rollout) isMandatory(text string) bool {
@@ -65,7 +65,7 @@ func (r *rollout) isMandatory(text string) bool {
 // lostGroups are mandatory groups that were not done when they lost their last cluster. If a person says stop, they are
 // forgotten.
 func (r *rollout) lostGroups(there map[Group]int) (lost []Group) {
-	if r.Strategy.State == v1alpha1.RolloutStop || r.settled() {
+	if r.Strategy.State == v1alpha1.RolloutStop || r.ended() {
 		return nil
 	}
 	for i := range r.memory.Stages {

@@ -22,14 +22,14 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 		if r.blocked != "" {
 			return r.blocked
 		}
-		sentence := r.failure()
+		text := r.failure()
 		if len(r.left) > 0 {
-			sentence += " Who has left counts until there is another revision, or the state has been Stop."
+			text += " Who has left counts until there is another revision, or the state has been Stop."
 		}
 		if r.Strategy.OnFailure == v1alpha1.FailureRollBack && !r.hasStable() {
-			sentence += " There is no revision to go back to."
+			text += " There is no revision to go back to."
 		}
-		return sentence
+		return text
 	}
 	s := &r.stages[r.current]
 	switch phase {

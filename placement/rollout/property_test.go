@@ -132,11 +132,11 @@ func (w *world) event(t *rapid.T) {
 	case event == 10 && len(w.gone) > 0: // it comes back, with nothing
 		back := *w.gone[0]
 		w.gone = w.gone[1:]
-		back.Revision, back.told, back.moved, back.due = "", false, false, time.Time{}
+		back.Revision, back.assigned, back.moved, back.due = "", false, false, time.Time{}
 		w.clusters = append(w.clusters, &back)
 	case event == 2 && len(w.clusters) > 0: // it falls ill, or gets well, by itself
 		c := some()
-		c.told = false
+		c.assigned = false
 		c.Health, c.HealthSince, c.due = rapid.SampledFrom([]Health{Progressing, Unknown, Failed, Succeeded}).Draw(t,
 			"by itself"), w.now, time.Time{}
 	case event == 3 && len(w.strategy.Stages) > 0:

@@ -18,11 +18,11 @@ import (
 func target(text string) Target {
 	f := append(strings.Fields(text), "", "", "", "", "")
 	t := Target{Name: f[0], Revision: strings.TrimPrefix(f[1], "-"), Health: Health(f[2])}
-	told, well, two := strings.Cut(f[3], "/")
+	assigned, well, two := strings.Cut(f[3], "/")
 	if !two {
-		well = told
+		well = assigned
 	}
-	t.Since, t.HealthSince = earlier(told), earlier(well)
+	t.Since, t.HealthSince = earlier(assigned), earlier(well)
 	if f[4] != "" {
 		var index int32
 		_, _ = fmt.Sscan(f[4], &index)
@@ -485,7 +485,7 @@ func TestNext(t *testing.T) {
 }
 
 // Clusters that are away for a moment take nothing with them.
-func TestNextRemembersWhenNobodyIsThere(t *testing.T) {
+func TestNext_KeepsStateWithoutMembers(t *testing.T) {
 	status := finished("canary", ago(time.Minute))
 	plan, err := Next(Observed{Now: epoch, Strategy: staged, Revision: "r2", Status: status})
 	if err != nil {

@@ -144,18 +144,18 @@ func (r *rollout) arrangeStages() error {
 		}
 		r.stages = append(r.stages, stage{RolloutStage: s})
 	}
-	forgotten := false
+	dropped := false
 	for i := range r.members {
 		m := &r.members[i]
 		set := labels.Set(m.Labels)
 		m.stage = slices.IndexFunc(selectors, func(s labels.Selector) bool { return s.Matches(set) })
 		if m.stage < 0 {
-			m.stage, forgotten = len(selectors), true
+			m.stage, dropped = len(selectors), true
 		} else if key := r.stages[m.stage].OrderBy; key != "" {
 			m.order = orderOf(m.Labels, key)
 		}
 	}
-	if forgotten {
+	if dropped {
 		r.stages = append(r.stages, stage{RolloutStage: v1alpha1.RolloutStage{Name: remaining}})
 	}
 	return nil

@@ -35,10 +35,10 @@ type world struct {
 
 type cluster struct {
 	Target
-	told  bool // by a rollout, and was not well since
-	moved bool // by a rollout that was not over since
-	due   time.Time
-	next  Health // at due
+	assigned bool // by a rollout, and was not well since
+	moved    bool // by a rollout that was not over since
+	due      time.Time
+	next     Health // at due
 }
 
 func (w *world) observed() Observed {
@@ -52,7 +52,7 @@ func (w *world) observed() Observed {
 
 // underWay, soaks and blamed are what the doc says, from what the world knows.
 func (w *world) underWay(c *cluster) bool {
-	return c.told && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed &&
+	return c.assigned && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed &&
 		w.now.Before(c.since().Add(deadlineOf(w.strategy)))
 }
 
@@ -392,7 +392,7 @@ func (w *world) failures() (must, may int) {
 
 // left are those that were not well at the revision when they left.
 func (w *world) left() (left []*cluster) {
-	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || settled(w.status) {
+	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || isFinished(w.status) {
 		return nil
 	}
 	for name, c := range w.unwell {
@@ -403,7 +403,7 @@ func (w *world) left() (left []*cluster) {
 	return left
 }
 
-func settled(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
+func isFinished(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
 
 // note who is not well, as a status is stored.
 func (w *world) note(plan Plan) {
@@ -419,7 +419,7 @@ func (w *world) note(plan Plan) {
 			unwell[c.Name] = c
 		}
 	}
-	if settled(plan.Status) {
+	if isFinished(plan.Status) {
 		unwell = nil
 	}
 	w.unwell = unwell
@@ -447,11 +447,11 @@ func (w *world) undeclared() bool {
 
 // checkNewcomers checks that no target has nothing while there is something.
 func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
-	held := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
+	blocked := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
 	stable := plan.Status.StableRevision
 	for _, c := range w.clusters {
 		want := c.Revision == "" && !slices.Contains(plan.Update, c.Name) && stable != "" &&
-			(stable != plan.Revision || held && settled(plan.Status))
+			(stable != plan.Revision || blocked && isFinished(plan.Status))
 		if slices.Contains(plan.Stable, c.Name) != want {
 			t.Fatalf("%s is to have %s: want %v\n%s", c.Name, stable, want, w)
 		}
@@ -491,22 +491,22 @@ func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
 	if mark := plan.Status.StableSince; mark != nil {
 		for _, c := range w.clusters {
 			c.moved = c.moved && !c.Since.Before(mark.Time)
-			c.told = c.told && c.moved
+			c.assigned = c.assigned && c.moved
 		}
 	}
 	for _, name := range plan.Update[:n] {
-		w.tell(t, w.cluster(name), plan.Revision)
+		w.assign(t, w.cluster(name), plan.Revision)
 	}
 	if n < len(plan.Update) {
 		return
 	}
 	for _, name := range plan.Stable {
-		w.tell(t, w.cluster(name), plan.Status.StableRevision)
+		w.assign(t, w.cluster(name), plan.Status.StableRevision)
 	}
 }
 
-func (w *world) tell(t *rapid.T, c *cluster, revision string) {
-	c.Revision, c.Since, c.told, c.moved = revision, w.now, true, true
+func (w *world) assign(t *rapid.T, c *cluster, revision string) {
+	c.Revision, c.Since, c.assigned, c.moved = revision, w.now, true, true
 	c.Health, c.HealthSince = Progressing, w.now
 	w.decide(t, c)
 }
@@ -530,7 +530,7 @@ func (w *world) pass(d time.Duration) {
 		}
 		c.due = time.Time{}
 		if c.Health == Succeeded {
-			c.told = false
+			c.assigned = false
 		}
 	}
 }

@@ -71,7 +71,7 @@ type ask struct {
 	labels          labels.Selector
 
 	target  Target
-	trouble trouble
+	problem problem
 }
 
 // read reads a selector. It does not know yet whether the kind is namespaced.
@@ -84,7 +84,7 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 		a.namespace = owner.Namespace
 	}
 	invalid := func(format string, args ...any) ask {
-		a.trouble = trouble{ReasonInvalid, fmt.Sprintf(format, args...)}
+		a.problem = problem{ReasonInvalid, fmt.Sprintf(format, args...)}
 		return a
 	}
 	switch {
@@ -109,9 +109,9 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 }
 
 // aim says what the ask is after, by the mapping of its kind, or what is the trouble with it.
-func (a *ask) aim(mapping *meta.RESTMapping, unmapped trouble) {
+func (a *ask) aim(mapping *meta.RESTMapping, unmapped problem) {
 	if mapping == nil {
-		a.trouble = unmapped
+		a.problem = unmapped
 		return
 	}
 	a.target = Target{
@@ -120,11 +120,11 @@ func (a *ask) aim(mapping *meta.RESTMapping, unmapped trouble) {
 	}
 	switch namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; {
 	case !namespaced && a.explicit:
-		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is not namespaced: remove the namespace",
+		a.problem = problem{ReasonInvalid, fmt.Sprintf("%s is not namespaced: remove the namespace",
 			a.target.GroupResource())}
 	case !namespaced:
 		a.target.Namespace = ""
 	case a.namespace == "": // it would be all namespaces
-		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is namespaced: say in which namespace", a.target.GroupResource())}
+		a.problem = problem{ReasonInvalid, fmt.Sprintf("%s is namespaced: say in which namespace", a.target.GroupResource())}
 	}
 }

@@ -28,8 +28,8 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	}
 	client, err := dynamic.NewForConfig(h.plane.Config())
 	require.NoError(b, err)
-	var floor, first, others, told time.Duration
-	var held, text uint64
+	var floor, first, others, notified time.Duration
+	var memory, text uint64
 	round := 0
 	for b.Loop() {
 		started := time.Now()
@@ -54,7 +54,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 			require.Len(b, r.selects(fmt.Sprintf("owner-%d", i), all("ConfigMap")).Objects, objects)
 		}
 		others += time.Since(started)
-		held += heap() - before
+		memory += heap() - before
 		require.Equal(b, 1, r.wire.watches())
 
 		round++
@@ -65,16 +65,16 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 				runtime.Gosched()
 			}
 		}
-		told += time.Since(started)
+		notified += time.Since(started)
 		r.stop()
 	}
 	n := time.Duration(round)
 	b.ReportMetric(float64((floor / n).Milliseconds()), "floor-list-ms")
 	b.ReportMetric(float64((first / n).Milliseconds()), "first-select-ms")
 	b.ReportMetric(float64((others / n / (owners - 1)).Microseconds()), "next-select-µs")
-	b.ReportMetric(float64((told / n).Milliseconds()), "change-to-all-ms")
+	b.ReportMetric(float64((notified / n).Milliseconds()), "change-to-all-ms")
 	b.ReportMetric(float64(text)/objects, "floor-B/object")
-	b.ReportMetric(float64(held)/float64(n)/objects, "held-B/object")
+	b.ReportMetric(float64(memory)/float64(n)/objects, "held-B/object")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -85,7 +85,7 @@ func BenchmarkWatches(b *testing.B) {
 	for i := range owners {
 		h.create(h.configMap(fmt.Sprintf("c-%03d", i), nil))
 	}
-	var held uint64
+	var memory uint64
 	var spent time.Duration
 	var goroutines int
 	round := 0
@@ -98,12 +98,12 @@ func BenchmarkWatches(b *testing.B) {
 			require.Empty(b, r.selects(fmt.Sprintf("owner-%d", i), named("ConfigMap", fmt.Sprintf("c-%03d", i))).Problems)
 		}
 		spent += time.Since(started)
-		held += heap() - before
+		memory += heap() - before
 		goroutines += runtime.NumGoroutine() - running
 		round++
 		r.stop()
 	}
-	b.ReportMetric(float64(held)/float64(round*owners)/1024, "KiB/watch")
+	b.ReportMetric(float64(memory)/float64(round*owners)/1024, "KiB/watch")
 	b.ReportMetric(float64(goroutines)/float64(round*owners), "goroutines/watch")
 	b.ReportMetric(float64(spent.Microseconds())/float64(round*owners), "µs/watch")
 	b.ReportMetric(0, "ns/op")

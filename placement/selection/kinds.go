@@ -23,11 +23,11 @@ const (
 type kind struct {
 	schema.GroupVersionKind
 	audience
-	began   time.Time
-	settled chan struct{} // closed when it has been looked for once
+	began time.Time
+	done  chan struct{} // closed when it has been looked for once
 
 	mapping *meta.RESTMapping
-	trouble trouble
+	problem problem
 }
 
 func (k *kind) heard() audience { return k.audience }
@@ -44,7 +44,7 @@ func (k *kind) lookUp(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
 func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 	var keys []schema.GroupVersionKind
 	for i := range asks {
-		if a := &asks[i]; a.trouble.none() && !slices.Contains(keys, a.kind) {
+		if a := &asks[i]; a.problem.none() && !slices.Contains(keys, a.kind) {
 			keys = append(keys, a.kind)
 		}
 	}
@@ -54,8 +54,8 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 		return nil
 	}
 	w.kinds.want(owner, keys, func(key schema.GroupVersionKind) *kind {
-		k := &kind{GroupVersionKind: key, audience: audience{}, began: w.options.Clock.Now(), settled: make(chan struct{}),
-			trouble: unasked}
+		k := &kind{GroupVersionKind: key, audience: audience{}, began: w.options.Clock.Now(), done: make(chan struct{}),
+			problem: unasked}
 		w.ended.Go(func() {
 			mapping, err := k.lookUp(w.options.Mapper)
 			w.found(k, mapping, err)
@@ -66,11 +66,11 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 }
 
 // mapping is what is known of a kind, or else the trouble with it.
-func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, trouble) {
+func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k := w.kinds.all[key]; k != nil {
-		return k.mapping, k.trouble
+		return k.mapping, k.problem
 	}
 	return nil, stopping
 }
@@ -78,24 +78,24 @@ func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, troub
 // found takes in what a mapper says of a kind.
 func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	w.change(k.audience, func() bool {
-		first := k.trouble == unasked
+		first := k.problem == unasked
 		if first {
-			close(k.settled)
+			close(k.done)
 		}
 		switch {
 		case err == nil:
 			before := k.mapping
-			k.mapping, k.trouble = mapping, trouble{}
+			k.mapping, k.problem = mapping, problem{}
 			return before == nil || before.Resource != mapping.Resource || before.Scope.Name() != mapping.Scope.Name()
 		case k.mapping != nil:
 			return false
 		}
 		w.lookAgain()
 		now := unmapped(k.GroupVersionKind, err)
-		if !first && now.reason == k.trouble.reason {
+		if !first && now.reason == k.problem.reason {
 			return false
 		}
-		k.trouble = now
+		k.problem = now
 		return true
 	})
 }
@@ -139,13 +139,13 @@ func (w *Watcher) missing() []*kind {
 	defer w.mu.Unlock()
 	gone := map[schema.GroupVersionResource]bool{}
 	for target, t := range w.watches.all {
-		if t.trouble.reason == ReasonUnknownKind {
+		if t.problem.reason == ReasonUnknownKind {
 			gone[target.GroupVersionResource] = true
 		}
 	}
 	var missing []*kind
 	for _, k := range w.kinds.all {
-		if k.mapping == nil && k.trouble != unasked || k.mapping != nil && gone[k.mapping.Resource] {
+		if k.mapping == nil && k.problem != unasked || k.mapping != nil && gone[k.mapping.Resource] {
 			missing = append(missing, k)
 		}
 	}

@@ -10,17 +10,17 @@ import (
 // waits in a Select, and learns there.
 type audience map[types.NamespacedName]bool
 
-func (a audience) told() []types.NamespacedName {
+func (a audience) notified() []types.NamespacedName {
 	owners := make([]types.NamespacedName, 0, len(a))
-	for owner, told := range a {
-		if told {
+	for owner, notified := range a {
+		if notified {
 			owners = append(owners, owner)
 		}
 	}
 	return owners
 }
 
-func (a audience) tell(owner types.NamespacedName) {
+func (a audience) notify(owner types.NamespacedName) {
 	if _, there := a[owner]; there {
 		a[owner] = true
 	}

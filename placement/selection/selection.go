@@ -153,11 +153,11 @@ func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
 		asks[i] = read(owner, &selectors[i])
 	}
 	for _, k := range w.wantKinds(owner, asks) {
-		w.await(ctx, k.settled, k.began)
+		w.await(ctx, k.done, k.began)
 	}
 	w.aim(owner, asks)
 	for _, t := range w.wantWatches(owner, asks) {
-		w.await(ctx, t.settled, t.began)
+		w.await(ctx, t.done, t.began)
 	}
 	return w.snapshot(owner, asks)
 }
@@ -170,18 +170,18 @@ func (w *Watcher) Forget(owner types.NamespacedName) {
 	w.kinds.want(owner, nil, nil)
 }
 
-// patience is how long a kind or a first list is waited for, since it was first asked for.
-const patience = 5 * time.Second
+// timeout is how long a kind or a first list is waited for, since it was first asked for.
+const timeout = 5 * time.Second
 
-func (w *Watcher) await(ctx context.Context, settled <-chan struct{}, began time.Time) {
-	left := patience - w.options.Clock.Since(began)
+func (w *Watcher) await(ctx context.Context, done <-chan struct{}, began time.Time) {
+	left := timeout - w.options.Clock.Since(began)
 	if left <= 0 {
 		return
 	}
 	timer := w.options.Clock.NewTimer(left)
 	defer timer.Stop()
 	select {
-	case <-settled:
+	case <-done:
 	case <-timer.C():
 	case <-ctx.Done():
 	case <-w.life.Done():
@@ -192,14 +192,14 @@ func (w *Watcher) await(ctx context.Context, settled <-chan struct{}, began time
 func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
 	for i := range asks {
 		a := &asks[i]
-		if a.trouble.none() {
+		if a.problem.none() {
 			a.aim(w.mapping(a.kind))
 		}
-		if !a.trouble.none() {
+		if !a.problem.none() {
 			continue
 		}
 		if err := w.options.Allow(owner, a.target); err != nil {
-			a.trouble = trouble{ReasonOutOfBounds, err.Error()}
+			a.problem = problem{ReasonOutOfBounds, err.Error()}
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (w *Watcher) change(a audience, f func() bool) {
 	w.mu.Lock()
 	var owners []types.NamespacedName
 	if f() {
-		owners = a.told()
+		owners = a.notified()
 	}
 	w.mu.Unlock()
 	for _, owner := range owners {

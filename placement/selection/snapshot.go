@@ -14,19 +14,19 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.kinds.wanted(owner) {
-		k.tell(owner)
+		k.notify(owner)
 	}
 	var selected Selected
 	var found []*entry
 	for i := range asks {
-		report := func(t trouble) {
+		report := func(t problem) {
 			if !t.none() {
 				selected.Problems = append(selected.Problems, Problem{i, t.reason, t.message})
 			}
 		}
 		a := &asks[i]
-		report(a.trouble)
-		if !a.trouble.none() {
+		report(a.problem)
+		if !a.problem.none() {
 			continue
 		}
 		t := w.watches.all[a.target]
@@ -34,8 +34,8 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 			report(stopping)
 			continue
 		}
-		t.tell(owner)
-		report(t.trouble)
+		t.notify(owner)
+		report(t.problem)
 		var faults []error
 		for _, e := range t.list() {
 			if e.err == nil {
@@ -47,7 +47,7 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 		if len(faults) > 0 {
 			report(refused(faults[0], len(faults)-1))
 		}
-		if t.trouble.none() && a.name != "" && len(t.entries) == 0 {
+		if t.problem.none() && a.name != "" && len(t.entries) == 0 {
 			report(notFound(t.target))
 		}
 	}

@@ -34,8 +34,8 @@ func still(target Target, selector labels.Selector) (t *watch, calls *int, clock
 	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }},
 		closed: true}
 	target.LabelSelector = selector.String()
-	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, settled: make(chan struct{}),
-		stop: func() {}, trouble: unlisted(target)}
+	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, done: make(chan struct{}),
+		stop: func() {}, problem: unlisted(target)}
 	w.watches.want(owner, []Target{target}, func(Target) *watch { return t })
 	return t, calls, clock
 }
@@ -204,7 +204,7 @@ func names(objects []bundle.Object) []string {
 }
 
 // Who has not been told by a Select what there is waits in one, and is not called.
-func TestNobodyIsCalledBeforeSelect(t *testing.T) {
+func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
 	require.NoError(t, watch.Replace(nil, "1"))
 	require.Zero(t, *calls)
@@ -214,7 +214,7 @@ func TestNobodyIsCalledBeforeSelect(t *testing.T) {
 }
 
 // API servers forget old versions, and reflectors list again. That is no failure, however often it comes.
-func TestExpiredVersionsAreNoTrouble(t *testing.T) {
+func TestWatch_ExpiredResourceVersion(t *testing.T) {
 	watch, calls, clock := still(secrets(""), labels.Everything())
 	watch.streams(true)
 	require.NoError(t, watch.Replace(nil, "1"))
@@ -230,7 +230,7 @@ func TestExpiredVersionsAreNoTrouble(t *testing.T) {
 // A kind that is found again as it was is no news; one that is found as something else is.
 func TestKindIsFoundAgain(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
-	k := &kind{audience: audience{owner: true}, settled: make(chan struct{}), trouble: unasked}
+	k := &kind{audience: audience{owner: true}, done: make(chan struct{}), problem: unasked}
 	found := func(scope meta.RESTScope) int {
 		*calls = 0
 		watch.found(k, &meta.RESTMapping{Resource: watch.target.GroupVersionResource, Scope: scope}, nil)

@@ -15,53 +15,53 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// trouble is why something is not as a selector says. The zero value: it is.
-type trouble struct{ reason, message string }
+// problem is why something is not as a selector says. The zero value: it is.
+type problem struct{ reason, message string }
 
-func (t trouble) none() bool { return t == trouble{} }
+func (t problem) none() bool { return t == problem{} }
 
 // staleAfter is how long failures that may soon be over are kept quiet, once there has been a list.
 const staleAfter = time.Minute
 
 // What is the matter while nothing has gone wrong.
 var (
-	unasked  = trouble{ReasonNotSynced, "the hub has not said yet what kinds it has: wait, or see why it is slow"}
-	stopping = trouble{ReasonNotSynced, "this instance of the hub's controller is stopping: wait for another one"}
+	unasked  = problem{ReasonNotSynced, "the hub has not said yet what kinds it has: wait, or see why it is slow"}
+	stopping = problem{ReasonNotSynced, "this instance of the hub's controller is stopping: wait for another one"}
 )
 
-func unlisted(target Target) trouble {
-	return trouble{ReasonNotSynced, fmt.Sprintf("the hub has not listed %s yet: wait, or see why it is slow", target)}
+func unlisted(target Target) problem {
+	return problem{ReasonNotSynced, fmt.Sprintf("the hub has not listed %s yet: wait, or see why it is slow", target)}
 }
 
 // unwatched is the trouble with a target that a list or a watch failed for. There is none, for now, if it was listed
 // before, has not failed for long, and may be well again soon.
-func unwatched(target Target, listed bool, failing time.Duration, err error) trouble {
+func unwatched(target Target, listed bool, failing time.Duration, err error) problem {
 	switch {
 	case apierrors.IsForbidden(err):
-		return trouble{ReasonForbidden, fmt.Sprintf("the hub's controller may not read it: grant list and watch on %s to %s",
-			target, whom(err))}
+		return problem{ReasonForbidden, fmt.Sprintf("the hub's controller may not read it: grant list and watch on %s to %s",
+			target, userOf(err))}
 	case apierrors.IsNotFound(err):
-		return trouble{ReasonUnknownKind,
+		return problem{ReasonUnknownKind,
 			fmt.Sprintf("the hub has no %s of version %s now: install the kind again, or correct the selector",
 				target.GroupResource(), target.Version)}
 	case apierrors.IsMethodNotSupported(err):
-		return trouble{ReasonInvalid, fmt.Sprintf("%s cannot be listed and watched: remove the selector",
+		return problem{ReasonInvalid, fmt.Sprintf("%s cannot be listed and watched: remove the selector",
 			target.GroupResource())}
 	case apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
-		return trouble{ReasonInvalid, fmt.Sprintf("the hub does not list %s: %s: correct the selector", target, cause(err))}
+		return problem{ReasonInvalid, fmt.Sprintf("the hub does not list %s: %s: correct the selector", target, cause(err))}
 	case !listed:
-		return trouble{ReasonNotSynced, fmt.Sprintf("the hub cannot list %s, which is tried again: %s", target, cause(err))}
+		return problem{ReasonNotSynced, fmt.Sprintf("the hub cannot list %s, which is tried again: %s", target, cause(err))}
 	case failing > staleAfter:
-		return trouble{ReasonStale, fmt.Sprintf("changes of %s cannot be seen, which is tried again: %s", target, cause(err))}
+		return problem{ReasonStale, fmt.Sprintf("changes of %s cannot be seen, which is tried again: %s", target, cause(err))}
 	default:
-		return trouble{}
+		return problem{}
 	}
 }
 
 // user is how API servers name who may not.
 var user = regexp.MustCompile(`User "([^"]+)"`)
 
-func whom(err error) string {
+func userOf(err error) string {
 	if found := user.FindStringSubmatch(err.Error()); found != nil {
 		return found[1]
 	}
@@ -77,9 +77,9 @@ func cause(err error) string {
 }
 
 // unmapped is the trouble with a kind that was not found.
-func unmapped(kind schema.GroupVersionKind, err error) trouble {
+func unmapped(kind schema.GroupVersionKind, err error) problem {
 	if !meta.IsNoMatchError(err) {
-		return trouble{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: " + cause(err)}
+		return problem{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: " + cause(err)}
 	}
 	of := kind.GroupVersion().String()
 	if kind.Version == "" {
@@ -88,25 +88,25 @@ func unmapped(kind schema.GroupVersionKind, err error) trouble {
 	if of == "" {
 		of = "the core group"
 	}
-	return trouble{ReasonUnknownKind, fmt.Sprintf("the hub has no kind %s of %s: install it, or correct the selector",
+	return problem{ReasonUnknownKind, fmt.Sprintf("the hub has no kind %s of %s: install it, or correct the selector",
 		kind.Kind, of)}
 }
 
-func notFound(target Target) trouble {
+func notFound(target Target) problem {
 	id := workv1alpha1.ResourceIdentifier{Group: target.Group, Kind: target.Kind, Namespace: target.Namespace,
 		Name: target.Name}
-	return trouble{ReasonNotFound,
+	return problem{ReasonNotFound,
 		fmt.Sprintf("there is no %s: create it, or remove the selector to take it from the clusters", id)}
 }
 
 // refused is the trouble with objects of a target that cannot travel, of which the error is about the first.
-func refused(err error, others int) trouble {
+func refused(err error, others int) problem {
 	if _, never := errors.AsType[*bundle.RefusedError](err); never {
-		return trouble{ReasonRefused, err.Error() + ": remove the selector"}
+		return problem{ReasonRefused, err.Error() + ": remove the selector"}
 	}
 	message := err.Error() + ": change the object, or the selector so that it does not match"
 	if others > 0 {
 		message = fmt.Sprintf("%s; there are %d more like it", message, others)
 	}
-	return trouble{ReasonRefused, message}
+	return problem{ReasonRefused, message}
 }

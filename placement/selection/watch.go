@@ -26,16 +26,16 @@ import (
 type watch struct {
 	*Watcher
 	audience
-	target  Target
-	labels  labels.Selector
-	began   time.Time
-	settled chan struct{} // closed when there is a list, or a request has failed
-	stop    context.CancelFunc
+	target Target
+	labels labels.Selector
+	began  time.Time
+	done   chan struct{} // closed when there is a list, or a request has failed
+	stop   context.CancelFunc
 
 	entries   map[string]*entry // by name; nil: there has been no list
 	sorted    []*entry          // the entries by name; nil: they are to be sorted
 	streaming bool              // the next list is the beginning of a watch
-	trouble   trouble
+	problem   problem
 	failing   time.Time // since when; zero: it is not
 	cause     request   // what fails, a watch rather than a list
 }
@@ -56,7 +56,7 @@ func (w *Watcher) wantWatches(owner types.NamespacedName, asks []ask) []*watch {
 	var keys []Target
 	selectors := map[Target]labels.Selector{}
 	for i := range asks {
-		if a := &asks[i]; a.trouble.none() && !slices.Contains(keys, a.target) {
+		if a := &asks[i]; a.problem.none() && !slices.Contains(keys, a.target) {
 			keys = append(keys, a.target)
 			selectors[a.target] = a.labels
 		}
@@ -71,8 +71,8 @@ func (w *Watcher) wantWatches(owner types.NamespacedName, asks []ask) []*watch {
 		ctx, stop := context.WithCancel(klog.NewContext(w.life, logr.Discard()))
 		t := &watch{
 			Watcher: w, audience: audience{}, target: target, labels: selectors[target], began: w.options.Clock.Now(),
-			settled: make(chan struct{}), stop: stop,
-			trouble: unlisted(target),
+			done: make(chan struct{}), stop: stop,
+			problem: unlisted(target),
 		}
 		w.ended.Go(func() { t.run(ctx) })
 		return t
@@ -165,16 +165,16 @@ func (t *watch) failed(ctx context.Context, what request, err error) {
 		}
 		t.cause = max(t.cause, what)
 		first := t.settle()
-		trouble := unwatched(t.target, t.entries != nil, now.Sub(t.failing), err)
-		if trouble.none() || trouble.reason == t.trouble.reason && !first {
+		problem := unwatched(t.target, t.entries != nil, now.Sub(t.failing), err)
+		if problem.none() || problem.reason == t.problem.reason && !first {
 			return false
 		}
-		if trouble.reason == ReasonUnknownKind {
+		if problem.reason == ReasonUnknownKind {
 			t.lookAgain()
 		}
-		t.trouble = trouble
+		t.problem = problem
 		t.options.Log.Info("What WorkSets select cannot be watched; trying again.", "target", t.target.String(), "reason",
-			trouble.reason, "error", err.Error())
+			problem.reason, "error", err.Error())
 		return true
 	})
 }
@@ -185,8 +185,8 @@ func (t *watch) recovered(what request) bool {
 	if what < t.cause {
 		return false
 	}
-	had := t.trouble
-	t.failing, t.cause, t.trouble = time.Time{}, listing, trouble{}
+	had := t.problem
+	t.failing, t.cause, t.problem = time.Time{}, listing, problem{}
 	if !had.none() && had != unlisted(t.target) {
 		t.options.Log.Info("What WorkSets select is watched again.", "target", t.target.String())
 	}
@@ -196,10 +196,10 @@ func (t *watch) recovered(what request) bool {
 // settle says whether it is the first to know more than nothing. The lock is held.
 func (t *watch) settle() bool {
 	select {
-	case <-t.settled:
+	case <-t.done:
 		return false
 	default:
-		close(t.settled)
+		close(t.done)
 		return true
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEvent(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"helps one", "the others would be tried in vain", func(p *play) {
 			p.reject("A", "a", "b")
 			p.reject("B", "c")
@@ -162,17 +162,17 @@ func TestPanic(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []string
+				var notified []string
 				p := newPlay(t, Options[string, change]{OnPanic: func(plugin string, reason any) {
-					told = append(told, fmt.Sprint(plugin, " ", reason))
+					notified = append(notified, fmt.Sprint(plugin, " ", reason))
 				}})
 				p.reject("A", "a")
 				p.fly("b")
 				p.Event(tt.event)
 				p.done(Unschedulable("B"), "b")
 				p.want(Stats{Active: 1, Backoff: 1})
-				require.Len(t, told, 2, tt.reason)
-				require.Equal(t, "AB", told[0][:1]+told[1][:1])
+				require.Len(t, notified, 2, tt.reason)
+				require.Equal(t, "AB", notified[0][:1]+notified[1][:1])
 
 				silent := newPlay(t, Options[string, change]{})
 				silent.reject("A", "a")
@@ -308,7 +308,7 @@ func TestEndlessEvents(t *testing.T) {
 
 // TestMemoryOfEvents: one slow key must not make the Queue remember all that ever happened, nor be forgotten over it.
 func TestMemoryOfEvents(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"nobody in flight", "who asks next asks a newer snapshot", func(p *play) {
 			p.Event(everything)
 			require.Empty(p.t, p.log.events)
@@ -366,9 +366,9 @@ func TestMemoryOfEvents(t *testing.T) {
 	})
 }
 
-// TestForgottenEventsAreReleased: an event holds clusters as they were, which must not be kept by a slice's hidden
+// TestEvents_DroppedEventsAreReleased: an event holds clusters as they were, which must not be kept by a slice's hidden
 // part.
-func TestForgottenEventsAreReleased(t *testing.T) {
+func TestEvents_DroppedEventsAreReleased(t *testing.T) {
 	l := log[*int]{limit: remembered}
 	flight := l.begin()
 	l.note(new(int))

@@ -99,18 +99,18 @@ func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 	e.again, e.gone, e.landing = false, false, false
 	e.since = q.now
 	switch {
-	case q.down || gone || outcome.verdict == scheduled && !again:
+	case q.down || gone || outcome.resultKind == scheduled && !again:
 		delete(q.entries, e.key)
 	case again:
 		e.failures = 0
 		q.activate(e)
 	default:
-		if outcome.settled {
+		if outcome.succeeded {
 			e.failures = 0
 		}
 		e.failures++
 		e.retry = after(q.now, q.options.backoff(e.failures))
-		if outcome.verdict == rejected && !overtaken {
+		if outcome.resultKind == rejected && !overtaken {
 			q.park(e, outcome.rejectedBy)
 		} else {
 			q.retry(e)

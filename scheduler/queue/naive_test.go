@@ -83,7 +83,7 @@ func (n *naive) pop() (Item[string], bool) {
 	return Item[string]{Key: best, Priority: k.priority, Failures: k.failures}, true
 }
 
-func (n *naive) done(key string, verdict verdict, plugins []string) {
+func (n *naive) done(key string, resultKind resultKind, plugins []string) {
 	k := n.keys[key]
 	if k == nil || k.state != inFlight {
 		return
@@ -95,7 +95,7 @@ func (n *naive) done(key string, verdict verdict, plugins []string) {
 	case again:
 		k.state, k.failures = active, 0
 		return
-	case gone || verdict == scheduled:
+	case gone || resultKind == scheduled:
 		delete(n.keys, key)
 		return
 	}
@@ -108,7 +108,7 @@ func (n *naive) done(key string, verdict verdict, plugins []string) {
 	k.limit = n.now + n.options.MaxUnschedulable
 	k.rejectedBy = plugins
 	k.state = unschedulable
-	if verdict == failed || len(k.missed) > n.limit ||
+	if resultKind == failed || len(k.missed) > n.limit ||
 		slices.ContainsFunc(k.missed, func(c change) bool { return n.helps(key, c) }) {
 		k.state = backoff
 	}

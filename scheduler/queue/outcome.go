@@ -4,21 +4,21 @@ import "slices"
 
 // Outcome is what came of an attempt to schedule a key. The zero Outcome is that of [Failed].
 type Outcome struct {
-	verdict    verdict
+	resultKind resultKind
 	rejectedBy []string // sorted and each once
-	settled    bool     // no failure
+	succeeded  bool     // no failure
 }
 
-type verdict uint8
+type resultKind uint8
 
 const (
-	failed verdict = iota
+	failed resultKind = iota
 	scheduled
 	rejected
 )
 
 // Scheduled says that the key is done with: it is forgotten until it is added again.
-func Scheduled() Outcome { return Outcome{verdict: scheduled} }
+func Scheduled() Outcome { return Outcome{resultKind: scheduled} }
 
 // Unschedulable says that the decision was no, and by which plugins: the key waits for an event that may change the
 // mind of one of them, and for its backoff besides. Without a plugin, or with one that is named "", every event may.
@@ -28,7 +28,7 @@ func Unschedulable(rejectedBy ...string) Outcome {
 	}
 	plugins := slices.Clone(rejectedBy)
 	slices.Sort(plugins)
-	return Outcome{verdict: rejected, rejectedBy: slices.Compact(plugins)}
+	return Outcome{resultKind: rejected, rejectedBy: slices.Compact(plugins)}
 }
 
 // Open says that the decision was yes, and that more of it may become possible: the key waits as after [Unschedulable],
@@ -36,7 +36,7 @@ func Unschedulable(rejectedBy ...string) Outcome {
 // that one does not grow.
 func Open(rejectedBy ...string) Outcome {
 	outcome := Unschedulable(rejectedBy...)
-	outcome.settled = true
+	outcome.succeeded = true
 	return outcome
 }
 

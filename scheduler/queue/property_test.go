@@ -48,10 +48,10 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 			return true
 		}
 		done := func(t *rapid.T, key string) {
-			verdict := rapid.SampledFrom([]verdict{scheduled, failed, rejected, rejected, rejected}).Draw(t, "verdict")
+			resultKind := rapid.SampledFrom([]resultKind{scheduled, failed, rejected, rejected, rejected}).Draw(t, "verdict")
 			by := plugins.Draw(t, "plugins")
-			n.done(key, verdict, by)
-			switch verdict {
+			n.done(key, resultKind, by)
+			switch resultKind {
 			case scheduled:
 				q.Done(key, Scheduled())
 			case failed:

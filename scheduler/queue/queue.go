@@ -125,7 +125,7 @@ func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	e.landing = true
 	overtaken := true // also if a hint ends the goroutine: the key must not stay in flight for that
 	defer func() { q.land(e, outcome, overtaken) }()
-	overtaken = outcome.verdict == rejected && q.overtaken(e, outcome.rejectedBy)
+	overtaken = outcome.resultKind == rejected && q.overtaken(e, outcome.rejectedBy)
 }
 
 // Event takes in that something has happened, and moves on the unschedulable keys that it may help: they become active,

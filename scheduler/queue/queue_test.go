@@ -103,13 +103,13 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-type story struct {
+type scenario struct {
 	name   string
 	reason string
 	play   func(*play)
 }
 
-func tell(t *testing.T, stories []story) {
+func playAll(t *testing.T, stories []scenario) {
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func tell(t *testing.T, stories []story) {
 }
 
 func TestOrder(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"by priority", "what matters more is decided first, negative numbers included", func(p *play) {
 			p.Add("low", -5)
 			pass(1)
@@ -197,7 +197,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestAddAndRemove(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"twice", "a key is there once, however often it is added", func(p *play) {
 			p.add("a", "a", "a")
 			p.want(Stats{Active: 1})
@@ -300,7 +300,7 @@ func TestAddAndRemove(t *testing.T) {
 }
 
 func TestDone(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"scheduled", "nothing is left of it", func(p *play) {
 			p.fly("a")
 			p.done(Scheduled(), "a")
@@ -328,7 +328,7 @@ func TestDone(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	tell(t, []story{
+	playAll(t, []scenario{
 		{"doubles to the most", "an API server that is down is not to be hammered, nor a key to wait for hours",
 			func(p *play) {
 				p.add("a")

@@ -58,7 +58,7 @@ func TestNoEventIsLost(t *testing.T) {
 				}
 				busy[item.Key].Add(-1)
 				q.Done(item.Key, outcome)
-				if outcome.verdict == scheduled && left.Add(-1) == 0 {
+				if outcome.resultKind == scheduled && left.Add(-1) == 0 {
 					q.ShutDown()
 				}
 			}
@@ -81,9 +81,9 @@ func TestNoEventIsLost(t *testing.T) {
 // needs returns the version from which on a key is schedulable: another one for each, in no order.
 func needs(key, keys int) int64 { return int64(key*7%keys) + 1 }
 
-// TestNobodyIsLeftWaiting: whatever happens at once, no call waits in Pop while a key is active, and no timer is
+// TestQueue_EveryWaiterIsServed: whatever happens at once, no call waits in Pop while a key is active, and no timer is
 // missing.
-func TestNobodyIsLeftWaiting(t *testing.T) {
+func TestQueue_EveryWaiterIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[int, change]{})
 		var wg sync.WaitGroup

@@ -79,26 +79,26 @@ func keep(parties []party, r Request) change {
 	if r.Fresh {
 		return change{more: replicas}
 	}
-	held := int64(0)
+	existing := int64(0)
 	for i := range parties {
-		held += int64(parties[i].held())
+		existing += int64(parties[i].existing())
 	}
 	for i := range parties {
 		p := &parties[i]
-		if held > replicas {
-			p.limit = p.held()
+		if existing > replicas {
+			p.limit = p.existing()
 		} else {
-			p.seats = p.held()
+			p.seats = p.existing()
 		}
 	}
-	if held > replicas {
+	if existing > replicas {
 		return change{more: replicas, shrinks: true}
 	}
-	return change{more: replicas - held}
+	return change{more: replicas - existing}
 }
 
-// held is what the party may keep of what it has.
-func (p *party) held() int32 { return min(p.current, p.limit) }
+// existing is what the party may keep of what it has.
+func (p *party) existing() int32 { return min(p.current, p.limit) }
 
 // weigh makes the limits the weights. An unbounded cluster, which has no number, counts as much as the roomiest
 // that has one: more would be a guess, and would send everything to the one cluster about which nothing is known.

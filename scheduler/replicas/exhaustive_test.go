@@ -76,14 +76,14 @@ func TestFewestClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{Aggregated})
 		result := divide(t, r)
-		used, held := 0, int64(0)
+		used, existing := 0, int64(0)
 		for _, s := range result.Shares {
 			if s.Replicas > 0 {
 				used++
 			}
 		}
 		for _, c := range r.Clusters {
-			held += int64(min(c.Current, c.Capacity))
+			existing += int64(min(c.Current, c.Capacity))
 		}
 		for set := range 1 << len(r.Clusters) {
 			size, capacity, kept := 0, int64(0), int64(0)
@@ -93,13 +93,13 @@ func TestFewestClusters(t *testing.T) {
 				}
 				size++
 				kept += int64(min(c.Current, c.Capacity))
-				if r.Fresh || held <= int64(r.Replicas) {
+				if r.Fresh || existing <= int64(r.Replicas) {
 					capacity += int64(c.Capacity)
 				} else {
 					capacity += int64(min(c.Current, c.Capacity))
 				}
 			}
-			keeps := r.Fresh || held > int64(r.Replicas) || kept == held
+			keeps := r.Fresh || existing > int64(r.Replicas) || kept == existing
 			if keeps && capacity >= int64(r.Replicas) && size < used {
 				t.Fatalf("%d clusters are used, and %d would do (%b)", used, size, set)
 			}

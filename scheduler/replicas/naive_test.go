@@ -14,10 +14,10 @@ func naive(r Request) Result {
 	})
 	shares := make([]Share, len(clusters))
 	limit := make([]int32, len(clusters))
-	held, roomiest := int64(0), int32(1)
+	existing, roomiest := int64(0), int32(1)
 	for i, c := range clusters {
 		shares[i].Name, limit[i] = c.Name, c.Capacity
-		held += int64(min(c.Current, c.Capacity))
+		existing += int64(min(c.Current, c.Capacity))
 		if c.Capacity != Unbounded {
 			roomiest = max(roomiest, c.Capacity)
 		}
@@ -26,7 +26,7 @@ func naive(r Request) Result {
 	steady := r.Strategy == DynamicWeight && !r.Fresh
 	for i, c := range clusters {
 		switch {
-		case steady && held > int64(r.Replicas):
+		case steady && existing > int64(r.Replicas):
 			limit[i] = min(c.Current, c.Capacity)
 		case steady:
 			shares[i].Replicas = min(c.Current, c.Capacity)

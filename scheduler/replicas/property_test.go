@@ -166,11 +166,11 @@ func TestAskingForMoreGetsNoLess(t *testing.T) {
 			// Without a limit a cluster weighs as much as the others': that is another case.
 			c.Capacity = rapid.Int32Range(c.Capacity, Unbounded-1).Draw(t, "more capacity")
 		}
-		held := int64(0)
+		existing := int64(0)
 		for _, c := range r.Clusters {
-			held += int64(min(c.Current, c.Capacity))
+			existing += int64(min(c.Current, c.Capacity))
 		}
-		if r.Strategy == DynamicWeight && !r.Fresh && held > int64(r.Replicas) {
+		if r.Strategy == DynamicWeight && !r.Fresh && existing > int64(r.Replicas) {
 			return // it shrinks, for which capacity does not count
 		}
 		if now := byClusters(divide(t, r))[c.Name]; now < before {
@@ -205,13 +205,13 @@ func TestNoNeedlessMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
 		r.Fresh = false
-		all, taken, want, held := byClusters(divide(t, r)), int64(0), int64(0), int64(0)
+		all, taken, want, existing := byClusters(divide(t, r)), int64(0), int64(0), int64(0)
 		for _, c := range r.Clusters {
 			taken += int64(max(c.Current-all[c.Name], 0))
 			want += int64(max(c.Current-c.Capacity, 0))
-			held += int64(min(c.Current, c.Capacity))
+			existing += int64(min(c.Current, c.Capacity))
 		}
-		if want += max(held-int64(r.Replicas), 0); taken != want {
+		if want += max(existing-int64(r.Replicas), 0); taken != want {
 			t.Fatalf("%d replicas were taken away, want %d", taken, want)
 		}
 	})
@@ -222,11 +222,11 @@ func TestStepsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
 		r.Fresh = false
-		held := int32(0)
+		existing := int32(0)
 		for _, c := range r.Clusters {
-			held += min(c.Current, c.Capacity)
+			existing += min(c.Current, c.Capacity)
 		}
-		r.Replicas = max(r.Replicas, held)
+		r.Replicas = max(r.Replicas, existing)
 		step := after(r, divide(t, r))
 		r.Replicas += rapid.Int32Range(0, 40).Draw(t, "more")
 		step.Replicas = r.Replicas

@@ -89,23 +89,23 @@ func jump(parties []party, n int64) (given int64) {
 
 	// Each seat that is left costs the logarithm of the parties, and each round all of them. Where averages are
 	// alike no rate may leave few, but there is always one that leaves no more than a seat for each party.
-	patience := math.Sqrt(contenders) + 1
+	maxRounds := math.Sqrt(contenders) + 1
 	low, high, rate := 0.0, math.Inf(1), goal/total
 	for range rounds {
 		given, slope := tally(parties, rate)
 		missing := float64(n - given)
 		if missing < 0 {
 			high = rate
-		} else if low = rate; missing <= patience {
+		} else if low = rate; missing <= maxRounds {
 			break
 		}
-		if rate += (missing - patience/2) / slope; !(low < rate && rate < high) {
+		if rate += (missing - maxRounds/2) / slope; !(low < rate && rate < high) {
 			rate = min(2*low, low+(high-low)/2)
 			if low == 0 {
 				rate = high / 2
 			}
 		}
-		patience = min(2*patience, max(patience, contenders))
+		maxRounds = min(2*maxRounds, max(maxRounds, contenders))
 	}
 
 	for i := range parties {

@@ -179,10 +179,10 @@ func (c *Caller) end(k Key, overdue bool) {
 	}
 	// A notified owner may not need a call any more, so all owners for which there is room are notified.
 	waiting := c.refused[k.Group]
-	told := slices.Clone(waiting[:max(0, min(len(waiting), c.options.Limit-c.waited[k.Group]))])
-	c.refuse(k.Group, waiting[len(told):])
+	notified := slices.Clone(waiting[:max(0, min(len(waiting), c.options.Limit-c.waited[k.Group]))])
+	c.refuse(k.Group, waiting[len(notified):])
 	c.mu.Unlock()
-	for _, owner := range told {
+	for _, owner := range notified {
 		c.options.Free(owner)
 	}
 }

@@ -29,9 +29,9 @@ func manifestsFor(owner types.NamespacedName) calls.Key {
 
 // newCaller returns a Caller, and the owners that it notifies.
 func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
-	told := make(chan types.NamespacedName, 100)
+	notified := make(chan types.NamespacedName, 100)
 	return calls.New(calls.Options{Timeout: timeout, Limit: limit,
-		Free: func(owner types.NamespacedName) { told <- owner }}), told
+		Free: func(owner types.NamespacedName) { notified <- owner }}), notified
 }
 
 // does has a function return a text.
@@ -170,7 +170,7 @@ func TestPauses(t *testing.T) {
 // is notified when there is room.
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, told := newCaller(2)
+		c, notified := newCaller(2)
 		key := func(name string) calls.Key {
 			return calls.Key{Owner: types.NamespacedName{Name: name}, Function: "Health", Group: "logs"}
 		}
@@ -193,12 +193,12 @@ func TestGroups(t *testing.T) {
 				require.NoError(t, err, "of another group, and of none")
 			}
 		}
-		require.Empty(t, told)
+		require.Empty(t, notified)
 		c.Forget(key("gone").Owner)
 		pass(timeout)
 		synctest.Wait()
-		require.Len(t, told, 3, "each once, and not the removed owner")
-		require.Equal(t, "c", (<-told).Name, "in their order")
+		require.Len(t, notified, 3, "each once, and not the removed owner")
+		require.Equal(t, "c", (<-notified).Name, "in their order")
 		_, err := calls.Do(t.Context(), c, key("c"), does("all"))
 		require.NoError(t, err, "what is overdue is waited for no more, although it has not returned")
 		close(hangs)

@@ -156,7 +156,7 @@ func TestMissingForAMoment(t *testing.T) {
 		// Deleted MemberAddons are gone.
 		before.MemberAddons = slices.DeleteFunc(before.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
 		before = carriedOut(before, Decide(before))
-		settled := Decide(before)
+		decided := Decide(before)
 
 		during := before
 		during.Placements = nil
@@ -177,16 +177,16 @@ func TestMissingForAMoment(t *testing.T) {
 				t.Fatalf("%v, while it is missing", d)
 			}
 			if has := slices.ContainsFunc(during.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member }); has {
-				j := slices.IndexFunc(settled.Decisions, func(s Decision) bool { return s.Member == d.Member })
-				if settled.Decisions[j].Reason == Uncertain {
+				j := slices.IndexFunc(decided.Decisions, func(s Decision) bool { return s.Member == d.Member })
+				if decided.Decisions[j].Reason == Uncertain {
 					continue // another Placement was missing before, so its former members are kept
 				}
-				require.Equal(t, settled.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)
+				require.Equal(t, decided.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)
 			}
 		}
 		after := during
 		after.Placements = before.Placements
-		require.Empty(t, cmp.Diff(settled, Decide(after)))
+		require.Empty(t, cmp.Diff(decided, Decide(after)))
 	})
 }
 

@@ -79,7 +79,7 @@ func unlisted(resource schema.GroupResource, err error) lookupError {
 func unreadable(resource schema.GroupResource, err error) lookupError {
 	if apierrors.IsForbidden(err) {
 		return lookupError{fmt.Sprintf("the hub's controller may not read the object: grant get, list and watch on %s "+
-			"to %s, in all namespaces of its cache", resource, whom(err)), false}
+			"to %s, in all namespaces of its cache", resource, userOf(err)), false}
 	}
 	return lookupError{"retrying after a read error: " + cause(err), true}
 }
@@ -113,7 +113,7 @@ func misplaced(reference v1alpha1.ConfigReference, namespaced bool) lookupError 
 // user matches the name of the user in a Forbidden error.
 var user = regexp.MustCompile(`User "([^"]+)"`)
 
-func whom(err error) string {
+func userOf(err error) string {
 	if found := user.FindStringSubmatch(err.Error()); found != nil {
 		return found[1]
 	}

@@ -92,23 +92,23 @@ func TestChanges(t *testing.T) {
 	resource, widget := h.kind()
 	r := h.start()
 	type step struct {
-		reason string
-		do     func()
-		told   bool
-		is     string
+		reason   string
+		do       func()
+		notified bool
+		is       string
 	}
 	walk := func(user string, ref v1alpha1.ConfigReference, steps []step) {
 		require.Equal(t, "missing", r.is(user, ref))
-		told := 0
+		notified := 0
 		for _, s := range steps {
 			before := r.called(user)
 			s.do()
-			if s.told {
-				told++
+			if s.notified {
+				notified++
 				r.hears(user, before)
 			}
 			require.Equal(t, s.is, r.is(user, ref), s.reason)
-			require.Equal(t, told, r.called(user), s.reason)
+			require.Equal(t, notified, r.called(user), s.reason)
 		}
 	}
 	limits := h.configMap("limits", "1")

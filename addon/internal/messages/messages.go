@@ -20,8 +20,8 @@ func Join(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
 }
 
-// Sentence adds a full stop to a message if it has none.
-func Sentence(text string) string {
+// Message adds a full stop to a message if it has none.
+func Message(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "…") {
 		return text
 	}

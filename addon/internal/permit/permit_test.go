@@ -28,7 +28,7 @@ func TestNext(t *testing.T) {
 	free := permit.Permit{}
 	its := permit.Permit{Placement: "p", Revision: "2"}
 	earlier := permit.Permit{Placement: "p", Revision: "1"}
-	held := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
+	blocked := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
 	first := permit.Permit{Placement: "p"}
 	lost := permit.Permit{Placement: "p", Revision: "2", BlockedBy: permit.Uncertain}
 	none := &v1alpha1.MemberAddonStatus{}
@@ -45,10 +45,10 @@ func TestNext(t *testing.T) {
 			permit.Observed{Permit: its, Desired: "2x", Of: "2", Assigned: "1x", Joined: true}, permit.Decision{Update: true}},
 		{"the permit was for another revision",
 			permit.Observed{Permit: earlier, Desired: "2", Of: "2", Assigned: "1", Joined: true}, permit.Decision{}},
-		{"the rollout blocks it", permit.Observed{Permit: held, Desired: "2", Of: "2", Assigned: "1", Joined: true},
+		{"the rollout blocks it", permit.Observed{Permit: blocked, Desired: "2", Of: "2", Assigned: "1", Joined: true},
 			permit.Decision{Hold: slots}},
 		{"it has the revision, and is blocked for the next one",
-			permit.Observed{Permit: held, Desired: "1", Of: "2", Assigned: "1", Joined: true}, permit.Decision{Update: true}},
+			permit.Observed{Permit: blocked, Desired: "1", Of: "2", Assigned: "1", Joined: true}, permit.Decision{Update: true}},
 		{"it has the revision, and its selection is uncertain: it is repaired",
 			permit.Observed{Permit: lost, Desired: "2", Of: "2", Assigned: "2", Joined: true}, permit.Decision{Update: true}},
 		{"the rollout has not decided yet", permit.Observed{Permit: first, Desired: "2", Of: "2", Joined: true},
@@ -121,7 +121,7 @@ func TestKeepsBy(t *testing.T) {
 
 func TestTarget(t *testing.T) {
 	its := permit.Permit{Placement: "p", Revision: "2", Since: start.Add(time.Minute)}
-	held := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
+	blocked := permit.Permit{Placement: "p", Revision: "2", Hold: slots}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	for _, test := range []struct {
 		reason string
@@ -129,7 +129,7 @@ func TestTarget(t *testing.T) {
 		t      permit.Permit
 		want   rollout.Target
 	}{
-		{"it has nothing, and waits", permit.MemberState{Desired: "2", Of: "2"}, held, rollout.Target{}},
+		{"it has nothing, and waits", permit.MemberState{Desired: "2", Of: "2"}, blocked, rollout.Target{}},
 		{
 			"it has a permit: it occupies a slot", permit.MemberState{Desired: "2", Of: "2"}, its,
 			rollout.Target{Revision: "2", Since: its.Since, Health: rollout.Progressing, HealthSince: its.Since},
@@ -143,19 +143,19 @@ func TestTarget(t *testing.T) {
 		{
 			"it has the revision with its overrides",
 			permit.MemberState{Desired: "2x", Of: "2", Assigned: "2x", Since: at(1), Health: rollout.Failed,
-				HealthSince: at(2)}, held,
+				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "2", Since: at(1), Health: rollout.Failed, HealthSince: at(2)},
 		},
 		{
 			"it has an earlier one",
 			permit.MemberState{Desired: "2", Of: "2", Assigned: "1", Since: at(1), Health: rollout.Succeeded,
-				HealthSince: at(2)}, held,
+				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "~1", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
 			"it has the name of this one, of before the rollout",
 			permit.MemberState{Desired: "2", Of: "3", Assigned: "2", Since: at(1), Health: rollout.Succeeded,
-				HealthSince: at(2)}, held,
+				HealthSince: at(2)}, blocked,
 			rollout.Target{Revision: "~2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
@@ -171,7 +171,7 @@ func TestTarget(t *testing.T) {
 		{
 			"what failed was another one",
 			permit.MemberState{Desired: "1", Of: "1", Assigned: "0", Since: at(1), Failed: true, Health: rollout.Failed,
-				HealthSince: at(3)}, held,
+				HealthSince: at(3)}, blocked,
 			rollout.Target{Revision: "~0", Since: at(1), Health: rollout.Failed, HealthSince: at(3)},
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestReplaces(t *testing.T) {
-	held := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub",
+	existing := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub",
 		Bootstrap: "one"}
 	with := func(s State, change func(*State)) State { change(&s); return s }
 	joined := State{State: lifecycle.Joined, Message: "In the fleet.", Hub: "https://hub"}
@@ -24,14 +24,14 @@ func TestReplaces(t *testing.T) {
 		want    bool
 	}{
 		{"nothing is known yet", State{}, State{}, false},
-		{"the first", State{}, held, true},
-		{"the same later", held, with(held, func(s *State) { s.Time = time.Unix(1, 0) }), false},
-		{"the hub has other words", held, with(held, func(s *State) { s.Message = "West is another." }), true},
-		{"it was asked with another token, and said the same", held, with(held, func(s *State) { s.Bootstrap = "two" }),
+		{"the first", State{}, existing, true},
+		{"the same later", existing, with(existing, func(s *State) { s.Time = time.Unix(1, 0) }), false},
+		{"the hub has other words", existing, with(existing, func(s *State) { s.Message = "West is another." }), true},
+		{"it was asked with another token, and said the same", existing, with(existing, func(s *State) { s.Bootstrap = "two" }),
 			true},
-		{"the network fails in another way", with(held, func(s *State) { s.Reason = HubUnreachable }),
-			with(held, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},
-		{"it waits for nothing any more", held, State{State: lifecycle.Registering}, true},
+		{"the network fails in another way", with(existing, func(s *State) { s.Reason = HubUnreachable }),
+			with(existing, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},
+		{"it waits for nothing any more", existing, State{State: lifecycle.Registering}, true},
 		{"on the way nothing is worth a word", State{State: lifecycle.Unregistered},
 			State{State: lifecycle.Joining, Hub: "https://hub", Message: "Looking."}, false},
 		{"it has arrived", State{State: lifecycle.Joining, Hub: "https://hub"}, joined, true},

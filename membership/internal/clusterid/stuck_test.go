@@ -24,7 +24,7 @@ func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOpti
 }
 
 // A slow reservation delays no other cluster, and a second member of the same cluster gets an error.
-func TestNobodyWaitsForAnother(t *testing.T) {
+func TestReader_CallsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReserver(stuck{}, nil)
 		reserve := func(name, id string) error {

@@ -32,7 +32,7 @@ const (
 	// The minimum of the API server.
 	minLifetime = 10 * time.Minute
 	// An existing signer signs within a second.
-	patience = time.Minute
+	timeout = time.Minute
 )
 
 // ErrNoSigner means that no signer has signed an approved request.
@@ -106,7 +106,7 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member,
 	case approved == nil:
 		return pending, i.approve(ctx, csr, member)
 	case len(csr.Status.Certificate) == 0:
-		if i.clock().Since(approved.LastUpdateTime.Time) >= patience {
+		if i.clock().Since(approved.LastUpdateTime.Time) >= timeout {
 			return pending, ErrNoSigner
 		}
 		return pending, membership.ErrPending

@@ -160,7 +160,7 @@ func TestIssueThrowsAwayWhatIsOld(t *testing.T) {
 	}
 }
 
-func TestIssueSaysWhoIsInTheWay(t *testing.T) {
+func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, _, asked := newMember(t)
 	condition := func(kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequestCondition {
@@ -229,7 +229,7 @@ func TestNoSigner(t *testing.T) {
 		_, err = issuer.Issue(context.Background(), member, asked)
 		require.ErrorIs(t, err, membership.ErrPending)
 	}
-	clock.SetTime(clock.Now().Add(patience + time.Second))
+	clock.SetTime(clock.Now().Add(timeout + time.Second))
 	_, err = issuer.Issue(context.Background(), member, asked)
 	require.ErrorIs(t, err, ErrNoSigner)
 	require.NotErrorIs(t, err, membership.ErrPending)

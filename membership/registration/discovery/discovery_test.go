@@ -151,7 +151,7 @@ func TestDiscover(t *testing.T) {
 	require.Equal(t, "fleet", got.Namespace)
 }
 
-func TestDiscoverTrustsNobodyElse(t *testing.T) {
+func TestDiscover_TrustsOnlyThePinnedCA(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	hub, thief := newAuthority(t, "hub"), newAuthority(t, "thief")
 	signed := func(authorities ...*authority) []byte {
@@ -245,7 +245,7 @@ func TestDiscoverEnds(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 }
 
-func TestDiscoverGoesTheWayThatItIsTold(t *testing.T) {
+func TestDiscover_UsesTheGivenTransport(t *testing.T) {
 	hub := newAuthority(t, "hub")
 	server := hub.serve(t, answer(clusterInfoOf(t, kubeconfigOf(t, hub), tokenID, tokenSecret)))
 	var dialed, proxied atomic.Int64

@@ -29,7 +29,7 @@ func (s *accountTokens) look(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *accountTokens) describe(*held) {}
+func (s *accountTokens) describe(*existing) {}
 
 func (s *accountTokens) subject() rbacv1.Subject {
 	account := accountOf(s.token)

@@ -30,7 +30,7 @@ func (s *bootstrapTokens) look(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *bootstrapTokens) describe(credential *held) {
+func (s *bootstrapTokens) describe(credential *existing) {
 	credential.Adopted, credential.Expires, credential.Problem = false, time.Time{}, ""
 	switch s.owner {
 	case bootstrapsecret.Administrator, bootstrapsecret.Other:

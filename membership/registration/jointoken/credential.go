@@ -28,7 +28,7 @@ type assets struct {
 	secret     *corev1.Secret
 	binding    *rbacv1.RoleBinding
 	issuer     issuer
-	credential held
+	credential existing
 	values     []byte    // desired chart values for the existing credential; nil without a usable Bootstrap
 	seenAt     time.Time // by the reconciler's clock
 }
@@ -37,7 +37,7 @@ type assets struct {
 type issuer interface {
 	look(ctx context.Context) error
 	// describe fills in what is known of the credential besides its age.
-	describe(credential *held)
+	describe(credential *existing)
 	// subject is who comes with the credentials.
 	subject() rbacv1.Subject
 	// uid is that of what the credentials die with; empty when it is not there.

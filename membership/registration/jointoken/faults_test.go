@@ -353,16 +353,16 @@ func TestAcceptor(t *testing.T) {
 	} {
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: test.token}}
 		request.Namespace = namespace
-		verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+		acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
 		require.NoError(t, err, test.reason)
-		require.Equal(t, test.want, verdict.Decision, test.reason)
+		require.Equal(t, test.want, acceptance.Decision, test.reason)
 		// That a request waits for an administrator is said anyhow; a reason would only say it once more.
-		require.Equal(t, test.want == membership.Accept, verdict.Reason != "", test.reason)
+		require.Equal(t, test.want == membership.Accept, acceptance.Reason != "", test.reason)
 	}
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: &v1alpha1.TokenProof{Name: "gone"}}}
-	verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+	acceptance, err := Acceptor{Reader: h}.Accept(t.Context(), request)
 	require.Error(t, err)
-	require.Equal(t, membership.Hold, verdict.Decision, "a doubt lets nobody in")
+	require.Equal(t, membership.Hold, acceptance.Decision, "a doubt lets nobody in")
 }
 
 // When the hub moves, agents that come later must find it.

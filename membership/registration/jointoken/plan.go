@@ -37,8 +37,8 @@ const (
 	remove action = "Remove"
 )
 
-// held is what is known of the credential that is on the hub for a JoinToken.
-type held struct {
+// existing is what is known of the credential that is on the hub for a JoinToken.
+type existing struct {
 	// Usable is true when an agent can join with the Secret as it is, and it says what would be written now.
 	Usable bool
 	// Incomplete is true if the chart values in the Secret are missing, or are not those of the credential.
@@ -71,7 +71,7 @@ type step struct {
 }
 
 // plan decides what to do about a JoinToken at a time. It is pure.
-func plan(token *v1alpha1.JoinToken, credential held, now time.Time) step {
+func plan(token *v1alpha1.JoinToken, credential existing, now time.Time) step {
 	end := endOf(token)
 	if !end.IsZero() && !now.Before(end) {
 		return ended(end, now, step{End: end, Reason: v1alpha1.ReasonExpired, Message: fmt.Sprintf(
@@ -140,7 +140,7 @@ func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 // renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
 // the one that it would be issued with now. One that lasts as long as it may is left, and one that is not the hub's
 // until it ends, which may be never (zero).
-func renewal(token *v1alpha1.JoinToken, credential held, end time.Time) time.Time {
+func renewal(token *v1alpha1.JoinToken, credential existing, end time.Time) time.Time {
 	if credential.Adopted {
 		return credential.Expires
 	}

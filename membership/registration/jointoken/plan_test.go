@@ -34,10 +34,10 @@ func TestPlan(t *testing.T) {
 	}
 	seconds := func(n int64) v1alpha1.JoinTokenSpec { return v1alpha1.JoinTokenSpec{TTLSeconds: &n} }
 	at := func(d time.Duration) time.Time { return start.Add(d) }
-	fresh := func(issued, life time.Duration) held {
-		return held{Usable: true, IssuedAt: at(issued), Lifetime: life}
+	fresh := func(issued, life time.Duration) existing {
+		return existing{Usable: true, IssuedAt: at(issued), Lifetime: life}
 	}
-	own := func(expires time.Duration) held {
+	own := func(expires time.Duration) existing {
 		credential := fresh(0, 0)
 		if credential.Adopted = true; expires > 0 {
 			credential.Expires = at(expires)
@@ -66,21 +66,21 @@ func TestPlan(t *testing.T) {
 		reason     string
 		spec       v1alpha1.JoinTokenSpec
 		status     v1alpha1.JoinTokenStatus
-		credential held
+		credential existing
 		now        time.Duration
 		want       step
 	}{
-		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, held{}, 0,
+		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
-		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, held{}, 0,
+		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: 600 * time.Second, Again: at(0)}},
 		{"what works is left alone until half of its life is over", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day/2 - 1,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"missing values are added without a new credential", v1alpha1.JoinTokenSpec{}, none,
-			held{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, hour,
+			existing{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, hour,
 			step{Action: complete, Reason: ready, Again: at(day / 2)}},
 		{"or come with a new credential that is due", v1alpha1.JoinTokenSpec{}, none,
-			held{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, day / 2,
+			existing{Usable: true, Incomplete: true, IssuedAt: at(0), Lifetime: day}, day / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
 		{"and then renewed", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day / 2,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 			fresh(0, day), hour / 2,
 			step{Action: issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
 		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none,
-			held{IssuedAt: at(0), Lifetime: day}, 1,
+			existing{IssuedAt: at(0), Lifetime: day}, 1,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(1)}},
 		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none,
 			fresh(hour, day), 0,
@@ -100,36 +100,36 @@ func TestPlan(t *testing.T) {
 		{"so is less", seconds(-5), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
-		{"a credential does not outlast its token, but for the grace", ttl(hour), none, held{}, 0,
+		{"a credential does not outlast its token, but for the grace", ttl(hour), none, existing{}, 0,
 			step{Action: issue, Reason: ready, Lifetime: hour + answerGrace, End: at(hour), Again: at(0)}},
 		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+answerGrace), hour - 1,
 			step{Action: keep, Reason: ready, End: at(hour), Again: at(hour)}},
-		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, held{}, hour - 1,
+		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, existing{}, hour - 1,
 			step{Action: issue, Reason: ready, Lifetime: answerGrace + time.Second, End: at(hour), Again: at(hour - 1)}},
 		{"from its end on nobody gets the credential any more", ttl(hour), none, fresh(0, hour+answerGrace), hour,
 			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
-		{"who had asked before can fetch the answer", ttl(hour), none, held{}, hour + answerGrace - 1,
+		{"who had asked before can fetch the answer", ttl(hour), none, existing{}, hour + answerGrace - 1,
 			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
-		{"but not for ever", ttl(hour), none, held{}, hour + answerGrace,
+		{"but not for ever", ttl(hour), none, existing{}, hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
-		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), held{}, hour + answerGrace,
+		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), existing{}, hour + answerGrace,
 			step{Action: issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + answerGrace)}},
 
 		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0,
 			step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"the last cluster can fetch its answer", two, gone(hour), held{}, hour + answerGrace - 1,
+		{"the last cluster can fetch its answer", two, gone(hour), existing{}, hour + answerGrace - 1,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
-		{"and then everything goes", two, gone(hour), held{}, hour + answerGrace,
+		{"and then everything goes", two, gone(hour), existing{}, hour + answerGrace,
 			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"also when something failed in between", two, failed, held{}, hour + answerGrace,
+		{"also when something failed in between", two, failed, existing{}, hour + answerGrace,
 			step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), held{}, hour,
+		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), existing{}, hour,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
 		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(0), Again: at(answerGrace)}},
-		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), held{}, hour,
+		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), existing{}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 
 		{"an administrator's own token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour,
@@ -142,16 +142,16 @@ func TestPlan(t *testing.T) {
 			Again: at(2 * hour)}},
 		{"a clock that was set back is no reason to write it again", v1alpha1.JoinTokenSpec{}, none, own(0), -hour,
 			step{Action: keep, Reason: ready}},
-		{"what is not in the Secret is put there", v1alpha1.JoinTokenSpec{}, none, held{Adopted: true}, hour,
+		{"what is not in the Secret is put there", v1alpha1.JoinTokenSpec{}, none, existing{Adopted: true}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
-		{"what cannot be used is given to nobody", ttl(2 * hour), none, held{Problem: "The Secret lacks a usage"}, hour,
+		{"what cannot be used is given to nobody", ttl(2 * hour), none, existing{Problem: "The Secret lacks a usage"}, hour,
 			step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, End: at(2 * hour), Again: at(2 * hour)}},
-		{"a JoinToken that has ended says so first", ttl(hour), none, held{Problem: "The Secret is gone"}, hour + answerGrace,
+		{"a JoinToken that has ended says so first", ttl(hour), none, existing{Problem: "The Secret is gone"}, hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
 			step{Action: withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},
-		{"but not its end", bad, none, held{}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
+		{"but not its end", bad, none, existing{}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
 	} {
 		got := plan(joinToken(test.spec, test.status), test.credential, at(test.now))
 		require.NotEmpty(t, got.Message, test.reason)
@@ -172,7 +172,7 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 		}
 		longest := time.Duration(seconds("API server grants", 600, 100_000)) * time.Second
 		late := time.Duration(seconds("queue", 0, 5)) * time.Second
-		token, credential := joinToken(spec, v1alpha1.JoinTokenStatus{}), held{}
+		token, credential := joinToken(spec, v1alpha1.JoinTokenStatus{}), existing{}
 		end, stop := endOf(token), start.Add(200_000*time.Second)
 
 		issued := 0
@@ -180,7 +180,7 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 			step := plan(token, credential, now)
 			if step.Action == issue {
 				issued++
-				credential = held{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
+				credential = existing{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
 				if step.Lifetime < 600*time.Second {
 					t.Fatalf("asks for %s: no API server grants that", step.Lifetime)
 				}

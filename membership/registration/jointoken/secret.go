@@ -54,7 +54,7 @@ func bootstrapIn(secret *corev1.Secret) *registration.Bootstrap {
 }
 
 // fill replaces the data of a Secret with a credential and the chart values for the credential.
-func fill(secret *corev1.Secret, joinYAML, values []byte, credential held, source types.UID) {
+func fill(secret *corev1.Secret, joinYAML, values []byte, credential existing, source types.UID) {
 	secret.Data = map[string][]byte{registration.BootstrapKey: joinYAML, registration.ValuesKey: values}
 	if secret.Annotations == nil {
 		secret.Annotations = map[string]string{}

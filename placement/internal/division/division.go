@@ -127,7 +127,7 @@ func (d *Division) Divide(objects []bundle.Object, clusters []Cluster,
 		shares, left, err := r.divide(w)
 		if err != nil {
 			errs = append(errs, err)
-			shares = r.held(w)
+			shares = r.existing(w)
 		}
 		r.write(&result, w, shares)
 		if left > 0 {

@@ -333,14 +333,14 @@ func TestDivideShares(t *testing.T) {
 	require.NotSame(t, text(0, 1), text(2, 1))
 	require.Same(t, &objects[2].JSON[0], text(0, 2), "what is not divided is the hub's")
 
-	settled := make([]division.Cluster, len(clusters))
+	applied := make([]division.Cluster, len(clusters))
 	for i := range clusters {
-		settled[i] = division.Cluster{Cluster: clusters[i].Cluster, Objects: result.Clusters[i].Objects}
+		applied[i] = division.Cluster{Cluster: clusters[i].Cluster, Objects: result.Clusters[i].Objects}
 	}
-	again, err := divided(t, `{strategy: StaticWeight}`).Divide(objects, settled, nil)
+	again, err := divided(t, `{strategy: StaticWeight}`).Divide(objects, applied, nil)
 	require.NoError(t, err)
 	for i := range again.Clusters {
-		require.Same(t, &settled[i].Objects[0], &again.Clusters[i].Objects[0],
+		require.Same(t, &applied[i].Objects[0], &again.Clusters[i].Objects[0],
 			"a list in which nothing changes is not copied")
 	}
 	require.Empty(t,

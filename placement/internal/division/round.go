@@ -120,8 +120,8 @@ func (r *round) open(w *workload) {
 	}
 }
 
-// held is what the targets were given before.
-func (r *round) held(w *workload) []int32 {
+// existing is what the targets were given before.
+func (r *round) existing(w *workload) []int32 {
 	shares := make([]int32, len(w.targets))
 	for i, t := range w.targets {
 		shares[i] = r.current(w, t)

@@ -31,8 +31,8 @@ type Observed struct {
 	ReplacesFirst bool
 }
 
-// Verdict is what becomes of an eviction now.
-type Verdict struct {
+// Result is what becomes of an eviction now.
+type Result struct {
 	Cluster string
 	// Reason is v1alpha1.ReasonNotPlaced, ReasonEvicted or ReasonBudgetExhausted.
 	Reason string
@@ -41,13 +41,13 @@ type Verdict struct {
 }
 
 // Waits reports whether the placement has to stay on the cluster for now.
-func (v Verdict) Waits() bool { return v.Reason == v1alpha1.ReasonBudgetExhausted }
+func (v Result) Waits() bool { return v.Reason == v1alpha1.ReasonBudgetExhausted }
 
 // Plan returns a verdict on each eviction, in their order. Those that do not wait are to be executed together.
-func Plan(o Observed) []Verdict {
-	verdicts, t := make([]Verdict, 0, len(o.Evictions)), tallyOf(o)
+func Plan(o Observed) []Result {
+	verdicts, t := make([]Result, 0, len(o.Evictions)), tallyOf(o)
 	for _, name := range o.Evictions {
-		v := t.verdict(name)
+		v := t.evaluate(name)
 		if v.Reason == v1alpha1.ReasonEvicted {
 			t.leave(name)
 		}
@@ -63,7 +63,7 @@ func Plan(o Observed) []Verdict {
 // What fits agreed to last is what goes; if it agreed to nothing, nothing goes. It is asked about all that Plan lets go
 // and, if that is too much, about one eviction after the other together with those that go already, the oldest first.
 // Its error ends Fit.
-func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Verdict, error) {
+func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, error) {
 	verdicts := Plan(o)
 	var together []string
 	for _, v := range verdicts {
@@ -79,7 +79,7 @@ func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Verdict, err
 	t := tallyOf(o)
 	var going []string
 	for i, name := range o.Evictions {
-		verdicts[i] = t.verdict(name)
+		verdicts[i] = t.evaluate(name)
 		if verdicts[i].Reason != v1alpha1.ReasonEvicted || t.left[name] {
 			continue
 		}
@@ -123,15 +123,15 @@ func (t *tally) costs(name string) bool {
 	return t.on[name] && !t.left[name] && !t.ReplacesFirst && t.Budget != nil
 }
 
-func (t *tally) verdict(name string) Verdict {
+func (t *tally) evaluate(name string) Result {
 	_, placed := t.on[name]
 	switch {
 	case !placed:
-		return Verdict{Cluster: name, Reason: v1alpha1.ReasonNotPlaced}
+		return Result{Cluster: name, Reason: v1alpha1.ReasonNotPlaced}
 	case t.costs(name) && t.available <= Floor(t.Budget, t.Expected):
-		return Verdict{Cluster: name, Reason: v1alpha1.ReasonBudgetExhausted, Message: t.exhausted()}
+		return Result{Cluster: name, Reason: v1alpha1.ReasonBudgetExhausted, Message: t.exhausted()}
 	default:
-		return Verdict{Cluster: name, Reason: v1alpha1.ReasonEvicted}
+		return Result{Cluster: name, Reason: v1alpha1.ReasonEvicted}
 	}
 }
 

@@ -150,7 +150,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func lines(verdicts []Verdict) (lines []string) {
+func lines(verdicts []Result) (lines []string) {
 	for _, v := range verdicts {
 		line := v.Cluster + " " + v.Reason
 		if v.Waits() {

@@ -21,8 +21,8 @@ func well(name string) Cluster  { return Cluster{Name: name, Healthy: true, Read
 func fresh(name string) Cluster { return Cluster{Name: name, Healthy: true} }
 func lost(name string) Cluster  { return Cluster{Name: name} }
 
-// told is a step in words.
-func told(s Step) []string {
+// stepsOf is a step in words.
+func stepsOf(s Step) []string {
 	var lines []string
 	for _, d := range s.Publish {
 		line := d.Cluster
@@ -188,7 +188,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.o.Now = now
-			if diff := cmp.Diff(test.want, told(Plan(test.o)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(test.want, stepsOf(Plan(test.o)), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -52,7 +52,7 @@ func TestRemember(t *testing.T) {
 
 // However many there are, at whatever times, in no period are fewer remembered than there were; and what went in is not
 // changed.
-func TestRememberForgetsNothing(t *testing.T) {
+func TestRemember_KeepsEverything(t *testing.T) {
 	policy := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1000)), PeriodSeconds: new(int32(300))}
 	rapid.Check(t, func(t *rapid.T) {
 		var history []v1alpha1.EvictionCount

@@ -44,7 +44,7 @@ func (c *Cluster) Health() rollout.Health {
 		return rollout.Failed
 	case !c.Reachable:
 		return rollout.Unknown
-	case !c.settled():
+	case !c.upToDate():
 		return rollout.Progressing
 	case !c.all(func(w *Work) bool { return !c.hopeless(w) }):
 		return rollout.Failed
@@ -77,14 +77,14 @@ func (c *Cluster) state(revision string, health rollout.Health) v1alpha1.Cluster
 	return v1alpha1.ClusterProgressing
 }
 
-// settled reports whether all Works are as they are to be, and the member has looked at them as they are.
-func (c *Cluster) settled() bool {
-	return c.Revision != "" && c.Current && c.all((*Work).settled)
+// upToDate reports whether all Works are as they are to be, and the member has looked at them as they are.
+func (c *Cluster) upToDate() bool {
+	return c.Revision != "" && c.Current && c.all((*Work).upToDate)
 }
 
 // applied reports whether the member had all that it was told when it was last heard of.
 func (c *Cluster) applied() bool {
-	return c.Problem == "" && c.settled() && c.all(func(w *Work) bool { return w.Applied == metav1.ConditionTrue })
+	return c.Problem == "" && c.upToDate() && c.all(func(w *Work) bool { return w.Applied == metav1.ConditionTrue })
 }
 
 // lacks reports whether the cluster has not all that it is to have by now, given the revision that it is to have in the

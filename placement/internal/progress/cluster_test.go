@@ -32,8 +32,8 @@ const (
 	conflict = "Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict"
 )
 
-// told is a cluster that can be reached and was told r2.
-func told(works ...Work) Cluster {
+// assigned is a cluster that can be reached and was told r2.
+func assigned(works ...Work) Cluster {
 	return Cluster{Name: "east", Chosen: true, Reachable: true, Revision: "r2", Current: true, Works: works}
 }
 
@@ -61,106 +61,106 @@ func TestHealth(t *testing.T) {
 		cluster Cluster
 		want    rollout.Health
 	}{
-		{"all is applied and ready", told(says(allWell), says(allWell)), rollout.Succeeded},
-		{"overrides keep all objects from it, so that there is no Work: it has all that it is to have", told(),
+		{"all is applied and ready", assigned(says(allWell), says(allWell)), rollout.Succeeded},
+		{"overrides keep all objects from it, so that there is no Work: it has all that it is to have", assigned(),
 			rollout.Succeeded},
 
-		{"it cannot be told, and nothing that it does changes that", told(says(allWell)).but(problem), rollout.Failed},
-		{"nor does it matter whether it could be reached", told(says(allWell)).but(problem).but(outOfReach), rollout.Failed},
+		{"it cannot be told, and nothing that it does changes that", assigned(says(allWell)).but(problem), rollout.Failed},
+		{"nor does it matter whether it could be reached", assigned(says(allWell)).but(problem).but(outOfReach), rollout.Failed},
 		{"nor that its Works are not as they are to be, which they cannot be",
-			told(says(allWell)).but(problem).but(unwritten), rollout.Failed},
+			assigned(says(allWell)).but(problem).but(unwritten), rollout.Failed},
 
-		{"what an agent said last may not be so anymore", told(says(allWell)).but(outOfReach), rollout.Unknown},
-		{"also if that was that it has failed: the deadline counts", told(says(rejected)).but(outOfReach), rollout.Unknown},
-		{"also if it was never told all of it", told(says(allWell)).but(outOfReach).but(unwritten), rollout.Unknown},
-		{"also if it has not looked yet", told(says(allWell).but(unseen)).but(outOfReach), rollout.Unknown},
+		{"what an agent said last may not be so anymore", assigned(says(allWell)).but(outOfReach), rollout.Unknown},
+		{"also if that was that it has failed: the deadline counts", assigned(says(rejected)).but(outOfReach), rollout.Unknown},
+		{"also if it was never told all of it", assigned(says(allWell)).but(outOfReach).but(unwritten), rollout.Unknown},
+		{"also if it has not looked yet", assigned(says(allWell).but(unseen)).but(outOfReach), rollout.Unknown},
 
-		{"not all Works are written: what is there says nothing about the revision", told(says(allWell)).but(unwritten),
+		{"not all Works are written: what is there says nothing about the revision", assigned(says(allWell)).but(unwritten),
 			rollout.Progressing},
-		{"neither that it is well nor that it has failed", told(says(rejected)).but(unwritten), rollout.Progressing},
-		{"it has no Works yet", told().but(unwritten), rollout.Progressing},
-		{"nothing was told, so that nothing can have succeeded", told().but(func(c *Cluster) { c.Revision = "" }),
+		{"neither that it is well nor that it has failed", assigned(says(rejected)).but(unwritten), rollout.Progressing},
+		{"it has no Works yet", assigned().but(unwritten), rollout.Progressing},
+		{"nothing was told, so that nothing can have succeeded", assigned().but(func(c *Cluster) { c.Revision = "" }),
 			rollout.Progressing},
-		{"the status is about the generation before", told(says(allWell).but(unseen)), rollout.Progressing},
-		{"so is what failed", told(says(rejected).but(unseen)), rollout.Progressing},
-		{"one of two Works was looked at", told(says(allWell), says(allWell).but(unseen)), rollout.Progressing},
+		{"the status is about the generation before", assigned(says(allWell).but(unseen)), rollout.Progressing},
+		{"so is what failed", assigned(says(rejected).but(unseen)), rollout.Progressing},
+		{"one of two Works was looked at", assigned(says(allWell), says(allWell).but(unseen)), rollout.Progressing},
 		{"the status is about a generation that the hub does not have: of before it was restored",
-			told(says(allWell).but(func(w *Work) { w.Observed = 9 })), rollout.Progressing},
-		{"nobody has looked yet", told(Of(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}})),
+			assigned(says(allWell).but(func(w *Work) { w.Observed = 9 })), rollout.Progressing},
+		{"nobody has looked yet", assigned(Of(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}})),
 			rollout.Progressing},
-		{"somebody deletes the Work: it is to be made anew", told(says(allWell).but(deleting)), rollout.Progressing},
+		{"somebody deletes the Work: it is to be made anew", assigned(says(allWell).but(deleting)), rollout.Progressing},
 
-		{"an object that the member refuses for good", told(says(rejected)), rollout.Failed},
-		{"in any of the Works", told(says(allWell), says(rejected)), rollout.Failed},
+		{"an object that the member refuses for good", assigned(says(rejected)), rollout.Failed},
+		{"in any of the Works", assigned(says(allWell), says(rejected)), rollout.Failed},
 		{"a Work that cannot be right",
-			told(says("Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid")),
+			assigned(says("Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid")),
 			rollout.Failed},
 		{"the member does not let it run",
-			told(says("Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired " +
+			assigned(says("Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired " +
 				"Degraded=True/AgentForbidden")), rollout.Failed},
 		{"the executor may not",
-			told(says(
+			assigned(says(
 				"Applied=False/Forbidden Available=False/NotApplied Progressing=True/Progressing Degraded=True/Forbidden")),
 			rollout.Failed},
 		{"a Deployment that says that it has failed",
-			told(says("Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady")),
+			assigned(says("Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady")),
 			rollout.Failed},
 		{"a wave that is late is failed, though it may still come",
-			told(says("Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout")),
+			assigned(says("Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout")),
 			rollout.Failed},
 		{"an object that is somebody else's",
-			told(says("Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay")),
+			assigned(says("Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay")),
 			rollout.Failed},
 		{"drift that is to be reported: what is new may not be there",
-			told(says("Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted")),
+			assigned(says("Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted")),
 			rollout.Failed},
 		{"an object to look at that is not there",
-			told(says("Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound")),
+			assigned(says("Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound")),
 			rollout.Failed},
 		{"an object that is not what it is compared with",
-			told(says("Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs")),
+			assigned(says("Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs")),
 			rollout.Failed},
 
-		{"a kind that the member does not know", told(says(unknown)), rollout.Failed},
-		{"which another Work may define: the agent finds out when it tries again", told(says(allWell), says(unknown)),
+		{"a kind that the member does not know", assigned(says(unknown)), rollout.Failed},
+		{"which another Work may define: the agent finds out when it tries again", assigned(says(allWell), says(unknown)),
 			rollout.Progressing},
-		{"a conflict with somebody", told(says(conflict)), rollout.Failed},
-		{"which may be another Work, that has given the object up by now", told(says(conflict), says(allWell)),
+		{"a conflict with somebody", assigned(says(conflict)), rollout.Failed},
+		{"which may be another Work, that has given the object up by now", assigned(says(conflict), says(allWell)),
 			rollout.Progressing},
 		{"what is there and ready in spite of it is no success as long as it is degraded",
-			told(says("Applied=True/Applied Available=True/Ready Degraded=True/Conflict"), says(allWell)), rollout.Progressing},
-		{"that excuses no other Work", told(says(unknown), says(rejected)), rollout.Failed},
+			assigned(says("Applied=True/Applied Available=True/Ready Degraded=True/Conflict"), says(allWell)), rollout.Progressing},
+		{"that excuses no other Work", assigned(says(unknown), says(rejected)), rollout.Failed},
 
-		{"it is on its way", told(says(onItsWay)), rollout.Progressing},
-		{"a Job runs", told(says(onItsWay + " Complete=False/Progressing")), rollout.Progressing},
-		{"a Job has ended well", told(says(allWell + " Complete=True/Completed")), rollout.Succeeded},
+		{"it is on its way", assigned(says(onItsWay)), rollout.Progressing},
+		{"a Job runs", assigned(says(onItsWay + " Complete=False/Progressing")), rollout.Progressing},
+		{"a Job has ended well", assigned(says(allWell + " Complete=True/Completed")), rollout.Succeeded},
 		{"an attempt failed and is repeated",
-			told(says("Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired")),
+			assigned(says("Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired")),
 			rollout.Progressing},
 		{"what it is to replace is still being deleted on the member",
-			told(says(
+			assigned(says(
 				"Applied=False/Terminating Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired")),
 			rollout.Progressing},
 		{"it cannot be told whether it is ready",
-			told(says("Applied=True/Applied Available=False/Unknown Progressing=False/AsDesired Degraded=False/AsDesired")),
+			assigned(says("Applied=True/Applied Available=False/Unknown Progressing=False/AsDesired Degraded=False/AsDesired")),
 			rollout.Progressing},
-		{"what was there before CreateOnly is applied as far as it goes", told(says(allWell)), rollout.Succeeded},
+		{"what was there before CreateOnly is applied as far as it goes", assigned(says(allWell)), rollout.Succeeded},
 		{"what it no longer wants is not gone yet: what it wants is there",
-			told(says("Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired")),
+			assigned(says("Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired")),
 			rollout.Succeeded},
 		{"it was suspended before it was applied: the deadline counts",
-			told(says(
+			assigned(says(
 				"Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired")),
 			rollout.Progressing},
 		{"suspended with a difference: no failure, and not there either",
-			told(says("Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired")),
+			assigned(says("Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired")),
 			rollout.Progressing},
 		{"suspended when it was all there",
-			told(says("Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired")),
+			assigned(says("Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired")),
 			rollout.Succeeded},
-		{"an agent of somebody else's that does not know Degraded", told(says("Applied=True/Applied Available=True/Ready")),
+		{"an agent of somebody else's that does not know Degraded", assigned(says("Applied=True/Applied Available=True/Ready")),
 			rollout.Succeeded},
-		{"or says nothing of readiness", told(says("Applied=True/Applied")), rollout.Progressing},
+		{"or says nothing of readiness", assigned(says("Applied=True/Applied")), rollout.Progressing},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			require.Equal(t, test.want, test.cluster.Health())
@@ -178,23 +178,23 @@ func TestState(t *testing.T) {
 		cluster Cluster
 		want    v1alpha1.ClusterState
 	}{
-		{"it has the revision, and all is ready", told(says(allWell)), v1alpha1.ClusterAvailable},
-		{"it has the revision, and not all is ready", told(says(onItsWay)), v1alpha1.ClusterProgressing},
-		{"what is well at another revision waits for its turn", told(says(allWell)).but(old).but(waits),
+		{"it has the revision, and all is ready", assigned(says(allWell)), v1alpha1.ClusterAvailable},
+		{"it has the revision, and not all is ready", assigned(says(onItsWay)), v1alpha1.ClusterProgressing},
+		{"what is well at another revision waits for its turn", assigned(says(allWell)).but(old).but(waits),
 			v1alpha1.ClusterPending},
-		{"what is on its way to another one waits as well", told(says(onItsWay)).but(old).but(waits),
+		{"what is on its way to another one waits as well", assigned(says(onItsWay)).but(old).but(waits),
 			v1alpha1.ClusterPending},
-		{"it has nothing, and waits", told().but(none).but(waits), v1alpha1.ClusterPending},
-		{"nothing holds it: it is being told", told(says(allWell)).but(old), v1alpha1.ClusterProgressing},
-		{"nothing holds it, and it is its first", told().but(none), v1alpha1.ClusterProgressing},
+		{"it has nothing, and waits", assigned().but(none).but(waits), v1alpha1.ClusterPending},
+		{"nothing holds it: it is being told", assigned(says(allWell)).but(old), v1alpha1.ClusterProgressing},
+		{"nothing holds it, and it is its first", assigned().but(none), v1alpha1.ClusterProgressing},
 		{"what fails at another revision wants to be looked at, whether it waits or not",
-			told(says(rejected)).but(old).but(waits), v1alpha1.ClusterFailed},
-		{"what could not be told has failed", told().but(none).but(problem), v1alpha1.ClusterFailed},
-		{"why it had to wait for the revision that it has does not matter", told(says(onItsWay)).but(waits),
+			assigned(says(rejected)).but(old).but(waits), v1alpha1.ClusterFailed},
+		{"what could not be told has failed", assigned().but(none).but(problem), v1alpha1.ClusterFailed},
+		{"why it had to wait for the revision that it has does not matter", assigned(says(onItsWay)).but(waits),
 			v1alpha1.ClusterProgressing},
-		{"of what cannot be reached nothing else is known", told(says(allWell)).but(old).but(waits).but(outOfReach),
+		{"of what cannot be reached nothing else is known", assigned(says(allWell)).but(old).but(waits).but(outOfReach),
 			v1alpha1.ClusterUnknown},
-		{"what is not chosen leaves, however it is", told(says(rejected)).but(unchosen).but(outOfReach).but(problem),
+		{"what is not chosen leaves, however it is", assigned(says(rejected)).but(unchosen).but(outOfReach).but(problem),
 			v1alpha1.ClusterLeaving},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestDegradedWithAnyReason(t *testing.T) {
 		workv1alpha1.ReasonTimeout, workv1alpha1.ReasonAgentForbidden, workv1alpha1.ReasonNotAccepted,
 	} {
 		work := says(fmt.Sprintf("Applied=False/%[1]s Available=False/NotApplied Degraded=True/%[1]s", reason))
-		alone, two := told(work), told(work, says(allWell))
+		alone, two := assigned(work), assigned(work, says(allWell))
 		require.Equal(t, rollout.Failed, alone.Health(), reason)
 		require.Equal(t, cured[reason], two.Health() == rollout.Progressing, reason)
 		require.Equal(t, !cured[reason], two.Health() == rollout.Failed, reason)

@@ -18,7 +18,7 @@ import (
 func (s *summary) conditions() []metav1.Condition {
 	conditions := slices.Clone(s.Before.Conditions)
 	for _, condition := range []metav1.Condition{s.applied(), s.available(), s.progressing(), s.degraded()} {
-		condition.Message = bounded.Text(condition.Message, maxSentence)
+		condition.Message = bounded.Text(condition.Message, maxMessageLength)
 		condition.ObservedGeneration = s.Generation
 		condition.LastTransitionTime = metav1.NewTime(s.Now)
 		meta.SetStatusCondition(&conditions, condition)
@@ -52,10 +52,10 @@ func (s *summary) applied() metav1.Condition {
 	case len(s.Problems) > 0:
 		return not(kind, s.problemReason(), s.problem())
 	case s.counts.Total == 0:
-		return not(kind, v1alpha1.ReasonNoClusters, nobody)
+		return not(kind, v1alpha1.ReasonNoClusters, noClusters)
 	case s.lacking.n > 0:
 		return not(kind, v1alpha1.ReasonNotApplied,
-			s.tell(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
+			s.groupMessage(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
 	}
 	return is(kind, v1alpha1.ReasonApplied, "")
 }
@@ -67,10 +67,10 @@ func (s *summary) available() metav1.Condition {
 	case s.Deleting:
 		return not(kind, v1alpha1.ReasonDeleting, s.deletion())
 	case s.counts.Total == 0:
-		return not(kind, v1alpha1.ReasonNoClusters, nobody)
+		return not(kind, v1alpha1.ReasonNoClusters, noClusters)
 	case s.unready.n > 0:
 		return not(kind, v1alpha1.ReasonNotAvailable,
-			s.tell(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
+			s.groupMessage(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
 	}
 	return is(kind, v1alpha1.ReasonAvailable, "")
 }
@@ -124,7 +124,7 @@ func (s *summary) problem() string {
 	first := bounded.Text(cmp.Or(s.Problems[0].Message, s.problemReason()), maxMessage)
 	switch more := len(s.Problems) - 1; more {
 	case 0:
-		return sentence(first)
+		return limitMessage(first)
 	case 1:
 		return strings.TrimSuffix(first, ".") + " (1 more problem)."
 	default:

@@ -107,7 +107,7 @@ func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 			}
 		})
 	}
-	var told []v1alpha1.FeedbackSummary
+	var summaries []v1alpha1.FeedbackSummary
 	for _, one := range chosen {
 		summary := v1alpha1.FeedbackSummary{ResourceIdentifier: one.ResourceIdentifier, Value: one.value,
 			Clusters: one.clusters}
@@ -116,9 +116,9 @@ func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 		} else {
 			summary.Sum = one.sum.String()
 		}
-		told = append(told, summary)
+		summaries = append(summaries, summary)
 	}
-	return told
+	return summaries
 }
 
 // frequent has the values that most clusters report.

@@ -122,7 +122,7 @@ func TestFeedbackOfMostStays(t *testing.T) {
 }
 
 // The place of a value is only a guess: clusters need not report the same.
-func TestFeedbackIsToldByObjectAndName(t *testing.T) {
+func TestFeedback_GroupedByObjectAndName(t *testing.T) {
 	report := func(object, name string) *Cluster {
 		return &Cluster{Works: []Work{feeding(Feedback{deployment(object), name, workv1alpha1.FeedbackNumber, "1"})}}
 	}
@@ -137,7 +137,7 @@ func TestFeedbackIsToldByObjectAndName(t *testing.T) {
 // What is not chosen, or cannot be reached, does not report.
 func TestFeedbackIsOfThoseThatReport(t *testing.T) {
 	report := func(name string, change func(*Cluster)) Cluster {
-		return named(name, told(says(allWell).but(func(w *Work) {
+		return named(name, assigned(says(allWell).but(func(w *Work) {
 			w.Feedback = []Feedback{value(workv1alpha1.FeedbackNumber, "1")}
 		}))).but(change)
 	}

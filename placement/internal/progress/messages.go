@@ -11,16 +11,16 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-const nobody = "The placements have chosen no clusters."
+const noClusters = "The placements have chosen no clusters."
 
 // message is what people read about the WorkSet: what is wrong, and then how far it is. Nothing in it goes on with
 // time.
 func (s *summary) message() string {
-	parts := []string{s.wrong(), s.standing(), s.waiting(), s.goodbye()}
+	parts := []string{s.wrong(), s.revisionMessage(), s.waiting(), s.goodbye()}
 	if s.Deleting {
 		parts = []string{s.wrong(), s.deletion()}
 	}
-	return bounded.Text(join(parts...), maxSentence)
+	return bounded.Text(join(parts...), maxMessageLength)
 }
 
 // wrong says what will not come right by itself, and what to do. Empty: nothing is wrong.
@@ -31,15 +31,15 @@ func (s *summary) wrong() string {
 	case s.Deleting:
 		return ""
 	case s.Rollout.Phase == v1alpha1.PhaseFailed:
-		return join("The rollout is halted.", sentence(s.Rollout.Message), s.example(),
+		return join("The rollout is halted.", limitMessage(s.Rollout.Message), s.example(),
 			"The rollout continues when fewer clusters fail, or with another revision.")
 	case s.halted():
-		return join(sentence(s.Rollout.Message), s.example(),
+		return join(limitMessage(s.Rollout.Message), s.example(),
 			fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
 	case s.untold.n > 0:
-		return s.tell(s.untold, fmt.Sprintf("%s cannot be told what to have", s.of(s.untold.n)))
+		return s.groupMessage(s.untold, fmt.Sprintf("%s cannot be told what to have", s.of(s.untold.n)))
 	case s.failed.n > 0:
-		return s.tell(s.failed, fmt.Sprintf("%s failed", s.of(s.failed.n)))
+		return s.groupMessage(s.failed, fmt.Sprintf("%s failed", s.of(s.failed.n)))
 	}
 	return ""
 }
@@ -49,16 +49,16 @@ func (s *summary) example() string {
 	if s.failed.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", s.failed.first.Name, sentence(s.words(s.failed.first, v1alpha1.ClusterFailed)))
+	return fmt.Sprintf("%s: %s", s.failed.first.Name, limitMessage(s.words(s.failed.first, v1alpha1.ClusterFailed)))
 }
 
-// standing says how far the clusters are.
-func (s *summary) standing() string {
+// revisionMessage says how far the clusters are.
+func (s *summary) revisionMessage() string {
 	switch total := int(s.counts.Total); {
 	case len(s.Problems) > 0 && (total == 0 || s.goal == "") || s.Rollout.Rollback != nil && s.halted():
 		return "" // that was said
 	case total == 0:
-		return nobody
+		return noClusters
 	case s.goal == "":
 		return "There is no revision yet."
 	case len(s.states[v1alpha1.ClusterAvailable]) < total:
@@ -82,18 +82,18 @@ func (s *summary) standing() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, part.words))
 		}
 	}
-	standing := fmt.Sprintf("Revision %s is on %s: %s.", s.goal, s.of(int(s.at[s.goal])), strings.Join(parts, ", "))
+	revisionMessage := fmt.Sprintf("Revision %s is on %s: %s.", s.goal, s.of(int(s.at[s.goal])), strings.Join(parts, ", "))
 	if late := int(s.Rollout.TimedOut); late > 0 {
-		standing = join(standing, fmt.Sprintf("Not ready in time: %s.", clusters(late)))
+		revisionMessage = join(revisionMessage, fmt.Sprintf("Not ready in time: %s.", clusters(late)))
 	}
-	return standing
+	return revisionMessage
 }
 
 // waiting says what the rollout waits for, where that is not the clusters.
 func (s *summary) waiting() string {
 	switch s.Rollout.Phase {
 	case v1alpha1.PhaseWaitingForApproval, v1alpha1.PhaseWaitingForTime, v1alpha1.PhaseSoaking:
-		return sentence(s.Rollout.Message)
+		return limitMessage(s.Rollout.Message)
 	case v1alpha1.PhasePaused:
 		return "The rollout is paused."
 	case v1alpha1.PhaseStopped:
@@ -107,15 +107,15 @@ func (s *summary) goodbye() string {
 	if s.leaving.n == 0 {
 		return ""
 	}
-	return s.tell(s.leaving, fmt.Sprintf("Objects are still to be taken back from %s", clusters(s.leaving.n)))
+	return s.groupMessage(s.leaving, fmt.Sprintf("Objects are still to be taken back from %s", clusters(s.leaving.n)))
 }
 
 func (s *summary) deletion() string {
 	return join("The WorkSet is being deleted.", s.goodbye())
 }
 
-// tell tells of the first cluster of a group.
-func (s *summary) tell(g group, what string) string {
+// groupMessage tells of the first cluster of a group.
+func (s *summary) groupMessage(g group, what string) string {
 	which := g.first.Name
 	if g.n > 1 {
 		which = "first " + which
@@ -123,7 +123,7 @@ func (s *summary) tell(g group, what string) string {
 	if words := s.words(g.first, g.state); words != "" {
 		which += ": " + words
 	}
-	return sentence(what + ", " + which)
+	return limitMessage(what + ", " + which)
 }
 
 // words say what is wrong with a cluster, or what it waits for. Empty: nothing.
@@ -143,14 +143,14 @@ func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
 	case v1alpha1.ClusterLeaving:
 		return leaving(c)
 	case v1alpha1.ClusterPending:
-		return held(c.Hold)
+		return blockedMessage(c.Hold)
 	case v1alpha1.ClusterAvailable:
 		return ""
 	}
 	switch {
 	case c.Revision != s.goal || !c.Current:
 		return cmp.Or(c.Waits, "Its Works are being written.")
-	case !c.settled():
+	case !c.upToDate():
 		return "Its agent has not reported on it yet."
 	}
 	return said(c.worst())
@@ -181,7 +181,7 @@ func said(w *Work) string {
 	return "Its agent does not say why."
 }
 
-func held(reason rollout.HoldReason) string {
+func blockedMessage(reason rollout.HoldReason) string {
 	switch reason {
 	case rollout.HoldConcurrency:
 		return "Waits until fewer clusters are on their way."
@@ -215,8 +215,8 @@ func join(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
 }
 
-// sentence ends a text, that another may follow.
-func sentence(text string) string {
+// limitMessage ends a text, that another may follow.
+func limitMessage(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "…") {
 		return text
 	}

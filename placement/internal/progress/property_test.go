@@ -201,7 +201,7 @@ func TestCountsAreConsistent(t *testing.T) {
 			}
 			conditions[condition.Type] = condition.Status
 			require.NotEmpty(t, condition.Reason)
-			require.LessOrEqual(t, len(condition.Message), maxSentence)
+			require.LessOrEqual(t, len(condition.Message), maxMessageLength)
 		}
 		require.Len(t, conditions, 4)
 		require.Equal(t, c.Total > 0 && c.Available == c.Total,
@@ -217,7 +217,7 @@ func TestCountsAreConsistent(t *testing.T) {
 			require.Equal(t, metav1.ConditionTrue, conditions[v1alpha1.ConditionDegraded])
 		}
 		require.NotEmpty(t, status.Message)
-		require.LessOrEqual(t, len(status.Message), maxSentence)
+		require.LessOrEqual(t, len(status.Message), maxMessageLength)
 		require.True(t, utf8.ValidString(status.Message))
 		require.True(t, slices.IsSortedFunc(status.Clusters, func(a, b v1alpha1.ClusterSummary) int {
 			return 2*(slices.Index(order[:], a.State)-slices.Index(order[:], b.State)) + strings.Compare(a.Name, b.Name)

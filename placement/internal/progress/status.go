@@ -149,23 +149,23 @@ func (s *summary) count() {
 }
 
 // clusters tells of some, and how many more there are.
-func (s *summary) clusters() (told []v1alpha1.ClusterSummary, omitted int32) {
+func (s *summary) clusters() (listed []v1alpha1.ClusterSummary, omitted int32) {
 	all := s.counts.Total + s.counts.Leaving
 	for _, state := range order {
-		room := v1alpha1.MaxClusterSummaries - len(told)
+		room := v1alpha1.MaxClusterSummaries - len(listed)
 		some := s.states[state]
 		if room == 0 || len(some) == 0 {
 			continue
 		}
 		slices.SortFunc(some, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
 		for _, c := range some[:min(room, len(some))] {
-			told = append(told, v1alpha1.ClusterSummary{
+			listed = append(listed, v1alpha1.ClusterSummary{
 				Name: c.Name, State: state, Revision: bounded.Text(c.Revision, maxRevision), Replicas: c.Replicas,
 				Message: s.words(c, state),
 			})
 		}
 	}
-	return told, all - int32(len(told))
+	return listed, all - int32(len(listed))
 }
 
 // maxRevisions bounds the history as the API does.

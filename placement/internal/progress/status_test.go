@@ -59,8 +59,8 @@ func TestStatus(t *testing.T) {
 	none := func(c *Cluster) { c.Revision, c.Works = "", nil }
 	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
 	unchosen := func(c *Cluster) { c.Chosen = false }
-	well, ill := told(says(allWell)), told(saying(rejected, "apps/Deployment shop/web: Invalid."))
-	leaves := told(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(
+	well, ill := assigned(says(allWell)), assigned(saying(rejected, "apps/Deployment shop/web: Invalid."))
+	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(
 		unchosen)
 	done := phase(v1alpha1.PhaseSucceeded, "Done: 2 of 2 clusters at r2.")
 	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a.")
@@ -92,7 +92,7 @@ func TestStatus(t *testing.T) {
 			"where nobody is chosen nothing is available, and who waits for that goes on waiting",
 			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseSucceeded, "There are no clusters.")},
 			"Applied=False/NoClusters Available=False/NoClusters Progressing=False/Succeeded Degraded=False/AsDesired",
-			nobody,
+			noClusters,
 			v1alpha1.ClusterCounts{},
 		},
 		{
@@ -138,7 +138,7 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"what is applied is not yet ready",
-			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""), Clusters: []Cluster{told(says(onItsWay))}},
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""), Clusters: []Cluster{assigned(says(onItsWay))}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Progressing Degraded=False/AsDesired",
 			"Revision r2 is on 1 of 1 cluster: 1 on the way.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1},
@@ -184,7 +184,7 @@ func TestStatus(t *testing.T) {
 		{
 			"who takes too long is not only on the way",
 			Observed{
-				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", told(says(onItsWay)))},
+				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", assigned(says(onItsWay)))},
 				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.",
 					RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
 			},
@@ -290,20 +290,20 @@ func TestStatus(t *testing.T) {
 }
 
 // Who most wants to be looked at comes first, and in each state the names count.
-func TestStatusTellsOfClusters(t *testing.T) {
+func TestStatus_ListsClusters(t *testing.T) {
 	waits := func(c *Cluster) { c.Hold, c.Revision = rollout.HoldConcurrency, "r1" }
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		named("i", told(says(allWell))).but(func(c *Cluster) { c.Replicas = new(int32(3)) }),
-		named("h", told(says(allWell))).but(waits),
-		named("g", told(says(allWell).but(unseen))),
-		named("f", told(says(allWell))).but(unwritten),
-		named("fa", told(says(allWell))).but(func(c *Cluster) { c.Revision = "r1" }),
-		named("e", told(saying(onItsWay, "1 of 3 replicas are ready"))),
-		named("d", told(says(allWell))).but(func(c *Cluster) { c.Chosen = false }),
-		named("c", told(says(allWell))).but(outOfReach),
-		named("b", told(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"),
+		named("i", assigned(says(allWell))).but(func(c *Cluster) { c.Replicas = new(int32(3)) }),
+		named("h", assigned(says(allWell))).but(waits),
+		named("g", assigned(says(allWell).but(unseen))),
+		named("f", assigned(says(allWell))).but(unwritten),
+		named("fa", assigned(says(allWell))).but(func(c *Cluster) { c.Revision = "r1" }),
+		named("e", assigned(saying(onItsWay, "1 of 3 replicas are ready"))),
+		named("d", assigned(says(allWell))).but(func(c *Cluster) { c.Chosen = false }),
+		named("c", assigned(says(allWell))).but(outOfReach),
+		named("b", assigned(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"),
 			saying(rejected, "worse"))),
-		named("a", told(says(rejected).but(func(w *Work) { w.Message = "" }))),
+		named("a", assigned(says(rejected).but(func(w *Work) { w.Message = "" }))),
 	}})
 	require.Zero(t, got.OmittedClusters)
 	want := []v1alpha1.ClusterSummary{
@@ -324,10 +324,10 @@ func TestStatusTellsOfClusters(t *testing.T) {
 }
 
 // A condition tells of the cluster that most wants to be looked at, not of the first by name.
-func TestConditionsTellOfTheWorst(t *testing.T) {
+func TestConditions_ReportTheWorst(t *testing.T) {
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
-		named("d", told(saying(rejected, "no"))), named("a", told(says(allWell).but(unseen))),
-		named("b", told(saying(rejected, "never"))), named("c", told(says(onItsWay))),
+		named("d", assigned(saying(rejected, "no"))), named("a", assigned(says(allWell).but(unseen))),
+		named("b", assigned(saying(rejected, "never"))), named("c", assigned(says(onItsWay))),
 	}})
 	said := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
 	require.Equal(t, "Not all is there on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
@@ -341,7 +341,7 @@ func TestHoldReasonsHaveWords(t *testing.T) {
 		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused,
 		rollout.HoldStopped, rollout.HoldFailures, "Moon",
 	} {
-		words := held(reason)
+		words := blockedMessage(reason)
 		require.False(t, seen[words], words)
 		seen[words] = true
 	}
@@ -350,7 +350,7 @@ func TestHoldReasonsHaveWords(t *testing.T) {
 
 func TestStatusHasTheHistory(t *testing.T) {
 	at := func(name, revision string) Cluster {
-		return named(name, told(says(allWell))).but(func(c *Cluster) { c.Revision = revision })
+		return named(name, assigned(says(allWell))).but(func(c *Cluster) { c.Revision = revision })
 	}
 	o := Observed{Now: noon, Revision: "r66", Clusters: []Cluster{
 		at("a", "r66"), at("b", "r60"), at("c", "r60").but(func(c *Cluster) { c.Chosen = false }), at("d", ""),
@@ -374,12 +374,12 @@ func TestStatusHasTheHistory(t *testing.T) {
 
 // A condition keeps its time for as long as its status is what it was, and others' conditions stay.
 func TestConditionsKeepTheirTimes(t *testing.T) {
-	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{told(says(onItsWay))}}
+	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{assigned(says(onItsWay))}}
 	o.Before.Conditions = []metav1.Condition{condition("Custom", metav1.ConditionTrue, "Mine", 0)}
 	o.Before = Status(o)
 	require.Equal(t, "Custom", o.Before.Conditions[0].Type)
 
-	o.Now, o.Generation, o.Clusters = noon.Add(time.Hour), 2, []Cluster{told(says(allWell))}
+	o.Now, o.Generation, o.Clusters = noon.Add(time.Hour), 2, []Cluster{assigned(says(allWell))}
 	o.Before.Conditions[0].Status = metav1.ConditionFalse
 	got := Status(o)
 	at := func(kind string) time.Time {

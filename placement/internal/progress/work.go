@@ -15,11 +15,11 @@ import (
 
 // How long texts may be, in bytes. Members write them, and the API refuses a status with one that is longer.
 const (
-	maxMessage    = 512  // of a Work or a cluster
-	maxSentence   = 1024 // of the WorkSet
-	maxValue      = 128  // of what is fed back
-	maxRevision   = 253  // the name of a revision
-	maxIdentifier = 1024 // what an object and its value are told by
+	maxMessage       = 512  // of a Work or a cluster
+	maxMessageLength = 1024 // of the WorkSet
+	maxValue         = 128  // of what is fed back
+	maxRevision      = 253  // the name of a revision
+	maxIdentifier    = 1024 // what an object and its value are told by
 )
 
 // Work is what matters of a Work's status, small enough to keep for a hundred thousand of them.
@@ -145,8 +145,8 @@ func length(id workv1alpha1.ResourceIdentifier) int {
 	return len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)
 }
 
-// settled reports whether the member has looked at the Work as it is now.
-func (w *Work) settled() bool { return w.Observed == w.Generation && !w.Deleting }
+// upToDate reports whether the member has looked at the Work as it is now.
+func (w *Work) upToDate() bool { return w.Observed == w.Generation && !w.Deleting }
 
 // fine reports whether the member has all of it, and it is ready.
 func (w *Work) fine() bool {

@@ -28,9 +28,9 @@ func TestMadeAnew(t *testing.T) {
 	h := newHub(t)
 	old, s, c := h.workSet("web"), h.store(&wire{}), large(t, "a")
 	info := save(t, s, old, c, 1)
-	held := h.stored()[info.Name+"-2"]
+	existing := h.stored()[info.Name+"-2"]
 	finalizers := func(of string) {
-		require.NoError(t, h.client.Patch(t.Context(), held,
+		require.NoError(t, h.client.Patch(t.Context(), existing,
 			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+of+`}}`))))
 	}
 	finalizers(`["example.com/hold"]`)
@@ -44,10 +44,10 @@ func TestMadeAnew(t *testing.T) {
 		_, err := s.Save(t.Context(), workSet, c, 1)
 		require.ErrorContains(t, err, "to be tried again")
 		require.NotErrorIs(t, err, revision.ErrForeign)
-		require.Equal(t, old.UID, h.stored()[held.Name].OwnerReferences[0].UID)
+		require.Equal(t, old.UID, h.stored()[existing.Name].OwnerReferences[0].UID)
 	}
 	refused()
-	h.eventually("the garbage collector comes", func() bool { return h.stored()[held.Name].DeletionTimestamp != nil })
+	h.eventually("the garbage collector comes", func() bool { return h.stored()[existing.Name].DeletionTimestamp != nil })
 	refused()
 	finalizers(`null`)
 	h.eventually("then it is saved", func() bool {

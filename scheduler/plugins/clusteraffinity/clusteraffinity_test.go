@@ -155,7 +155,7 @@ func TestScoresDoNotDependOnOthers(t *testing.T) {
 }
 
 // What no plugin of the profile understands is an error, not a term that matches whatever comes.
-func TestTermsThatNobodyKnows(t *testing.T) {
+func TestTerms_UnknownFields(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, requires(eu, v1alpha1.ClusterSelectorTerm{CEL: []string{"true"}}))
 	_, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), request)

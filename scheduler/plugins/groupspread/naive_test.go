@@ -17,17 +17,17 @@ type naive struct {
 	bound       []string
 }
 
-// verdict is what one set is worth; the greatest is the best.
-type verdict struct {
+// outcome is what one set is worth; the greatest is the best.
+type outcome struct {
 	valid              bool
 	count, total, kept int
 }
 
 // best is what the best set with PickN is worth.
-func (n *naive) best() verdict {
-	var found verdict
+func (n *naive) best() outcome {
+	var found outcome
 	for set := uint(1); set < 1<<len(n.clusters); set++ {
-		if v := n.judge(set); v.valid &&
+		if v := n.evaluate(set); v.valid &&
 			(!found.valid || cmp.Or(v.count-found.count, v.total-found.total, v.kept-found.kept) > 0) {
 			found = v
 		}
@@ -35,8 +35,8 @@ func (n *naive) best() verdict {
 	return found
 }
 
-func (n *naive) judge(set uint) verdict {
-	v := verdict{valid: true, count: bits.OnesCount(set)}
+func (n *naive) evaluate(set uint) outcome {
+	v := outcome{valid: true, count: bits.OnesCount(set)}
 	for i, c := range n.clusters {
 		if set&(1<<i) != 0 {
 			v.total += int(c.Scores["given"])
@@ -53,16 +53,16 @@ func (n *naive) judge(set uint) verdict {
 			}
 			value, has := c.Labels[constraint.Label]
 			if !has {
-				return verdict{}
+				return outcome{}
 			}
 			seen[value] = true
 		}
 		if len(seen) < int(constraint.MinGroups) || constraint.MaxGroups > 0 && len(seen) > int(constraint.MaxGroups) {
-			return verdict{}
+			return outcome{}
 		}
 	}
 	if n.wanted >= 0 && v.count > n.wanted {
-		return verdict{}
+		return outcome{}
 	}
 	return v
 }

@@ -70,7 +70,7 @@ func TestPickN(t *testing.T) {
 			require.Subset(t, n.bound, got, "nothing is possible, so what was chosen stays")
 			return
 		}
-		require.Equal(t, want, n.judge(n.setOf(got)), "%v", got)
+		require.Equal(t, want, n.evaluate(n.setOf(got)), "%v", got)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestSeveralConstraints(t *testing.T) {
 			n.wanted, spec = -1, all(n.constraints...)
 		}
 		if got := n.choose(t, rebalanced(spec)); !isSubset(n.bound, got) {
-			require.True(t, n.judge(n.setOf(got)).valid, "a constraint is broken by %v", got)
+			require.True(t, n.evaluate(n.setOf(got)).valid, "a constraint is broken by %v", got)
 		}
 	})
 }

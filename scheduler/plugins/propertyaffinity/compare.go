@@ -12,12 +12,12 @@ import (
 )
 
 // test says whether the value of a property matches.
-type test func(value string) verdict
+type test func(value string) comparison
 
-type verdict int
+type comparison int
 
 const (
-	match verdict = iota
+	match comparison = iota
 	mismatch
 	unreadable // the value is not of the type that is compared
 )
@@ -39,10 +39,10 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 		return nil, fmt.Errorf("%s: %d are too many or too few for the operator %s", values, n, spec.Operator)
 	}
 	if spec.Operator == v1alpha1.PropertyExists {
-		return func(string) verdict { return match }, nil
+		return func(string) comparison { return match }, nil
 	}
 	if spec.Operator == v1alpha1.PropertyDoesNotExist {
-		return func(string) verdict { return mismatch }, nil
+		return func(string) comparison { return mismatch }, nil
 	}
 	switch spec.ValueType() {
 	case v1alpha1.PropertyQuantity:
@@ -74,7 +74,7 @@ func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, er
 		}
 	}
 	holds := operators[spec.Operator]
-	return func(text string) verdict {
+	return func(text string) comparison {
 		value, err := parse(text)
 		if err != nil {
 			return unreadable

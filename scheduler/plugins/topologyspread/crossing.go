@@ -14,18 +14,18 @@ type crossing struct {
 	taken  [][]int  // by axis and part
 	worth  worth    // of what is chosen
 	kept   []int    // by cell: what next was in the best choice so far
-	now    standing // of that
+	now    position // of that
 	looks  int
 }
 
-// standing is what a choice is worth, with by how much each constraint is broken.
-type standing struct {
+// position is what a choice is worth, with by how much each constraint is broken.
+type position struct {
 	worth
 	excess [maxConstraints]int
 }
 
 // compare is positive if s is better than t.
-func (s standing) compare(t standing) int {
+func (s position) compare(t position) int {
 	return cmp.Or(s.count-t.count, t.lacks-s.lacks, slices.Compare(t.excess[:], s.excess[:]), s.worth.compare(t.worth))
 }
 
@@ -97,7 +97,7 @@ next:
 		if c.next[cell] == len(c.cells[cell].best) {
 			continue
 		}
-		after := standing{worth: c.worth.plus(c.worthOf(member{c.cells[cell].best[c.next[cell]], int32(cell)}))}
+		after := position{worth: c.worth.plus(c.worthOf(member{c.cells[cell].best[c.next[cell]], int32(cell)}))}
 		for i := range c.axes {
 			a, part := &c.axes[i], c.cells[cell].parts[i]
 			e := ends[i]
@@ -209,8 +209,8 @@ func (c *crossing) ahead() bool {
 }
 
 // look finds out how things stand; false: not as they may.
-func (c *crossing) look() (standing, bool) {
-	s := standing{worth: c.worth}
+func (c *crossing) look() (position, bool) {
+	s := position{worth: c.worth}
 	for i := range c.axes {
 		a := &c.axes[i]
 		if s.excess[i] = a.ends(c.taken[i]).excess(a.maxSkew); s.excess[i] > 0 && !a.anyway {

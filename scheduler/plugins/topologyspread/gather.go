@@ -200,7 +200,7 @@ func (s *spread) rank() {
 		}
 	}
 	candidates, snapshot, bound, cells := s.candidates, s.snapshot, s.bound, s.cells
-	groups, cellAt, nobody := s.axes[0].groups, s.at, bound.Empty()
+	groups, cellAt, isEmpty := s.axes[0].groups, s.at, bound.Empty()
 	for slot := range candidates.Left().All() {
 		at := groups.Of(slot) - scheduler.None
 		if cellAt != nil {
@@ -208,7 +208,7 @@ func (s *spread) rank() {
 		}
 		bar, score := &bars[at], candidates.Score(slot)
 		if score < bar.score-1/million || score == bar.score && snapshot.Rank(slot) > bar.rank &&
-			(nobody || !bound.Has(slot)) {
+			(isEmpty || !bound.Has(slot)) {
 			continue
 		}
 		if bar.score >= 0 && s.compare(int32(slot), int32(bar.slot)) > 0 {

@@ -17,8 +17,8 @@ type naive struct {
 	bound       []string
 }
 
-// verdict is what one set is worth; the greatest is the best.
-type verdict struct {
+// outcome is what one set is worth; the greatest is the best.
+type outcome struct {
 	valid                     bool
 	count, lacks, total, kept int
 	excess                    []int
@@ -26,18 +26,18 @@ type verdict struct {
 }
 
 // best is the set, as bits.
-func (n *naive) best() (uint, verdict) {
+func (n *naive) best() (uint, outcome) {
 	var set uint
-	found := n.judge(0)
+	found := n.evaluate(0)
 	for other := uint(1); other < 1<<len(n.clusters); other++ {
-		if v := n.judge(other); v.valid && n.compare(v, found) > 0 {
+		if v := n.evaluate(other); v.valid && n.compare(v, found) > 0 {
 			set, found = other, v
 		}
 	}
 	return set, found
 }
 
-func (n *naive) compare(a, b verdict) int {
+func (n *naive) compare(a, b outcome) int {
 	if c := cmp.Or(a.count-b.count, b.lacks-a.lacks, slices.Compare(b.excess, a.excess), a.total-b.total,
 		a.kept-b.kept); c != 0 {
 		return c
@@ -50,10 +50,10 @@ func (n *naive) compare(a, b verdict) int {
 	return 0
 }
 
-func (n *naive) judge(set uint) verdict {
-	v := verdict{valid: true, count: bits.OnesCount(set)}
+func (n *naive) evaluate(set uint) outcome {
+	v := outcome{valid: true, count: bits.OnesCount(set)}
 	if v.count > n.wanted {
-		return verdict{}
+		return outcome{}
 	}
 	for i, c := range n.clusters {
 		if set&(1<<i) != 0 {
@@ -77,7 +77,7 @@ func (n *naive) judge(set uint) verdict {
 			case has && n.candidate(c):
 				counts[value] += 0
 			case chosen && constraint.WhenUnsatisfiable != v1alpha1.ScheduleAnyway:
-				return verdict{}
+				return outcome{}
 			}
 		}
 		most, fewest := 0, 1000
@@ -91,7 +91,7 @@ func (n *naive) judge(set uint) verdict {
 		if constraint.WhenUnsatisfiable == v1alpha1.ScheduleAnyway {
 			v.excess = append(v.excess, excess)
 		} else if excess > 0 {
-			return verdict{}
+			return outcome{}
 		}
 	}
 	return v

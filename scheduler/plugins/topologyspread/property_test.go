@@ -29,7 +29,7 @@ func drawConstraint(t *rapid.T, key string) v1alpha1.TopologySpreadConstraint {
 }
 
 // check compares the plugin's choice with the naive one, and what becomes of it if the clusters come in another order.
-func check(t *rapid.T, n *naive, judge func(got []string)) {
+func check(t *rapid.T, n *naive, evaluate func(got []string)) {
 	spec := pick(int32(n.wanted), n.constraints...)
 	spec.Rebalance = v1alpha1.RebalanceAlways
 	policy, err := scheduler.NewPolicy(&spec)
@@ -37,7 +37,7 @@ func check(t *rapid.T, n *naive, judge func(got []string)) {
 	s, request := newScheduler(t), &scheduler.Request{Name: "test", Policy: policy, Bound: n.bound}
 	result, err := s.Schedule(t.Context(), snapshot(n.clusters), request)
 	require.NoError(t, err)
-	judge(names(result))
+	evaluate(names(result))
 
 	other, err := s.Schedule(t.Context(), snapshot(rapid.Permutation(n.clusters).Draw(t, "order")), request)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func (n *naive) mustChoose(t *rapid.T) func(got []string) {
 	return func(got []string) {
 		set, _ := n.best()
 		if diff := cmp.Diff(n.names(set), got); diff != "" {
-			t.Fatalf("best of all %+v, chosen %+v (-want +got):\n%s", n.judge(set), n.judge(n.setOf(got)), diff)
+			t.Fatalf("best of all %+v, chosen %+v (-want +got):\n%s", n.evaluate(set), n.evaluate(n.setOf(got)), diff)
 		}
 	}
 }
