@@ -26,7 +26,7 @@ package muster
 //go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent paths=./tenancy/memberpolicy output:rbac:dir=work/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work-unassigned paths=./work/unassigned output:rbac:dir=work/unassigned/rbac
-//go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/registration paths=./membership/registration/csr output:rbac:dir=addon/registration/rbac
+//go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/internal/registration paths=./membership/registration/csr output:rbac:dir=addon/internal/registration/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-addons paths=./addon/leave output:rbac:dir=addon/leave/rbac
 //go:generate controller-gen rbac:roleName=muster-install paths=./membership/install output:rbac:dir=membership/install/rbac
 //go:generate go run ./internal/deploymanifests deploy

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/calls"
 	"github.com/muster-sdk/muster/addon/internal/messages"
-	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )

@@ -28,7 +28,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/calls"
 	"github.com/muster-sdk/muster/addon/internal/lookup"
-	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/openqueue"

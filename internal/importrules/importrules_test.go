@@ -88,7 +88,7 @@ var rules = []rule{
 		},
 	},
 	{
-		packages: "addon/registration", // agents of add-ons get certificates as those of members do
+		packages: "addon/internal/registration", // agents of add-ons get certificates as those of members do
 		ours: []string{"addon/...", "membership", "membership/registration", "membership/registration/csr",
 			"placement/rollout", "*/v1alpha1", "internal/..."},
 	},
@@ -226,9 +226,9 @@ func TestCheck(t *testing.T) {
 			[]string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
 		{"placement speaks in types, not controllers", "placement", []string{module + "/work/apply"}, "work/apply"},
 		{"an add-on is told of by types", "addon/v1alpha1", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
-		{"the agents of add-ons get what members get", "addon/registration",
+		{"the agents of add-ons get what members get", "addon/internal/registration",
 			[]string{module + "/membership/registration/csr"}, ""},
-		{"who issues to the agents of add-ons is no hub", "addon/registration", []string{module + "/membership/hub"},
+		{"who issues to the agents of add-ons is no hub", "addon/internal/registration", []string{module + "/membership/hub"},
 			"membership/hub"},
 		{"an add-on may roll out as placements do", "addon", []string{module + "/placement/rollout"}, ""},
 		{"a leave waits for add-ons", "addon/leave",

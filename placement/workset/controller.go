@@ -20,8 +20,8 @@ import (
 
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/internal/version"
-	"github.com/muster-sdk/muster/placement/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 

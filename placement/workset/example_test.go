@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/placement"
-	"github.com/muster-sdk/muster/placement/selection"
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
@@ -26,15 +25,15 @@ func Example() {
 // A hub whose platform team keeps in one namespace what all teams may have on their clusters, but for Secrets.
 func ExampleOptions() {
 	options := workset.Options{
-		Allow: func(owner types.NamespacedName, target selection.Target) error {
+		Allow: func(owner types.NamespacedName, target workset.Target) error {
 			if target.Namespace == "platform" && target.GroupResource() != (schema.GroupResource{Resource: "secrets"}) {
 				return nil
 			}
-			return selection.OwnNamespace(owner, target)
+			return workset.OwnNamespace(owner, target)
 		},
 	}
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
-	for _, target := range []selection.Target{
+	for _, target := range []workset.Target{
 		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "platform", Name: "proxy"},
 		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "shop", Name: "db"},
 		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "platform", Name: "ca"},

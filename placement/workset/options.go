@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/placement"
-	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
@@ -21,8 +21,8 @@ type Options struct {
 	Namespace func(cluster string) string
 	// Allow reports whether a WorkSet may select an object of the hub; the error is the reason why not. A user who can
 	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
-	// objects in the WorkSet's namespace, and that namespace.
-	Allow func(owner types.NamespacedName, target selection.Target) error
+	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides.
+	Allow func(owner types.NamespacedName, target Target) error
 	// Estimator estimates for how many more replicas clusters have capacity. Nil: computed from their available
 	// resources.
 	Estimator replicas.Estimator
@@ -34,6 +34,15 @@ type Options struct {
 	Writers int
 	// Clock provides the time. Nil: the system's clock.
 	Clock clock.Clock
+}
+
+// Target is what a WorkSet selects: one object by its name, or the objects of a kind by their labels.
+type Target = selection.Target
+
+// OwnNamespace is the default of [Options].Allow. It allows namespaced objects in the namespace of the WorkSet, and that
+// Namespace by its name, and returns an error for everything else.
+func OwnNamespace(owner types.NamespacedName, target Target) error {
+	return selection.OwnNamespace(owner, target)
 }
 
 const (
@@ -70,7 +79,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if ask := o.Allow; ask != nil {
-		o.Allow = func(owner types.NamespacedName, target selection.Target) error {
+		o.Allow = func(owner types.NamespacedName, target Target) error {
 			refused, err := guarded(func() (error, error) { return ask(owner, target), nil })
 			return errors.Join(refused, err)
 		}

@@ -27,7 +27,7 @@ import (
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/internal/revision"
-	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler/replicas"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/addon/crds"
-	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest/localplane"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
-	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 

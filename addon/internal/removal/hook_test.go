@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/internal/removal"
 )
 
 func TestAll(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // BenchmarkThousandConfigMaps has 50 owners select 1,000 ConfigMaps of 1 KB each, and changes one. The floor of time is
 // one list by the same kind of client, that of memory the text that travels.
 //
-//	go test -run '^$' -bench . -benchtime 5x ./placement/selection
+//	go test -run '^$' -bench . -benchtime 5x ./placement/internal/selection
 func BenchmarkThousandConfigMaps(b *testing.B) {
 	const objects, owners = 1000, 50
 	h := newHub(b)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/registration"
-	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/internal/registration"
+	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 

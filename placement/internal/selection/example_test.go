@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 )
 
 // A platform team has namespaces whose WorkSets may select more than what is their own, here the definitions of kinds.

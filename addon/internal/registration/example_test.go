@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/internal/registration"
 )
 
 // What an agent can be given, and what not.

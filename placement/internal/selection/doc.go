@@ -53,5 +53,5 @@
 // them. On two cores the first Select takes 180 ms where one list of them takes 90, each other owner's 250 µs, and a
 // change reaches 50 owners within 5 ms. To measure:
 //
-//	go test -run '^$' -bench . -benchtime 5x ./placement/selection
+//	go test -run '^$' -bench . -benchtime 5x ./placement/internal/selection
 package selection

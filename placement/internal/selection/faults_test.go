@@ -16,7 +16,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-sdk/muster/mustertest/localplane"
-	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/internal/selection"
 )
 
 func as(config *rest.Config) func(*selection.Options) {
