@@ -1,37 +1,37 @@
-// Package muster is an SDK for products that manage many Kubernetes clusters: clusters join a hub, stay in it by
-// heartbeat, and leave without a trace. It is taken with go get, wired into the product's own controller-runtime
-// managers, and any part of it can be swapped through a small interface.
+// Package muster is an SDK for products that manage many Kubernetes clusters. Clusters join a hub, report to it by
+// heartbeat, receive work, run add-ons, and leave. A product adds the packages that it needs to its own
+// controller-runtime managers, and can replace each part through a small interface.
 //
-// This package is only the tour. Begin with the package that does what you need:
+// This package contains documentation only. Start with the package for your task:
 //
-//   - membership/hub and membership/agent set up either side in a manager, and zero Options work.
-//   - membership has the interfaces by which a product puts its own policy in: who may join, what has to happen
-//     before a cluster leaves, how credentials are issued.
-//   - membership/v1alpha1 has the API objects, and membership/crds installs them.
-//   - membership/lifecycle has the decisions, as pure functions with a proof.
-//   - membership/heartbeat can be used alone: a Lease on one side, and a judge of a hundred thousand of them on the other.
-//   - membership/registration has the ways from a bootstrap credential to one of the member's own.
-//   - membership/fleet connects a hub to members that it has kubeconfigs for, membership/push runs their agents on the hub, membership/install
-//     brings agents to them, and deploy has manifests for that.
-//   - membership/admin has what an administrator does, as functions.
-//   - scheduler chooses clusters by plugins, and stands alone: it has no client. scheduler/plugins has those that come with
-//     muster, scheduler/schedulertest tests yours.
-//   - scheduler/queue holds what waits for a decision, and scheduler/replicas divides replicas among the chosen clusters.
-//   - placement decides Placements into PlacementDecisions, and placement/workset brings WorkSets to the clusters that were chosen, by
-//     revisions and rollouts. placement/v1alpha1 has their types and policies.
-//   - placement/rollout says who may be updated now, placement/override what one cluster gets of an object, placement/internal/division how many
-//     replicas, placement/bundle how objects become Works, and placement/internal/progress how far clusters are with them: pure functions, of
-//     use to controllers of your own as well. placement/selection watches what is selected, and placement/internal/revision keeps what was.
-//   - tenancy decides which namespaces may place on which members, by the ClusterSets and ClusterSetBindings of tenancy/v1alpha1.
-//   - placement/interop shows members and decisions to tools that know those kinds of SIG Multicluster.
-//   - work/apply brings objects of a cluster to what is wanted, for any controller; work/agent drives it from Works on a hub.
-//   - addon installs add-ons on members, configures them, rolls out what is new, watches them, and takes them back: agents in Go, or
-//     templates without code. addon/v1alpha1 has their types, addon/registration gives their agents access to the hub, and addon/leave has
-//     a leave wait for them.
+//   - assembly sets up a complete hub or a complete agent in one call.
+//   - membership/hub and membership/agent set up membership on either side. The zero value of their Options is valid.
+//   - membership contains the interfaces for a product's own policies: which clusters are accepted, what must happen
+//     before a cluster leaves, and how credentials are issued.
+//   - membership/v1alpha1 contains the API types, and membership/crds installs their definitions.
+//   - membership/lifecycle contains the decisions about joining and leaving as pure functions.
+//   - membership/heartbeat renews Leases on members and evaluates them on the hub. It can be used on its own.
+//   - membership/registration exchanges a bootstrap credential for a credential of the member.
+//   - membership/fleet connects a hub to members by their kubeconfigs. membership/push runs agents on the hub,
+//     membership/install installs agents on members, and deploy contains the manifests.
+//   - membership/admin contains administrative tasks as functions.
+//   - tenancy decides which namespaces may place on which members.
+//   - scheduler selects clusters with plugins and has no client. scheduler/plugins contains the default plugins, and
+//     scheduler/schedulertest tests other plugins.
+//   - scheduler/queue contains the queue of pending decisions, and scheduler/replicas divides replicas among clusters.
+//   - placement writes the PlacementDecisions of Placements, and placement/workset distributes WorkSets to the selected
+//     clusters by revisions and rollouts. placement/v1alpha1 contains their API types.
+//   - placement/rollout decides which clusters are updated now, placement/override patches objects for a cluster, and
+//     placement/bundle divides objects among Works. They are pure functions for use in any controller.
+//   - placement/interop exports members and decisions as ClusterProfiles and PlacementDecisions of SIG Multicluster.
+//   - work/apply applies sets of objects, for any controller. work/agent applies the Works of a hub with it.
+//   - addon installs, configures, updates and removes add-ons: agents in Go, or templates without code.
+//     addon/v1alpha1 contains the API types, and addon/leave delays a leave until the add-ons are removed.
+//   - mustertest starts control planes, injects faults, and contains helpers for tests.
 //
-// The program examples/minimal-hub shows membership, placement, works and an add-on on real control planes, with nothing installed but
-// Go, examples/addon more of add-ons, examples/custom-plugin the scheduler with a plugin of one's own, examples/agent an agent as an image,
-// and examples/musterctl a command line:
+// The programs in examples run on local control planes and require only Go. minimal-hub shows membership, placement,
+// works and an add-on. addon shows more of add-ons, custom-plugin shows the scheduler with a plugin of its own, agent is
+// an agent in an image, and musterctl is a command line:
 //
 //	go run ./examples/minimal-hub
 //	go run ./examples/addon
