@@ -1,4 +1,5 @@
-// Package prose checks how comments and messages are written. It is a test and nothing else.
+// Package prose checks how comments, names and messages are written, and how long lines are. It is a test and nothing
+// else.
 //
 // testdata/limits.json has the findings that remain in each folder. A folder without a row must have none. A number may
 // only become smaller: after an improvement, go test ./internal/prose -update lowers the limits.
@@ -34,17 +35,49 @@ var (
 	// banned words never refer to programs or objects, see docs/glossary.md.
 	banned = regexp.MustCompile(`(?i)\b(nobody|whoever|whom|somebody|anybody)\b`)
 	// pronoun is how no message begins: a reader sees a message without the line before it.
+	// private has the words that identifiers must not contain: docs/glossary.md has the terms of Kubernetes for them.
+	// Forget is not one of them: it is the term of client-go's workqueue for dropping what is cached for a key.
+	private = map[string]bool{
+		"anybody": true, "census": true, "door": true, "fare": true, "fares": true, "forgotten": true, "held": true,
+		"judge": true, "judged": true, "knock": true, "ledger": true, "nobody": true, "patience": true, "sentence": true,
+		"settled": true, "sight": true, "somebody": true, "standing": true, "story": true, "stray": true, "strays": true,
+		"tell": true, "tells": true, "told": true, "trouble": true, "troubled": true, "verdict": true,
+		"whereabouts": true, "who": true, "whoever": true, "whom": true,
+	}
+	// exceptions are identifiers with such a word, and why they have it.
+	exceptions = map[string]string{
+		"AnswerHeld":    "the constant of an API value",
+		"whoAmI":        "the request of kubectl auth whoami",
+		"whoMayCommand": "the command musterctl who-may",
+	}
 	pronoun = regexp.MustCompile(`^(It|That|They|This|These|Those|it|that|they|this|these|those) [a-z]`)
 	marker  = regexp.MustCompile(`^\s*// ?\+|^\s*//go:|^\s*//nolint`)
 )
 
-const maxColumns = 140
+// Lines should end at wantColumns and must end at maxColumns. Excepted are markers, directives, and the output of
+// examples, which is one line for each line that the example prints.
+const (
+	wantColumns = 120
+	maxColumns  = 140
+)
 
 // findings of one folder.
 type findings struct {
 	BannedWords int `json:"bannedWords,omitempty"` // comments with a banned word
+	BannedNames int `json:"bannedNames,omitempty"` // declared identifiers and names of files with a private word
 	LongLines   int `json:"longLines,omitempty"`   // of more than 140 columns; a tab counts as one
+	Over120     int `json:"over120,omitempty"`     // of more than 120 columns, those of more than 140 included
 	Pronouns    int `json:"pronouns,omitempty"`    // messages of errors that begin with a pronoun
+}
+
+func (f findings) plus(g findings) findings {
+	return findings{f.BannedWords + g.BannedWords, f.BannedNames + g.BannedNames, f.LongLines + g.LongLines,
+		f.Over120 + g.Over120, f.Pronouns + g.Pronouns}
+}
+
+func (f findings) min(g findings) findings {
+	return findings{min(f.BannedWords, g.BannedWords), min(f.BannedNames, g.BannedNames), min(f.LongLines, g.LongLines),
+		min(f.Over120, g.Over120), min(f.Pronouns, g.Pronouns)}
 }
 
 func TestProse(t *testing.T) {
@@ -65,8 +98,7 @@ func TestProse(t *testing.T) {
 			limit, known = f, true
 		}
 		compare(t, folder, limit, f)
-		lowered := findings{min(limit.BannedWords, f.BannedWords), min(limit.LongLines, f.LongLines),
-			min(limit.Pronouns, f.Pronouns)}
+		lowered := limit.min(f)
 		if known && lowered != (findings{}) {
 			next[folder] = lowered
 		}
@@ -93,7 +125,9 @@ func compare(t *testing.T, folder string, limit, found findings) {
 		limit, found int
 	}{
 		{"comments with nobody, whoever, whom, somebody or anybody", limit.BannedWords, found.BannedWords},
+		{"names with a private word", limit.BannedNames, found.BannedNames},
 		{fmt.Sprintf("lines of more than %d columns", maxColumns), limit.LongLines, found.LongLines},
+		{fmt.Sprintf("lines of more than %d columns", wantColumns), limit.Over120, found.Over120},
 		{"messages of errors that begin with a pronoun", limit.Pronouns, found.Pronouns},
 	} {
 		if c.found > c.limit {
@@ -131,10 +165,7 @@ func survey(t *testing.T, dir string) map[string]findings {
 		if err != nil {
 			return err
 		}
-		sum := found[folder]
-		sum.BannedWords, sum.LongLines, sum.Pronouns = sum.BannedWords+f.BannedWords, sum.LongLines+f.LongLines, sum.Pronouns+
-			f.Pronouns
-		found[folder] = sum
+		found[folder] = found[folder].plus(f)
 		return nil
 	}))
 	return found
@@ -142,14 +173,31 @@ func survey(t *testing.T, dir string) map[string]findings {
 
 func inspect(path string, source []byte) (findings, error) {
 	var f findings
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return f, err
+	}
+	outputs := outputLines(set, file)
+	number := 0
 	for line := range strings.Lines(string(source)) {
-		if len([]rune(strings.TrimRight(line, "\n"))) > maxColumns && !marker.MatchString(line) {
+		number++
+		columns := len([]rune(strings.TrimRight(line, "\n")))
+		if columns <= wantColumns || outputs[number] || marker.MatchString(line) {
+			continue
+		}
+		f.Over120++
+		if columns > maxColumns {
 			f.LongLines++
 		}
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return f, err
+	if hasPrivateWord(strings.TrimSuffix(filepath.Base(path), ".go")) {
+		f.BannedNames++
+	}
+	for _, name := range declared(file) {
+		if hasPrivateWord(name) {
+			f.BannedNames++
+		}
 	}
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
@@ -163,7 +211,15 @@ func inspect(path string, source []byte) (findings, error) {
 		if !ok || len(call.Args) == 0 || !isError(call.Fun) {
 			return true
 		}
-		literal, ok := call.Args[0].(*ast.BasicLit)
+		first := call.Args[0]
+		for { // of a message that is divided among lines
+			sum, ok := first.(*ast.BinaryExpr)
+			if !ok {
+				break
+			}
+			first = sum.X
+		}
+		literal, ok := first.(*ast.BasicLit)
 		if !ok {
 			return true
 		}
@@ -173,6 +229,74 @@ func inspect(path string, source []byte) (findings, error) {
 		return true
 	})
 	return f, nil
+}
+
+// outputLines returns the lines of the outputs of examples.
+func outputLines(set *token.FileSet, file *ast.File) map[int]bool {
+	lines := map[int]bool{}
+	for _, group := range file.Comments {
+		text := group.Text()
+		if !strings.HasPrefix(text, "Output:") && !strings.HasPrefix(text, "Unordered output:") {
+			continue
+		}
+		for line := set.Position(group.Pos()).Line; line <= set.Position(group.End()).Line; line++ {
+			lines[line] = true
+		}
+	}
+	return lines
+}
+
+// declared returns the identifiers that a file declares.
+func declared(file *ast.File) (names []string) {
+	add := func(e ast.Expr) {
+		if id, ok := e.(*ast.Ident); ok && id != nil {
+			names = append(names, id.Name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			add(n.Name)
+		case *ast.TypeSpec:
+			add(n.Name)
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				add(id)
+			}
+		case *ast.Field:
+			for _, id := range n.Names {
+				add(id)
+			}
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				for _, e := range n.Lhs {
+					add(e)
+				}
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Key)
+				add(n.Value)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+var word = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+
+// hasPrivateWord reports whether an identifier, or the name of a file, contains a private word.
+func hasPrivateWord(name string) bool {
+	if _, ok := exceptions[name]; ok {
+		return false
+	}
+	for _, w := range word.FindAllString(name, -1) {
+		if private[strings.ToLower(w)] {
+			return true
+		}
+	}
+	return false
 }
 
 // isError reports whether a function makes an error: fmt.Errorf or errors.New.
@@ -190,11 +314,24 @@ func TestInspect(t *testing.T) {
 	f, err := inspect("a.go", []byte(`package a
 
 // Nobody knows.
-var x = fmt.Errorf("it is not %d", 1)
+var x = fmt.Errorf("it is "+"not %d", 1)
+
+func whomToAsk(patience int) { for _, told := range []int{} { sight := told } }
+
+var overlong = "`+strings.Repeat("z", 110)+`"
+
+// Output:
+// `+strings.Repeat("o", 150)+`
 
 // +kubebuilder:validation:XValidation:rule="`+strings.Repeat("x", 140)+`"
 var y = errors.New("object y is `+strings.Repeat("y", 140)+`")
 `))
 	require.NoError(t, err)
-	require.Equal(t, findings{BannedWords: 1, LongLines: 1, Pronouns: 1}, f)
+	require.Equal(t, findings{BannedWords: 1, BannedNames: 4, LongLines: 1, Over120: 2, Pronouns: 1}, f)
+	for _, name := range []string{"whoAmI", "stranger", "AnswerHeld", "overthrown", "shelled"} {
+		require.False(t, hasPrivateWord(name), name)
+	}
+	for _, name := range []string{"who", "HeldBack", "TestSettled", "TestX_ToldTwice", "outOfPatience", "trouble_test"} {
+		require.True(t, hasPrivateWord(name), name)
+	}
 }
