@@ -31,8 +31,8 @@ func TestGoGet(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = product
 		cmd.Env = append(os.Environ(),
-			// The flags are those of a user without GOFLAGS, so that Go finds compiled packages in its cache.
-			"GOFLAGS=-mod=mod", "GOWORK=off",
+			// -trimpath as in .ci/run and localplane, so that Go finds compiled packages in its cache.
+			"GOFLAGS=-mod=mod -trimpath", "GOWORK=off",
 			// No checksum database knows the version. An earlier run may have downloaded the same one.
 			"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none", "GOPROXY="+proxy+","+goEnv(t, "GOPROXY"))
 		out, err := cmd.CombinedOutput()
