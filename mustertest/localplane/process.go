@@ -18,6 +18,10 @@ import (
 // between, the read fails and the program never starts.
 const gateScript = `read -r go && exec "$@" </dev/null`
 
+// rareCollections has the garbage collector of each component run half as often as by default. A plane with definitions
+// then uses a tenth less CPU time, and 80 MB more memory.
+const rareCollections = "GOGC=200"
+
 // tailLines is how much of a component's log goes into an error.
 const tailLines = 15
 
@@ -44,7 +48,7 @@ func startProcess(w *watchdog, program, dir, log string, args []string) (*proces
 	cmd := exec.Command("sh", append([]string{"-c", gateScript, name, program}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	// Nothing else from the environment: etcd takes any ETCD_... as a flag, kwok KWOK_..., and all of them GODEBUG.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, promptNamespaces}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, rareCollections, promptNamespaces}
 	cmd.SysProcAttr = detached()
 	gate, err := cmd.StdinPipe()
 	if err != nil {
