@@ -293,7 +293,7 @@ func testEvictionOfNothing(t *testing.T) {
 	h.evict("brief", "brief", "eu-000", func(e *v1alpha1.PlacementEviction) { e.Spec.TTLSecondsAfterExecution = new(int32(60)) })
 	h.executed("brief", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"eu-001"}, h.chosen("brief"))
-	require.Eventually(t, clock.HasWaiters, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, clock.HasWaiters, time.Minute, 10*time.Millisecond)
 	clock.Step(59 * time.Second)
 	require.True(t, h.evictionIsThere("brief"))
 	clock.Step(2 * time.Second)

@@ -28,7 +28,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const deadline = 60 * time.Second
+const deadline = 3 * time.Minute
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "addon-leave"}}
 

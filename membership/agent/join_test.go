@@ -195,6 +195,7 @@ func TestSteadyState(t *testing.T) {
 // outside (a save, an answered request); then another after the second, and so on. Its successor must bring
 // both to their end, by the same request.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	for name, method := range map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			kill := 1

@@ -105,6 +105,7 @@ func (s served) at(path string) (server string, ca []byte) {
 
 // TestHubMoves has the hub move away while the agent is in, and again while it is not running.
 func TestHubMoves(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		method registration.Method
 		move   func(*byHand) (string, []byte)

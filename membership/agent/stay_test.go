@@ -73,6 +73,7 @@ func (h *byHand) beats() {
 // TestRenewal renews by an agent whose clock is an hour off, is refused, asks again and gets what it asks for, all
 // without a restart.
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		method registration.Method
 		off    time.Duration

@@ -25,6 +25,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // logged is the log at the default verbosity.
@@ -100,16 +101,17 @@ func TestUnreachable(t *testing.T) {
 		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &hasty{}, HubConfig: w.config,
 			OnPhase: shown.show})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	require.NoError(t, a.Start(ctx))
+	stop := mustertest.Run(t, "the agent", a.Start)
+	tries := 0
+	eventually(t, "it tries again", func() bool {
+		for _, n := range w.take() {
+			tries += n
+		}
+		return tries > 2
+	})
+	stop()
 	require.Contains(t, shown.last().Message, "The hub cannot be reached; trying again. (tls: failed to verify "+
 		"certificate: x509: ")
-	tries := 0
-	for _, n := range w.take() {
-		tries += n
-	}
-	require.Greater(t, tries, 1)
 	require.Equal(t, 1, logged.times("x509: "), "each try is news")
 }
 

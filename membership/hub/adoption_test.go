@@ -120,6 +120,7 @@ func (h *testHub) delivered(clusterID string) {
 // A MemberCluster that was restored or created again has another UID. The claim and the cluster ID identify the member:
 // the agent goes on, and nothing is cleaned up on the member.
 func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		method registration.Method
 		wiped  bool

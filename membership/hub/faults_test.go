@@ -200,7 +200,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 		}},
 		{"steady state", func(h *testHub, a *testAgent, restart func()) {
-			a.options.Member = plane.borrow(h.t).Config() // the member itself is well all the time
+			a.options.Member = plane.Borrow(h.t).Config() // the member itself is well all the time
 			a.start()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
 			h.change("mortal", func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
@@ -383,7 +383,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 // Many stays in a row leave nothing behind, in the hub or in the process.
 func TestManyStaysLeaveNothing(t *testing.T) {
 	const lanes, stays = 10, 5
-	h := startHub(t, plane.borrow(t), hub.Options{})
+	h := startHub(t, plane.Borrow(t), hub.Options{})
 	bootstrap := h.token("many", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	stay := func(h *testHub, name string, method registration.Method) {
 		a := h.newAgent(bootstrap, agent.Options{Name: name, Method: method}).start()

@@ -57,6 +57,7 @@ func (g *holder) let(ctx context.Context, member membership.Member) error {
 // A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang
 // on finalizers, the agent deletes nothing meanwhile, and it joins again.
 func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
+	t.Parallel()
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			p := plane.ForTest(t)

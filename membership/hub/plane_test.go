@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -38,72 +37,9 @@ import (
 )
 
 // plane is what tests run on. Most of their time goes by in waiting, so four at a time run beside each other.
-var plane = newPlanes(4)
+var plane = localplane.NewPool(4, localplane.Options{Name: "hub"})
 
-// planes are control planes that one test at a time has for itself.
-type planes struct {
-	all  []*localplane.Shared
-	free chan *localplane.Shared
-
-	mu   sync.Mutex
-	held map[testing.TB]*localplane.Shared
-}
-
-func newPlanes(n int) *planes {
-	p := &planes{free: make(chan *localplane.Shared, n), held: map[testing.TB]*localplane.Shared{}}
-	for i := range n {
-		shared := &localplane.Shared{Options: localplane.Options{Name: fmt.Sprintf("hub-%d", i)}}
-		p.all = append(p.all, shared)
-		p.free <- shared
-	}
-	return p
-}
-
-// ForTest returns the plane of a test, which runs in parallel with others from the first call on.
-func (p *planes) ForTest(t testing.TB) *localplane.Plane {
-	t.Helper()
-	p.mu.Lock()
-	_, has := p.held[t]
-	p.mu.Unlock()
-	if parallel, can := t.(*testing.T); can && !has {
-		parallel.Parallel()
-	}
-	return p.borrow(t)
-}
-
-// borrow is ForTest for tests that are parallel already, or that have to be alone.
-func (p *planes) borrow(t testing.TB) *localplane.Plane {
-	t.Helper()
-	p.mu.Lock()
-	shared := p.held[t]
-	p.mu.Unlock()
-	if shared == nil {
-		select {
-		case shared = <-p.free:
-		case <-t.Context().Done():
-			t.Fatal("no plane became free in time")
-		}
-		p.mu.Lock()
-		p.held[t] = shared
-		p.mu.Unlock()
-		t.Cleanup(func() {
-			p.mu.Lock()
-			delete(p.held, t)
-			p.mu.Unlock()
-			p.free <- shared
-		})
-	}
-	return shared.ForTest(t)
-}
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	// What runs in parallel here waits for a control plane, and needs no core of its own.
-	if err := flag.Set("test.parallel", "24"); err != nil {
-		panic(err)
-	}
-	mustertest.Main(m, plane.all...)
-}
+func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const (
 	// patience is for one thing to happen, on a machine that has more to do. Informers that have lost their API server for

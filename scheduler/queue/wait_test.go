@@ -133,7 +133,7 @@ func TestInjectedClock(t *testing.T) {
 		_, err := p.Pop(t.Context())
 		result <- err
 	}()
-	require.Eventually(t, clock.HasWaiters, 10*time.Second, time.Millisecond)
+	require.Eventually(t, clock.HasWaiters, time.Minute, time.Millisecond)
 	clock.Step(time.Second - 1)
 	p.want(Stats{Backoff: 1})
 	clock.Step(1)
@@ -145,7 +145,7 @@ func TestInjectedClock(t *testing.T) {
 		_, err := p.Pop(t.Context())
 		result <- err
 	}()
-	require.Eventually(t, clock.HasWaiters, 10*time.Second, time.Millisecond)
+	require.Eventually(t, clock.HasWaiters, time.Minute, time.Millisecond)
 	p.add("b")
 	require.NoError(t, <-result)
 	require.False(t, clock.HasWaiters(), "it is stopped before its time")

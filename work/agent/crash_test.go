@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -57,15 +59,21 @@ func (c *crash) meddle(request *http.Request, next http.RoundTripper) (*http.Res
 // TestCrash ends the agent at each of the writes of a Work's life, and has another one go on.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	newWorld(t) // which starts the plane
-	whole := &crash{}
-	live(t, whole)
-	require.Greater(t, whole.n, 10)
-	for at := 1; at <= whole.n; at++ {
+	writes := 0
+	t.Run("whole", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			whole := &crash{}
+			live(t, whole)
+			writes = whole.n
+		})
+	})
+	require.Greater(t, writes, 10)
+	for at := 1; at <= writes; at++ {
 		for _, answered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d-answered-%t", at, answered), func(t *testing.T) {
-				t.Parallel()
-				live(t, &crash{at: at, answered: answered, happen: make(chan struct{})})
+				testkit.Virtual(t, func(t *testing.T) {
+					live(t, &crash{at: at, answered: answered, happen: make(chan struct{})})
+				})
 			})
 		}
 	}
@@ -74,7 +82,7 @@ func TestCrash(t *testing.T) {
 // live has a Work live from its creation by an update to its end, and checks what is on the member at each turn.
 func live(t *testing.T, c *crash) {
 	t.Helper()
-	w := newWorld(t)
+	w := newWorldInMemory(t)
 	w.toHub.disturb(c.meddle)
 	w.toHost.disturb(c.meddle)
 	stop := w.start()

@@ -23,6 +23,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/crds"
@@ -30,7 +31,7 @@ import (
 )
 
 // deadline is for what has to happen; it is long, since a busy machine is no fault.
-const deadline = 60 * time.Second
+const deadline = 3 * time.Minute
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "work", Nodes: 1}}
 
@@ -84,6 +85,13 @@ func newWorld(t testing.TB) *world {
 	config := plane.ForTest(t).Config()
 	c := newClient(t, config)
 	installed.Do(func() { install(t, c) })
+	return worldOf(t, config, config)
+}
+
+// newWorldInMemory is one on an API server in memory, for tests in virtual time.
+func newWorldInMemory(t testing.TB) *world {
+	t.Helper()
+	config := testkit.Memory(t, newScheme(t), crds.InstallOnHub, crds.InstallOnMember).Admin()
 	return worldOf(t, config, config)
 }
 

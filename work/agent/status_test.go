@@ -4,31 +4,20 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/readycondition"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// eventually tries until there is no error, and fails with the last one. The pause between two attempts grows, since each
-// attempt takes from the CPU that the agent and the API servers of all parallel tests need.
+// eventually tries until there is no error.
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	end := time.Now().Add(deadline)
-	for pause := 5 * time.Millisecond; ; pause = min(pause*3/2, 150*time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("after %s still: %v", deadline, err)
-		}
-		<-time.After(pause)
-	}
+	mustertest.Eventually(w.t, deadline, "an attempt succeeds", try)
 }
 
 // shows waits until the status of a Work reads so; see render.

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	deadline = 30 * time.Second
+	deadline = 90 * time.Second
 	tick     = 50 * time.Millisecond
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const deadline = 60 * time.Second
+const deadline = 3 * time.Minute
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
 

@@ -30,6 +30,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -158,13 +159,13 @@ func (h *hub) request(member membership.Member, addon string,
 func (h *hub) registered(r *registration.Registrar, request registration.Request) registration.Result {
 	h.t.Helper()
 	var result registration.Result
-	require.Eventually(h.t, func() bool {
+	mustertest.Holds(h.t, time.Minute, "the agent is registered", func() bool {
 		var err error
 		result, err = r.Ensure(h.t.Context(), request)
 		require.NoError(h.t, err)
 		require.Nil(h.t, result.Problem)
 		return result.Registration.State == "Registered"
-	}, time.Minute, 20*time.Millisecond)
+	})
 	return result
 }
 
@@ -188,7 +189,7 @@ func agentOf(t testing.TB, result registration.Result) client.Client {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // wire counts the requests that go over it, and can break.

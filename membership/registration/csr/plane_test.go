@@ -93,7 +93,7 @@ func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "east"}, Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	})
-	require.Eventually(t, func() bool { return read() == nil }, 30*time.Second, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return read() == nil }, time.Minute, 50*time.Millisecond,
 		"the subject is who the certificate names")
 }
 
