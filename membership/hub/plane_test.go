@@ -336,6 +336,7 @@ func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Option
 type requests struct {
 	mu    sync.Mutex
 	count map[string]int
+	last  map[string]time.Time
 }
 
 // wrap makes a config whose requests are counted.
@@ -372,9 +373,17 @@ func (r *requests) add(request *http.Request, response *http.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count == nil {
-		r.count = map[string]int{}
+		r.count, r.last = map[string]int{}, map[string]time.Time{}
 	}
 	r.count[key]++
+	r.last[key] = time.Now()
+}
+
+// at returns the time of the last such request.
+func (r *requests) at(key string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[key]
 }
 
 // take returns what was counted since it was last called.

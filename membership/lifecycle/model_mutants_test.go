@@ -453,6 +453,7 @@ func without(actions []HubAction, gone HubAction) []HubAction {
 }
 
 func TestModelNoticesMutants(t *testing.T) {
+	notUnderRace(t)
 	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
 			m := mutant.machine

@@ -109,6 +109,7 @@ func (p pair) rest(m *machine) (pair, bool) {
 // Two agents with one cluster ID: one of them has the claim and joins, and the other is
 // pending, keeps what it has, and does not fight.
 func TestModelOfTwoAgents(t *testing.T) {
+	notUnderRace(t)
 	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
 		t.Run(name, func(t *testing.T) {
 			m := &machine{
