@@ -30,7 +30,7 @@ func Main(m *testing.M, shared ...*localplane.Shared) {
 }
 
 // StartPlane starts a control plane for one test, and stops it after the test and its subtests. A start takes several
-// seconds and 500 MB of memory; use [localplane.Shared] for a plane that all tests of a package share. StartPlane skips
+// seconds and 600 MB of memory; use [localplane.Shared] for a plane that all tests of a package share. StartPlane skips
 // the test under -short. It fails the test if the plane does not start, or if a component of the plane ends by itself.
 func StartPlane(t testing.TB, options localplane.Options) *localplane.Plane {
 	t.Helper()
