@@ -62,7 +62,7 @@ func TestWritesOfAJoin(t *testing.T) {
 
 			pending := ofHub.at("PATCH joinrequests/status").Sub(ofAgent.at("POST joinrequests"))
 			got := writes(ofHub.take())
-			// The hub answers a request that it cannot issue a credential for within two seconds. Its creation time is in whole seconds.
+			// A request that is pending for two seconds gets an answer in between. Its creation time is in whole seconds.
 			if n := got["PATCH joinrequests/status"]; n > 1 && n <= 3 && pending > time.Second {
 				got["PATCH joinrequests/status"] = 1
 			}

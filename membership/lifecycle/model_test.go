@@ -306,8 +306,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// notUnderRace skips a walk under the race detector, which finds nothing in one goroutine and makes the walk ten times as
-// slow. Without the race detector, go test and the step models of .ci/run walk all of it.
+// notUnderRace skips a walk under the race detector, which finds nothing in one goroutine and makes the walk ten times
+// as slow. Without the race detector, go test and the step models of .ci/run walk all of it.
 func notUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {
