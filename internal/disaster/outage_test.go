@@ -19,8 +19,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// outage is how long an outage lasts: four grace periods of a member with the period of the tests.
-var outage = 4 * heartbeat.DefaultGrace(period*time.Second)
+// outage is how long an outage lasts: five minutes at full length, otherwise four grace periods of a member with the
+// period of the tests.
+var outage = atFullLength(5*time.Minute, 4*heartbeat.DefaultGrace(time.Duration(period)*time.Second))
 
 // TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes and moves
 // nothing while it lasts, not even with spec.failover, nor when the members come back one after the other.

@@ -49,8 +49,13 @@ const (
 	replicaAnswered = "ANSWERED "
 )
 
-// Leases of the election are shorter than by default, so that another replica leads sooner, but long enough for a busy machine.
-const electionLease = 12 * time.Second
+// Leases of the election are shorter than by default, so that another replica leads sooner, but long enough for a busy
+// machine. At full length they are the default.
+var electionLease = atFullLength(15*time.Second, 12*time.Second)
+
+// pause is the minimum time for which a leader is suspended. It is always longer than its Lease: until another replica
+// has completed its step.
+var pause = atFullLength(time.Minute, 0)
 
 func electionOptions(config *rest.Config) manager.Options {
 	return manager.Options{
@@ -154,8 +159,9 @@ type replica struct {
 	cmd   *exec.Cmd
 	ended chan error
 
-	mu    sync.Mutex
-	lines []string
+	mu          sync.Mutex
+	lines       []string
+	pausedSince time.Time
 }
 
 // startReplica starts a hub that suspends itself before a request. It ends with the test.
@@ -199,6 +205,9 @@ func (r *replica) paused() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.lines, replicaPauses) {
+		if r.pausedSince.IsZero() {
+			r.pausedSince = time.Now()
+		}
 		return nil
 	}
 	return errors.New("the replica has not sent the request")
@@ -216,10 +225,11 @@ func (r *replica) answer() string {
 	return ""
 }
 
-// resume lets the replica continue, and returns the status code of its request when the process has ended because it
-// does not lead any more.
+// resume lets the replica continue after the minimum pause, and returns the status code of its request when the process
+// has ended because it does not lead any more.
 func (r *replica) resume(t testing.TB) string {
 	t.Helper()
+	<-time.After(time.Until(r.pausedSince.Add(pause)))
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGCONT))
 	select {
 	case err := <-r.ended:

@@ -165,10 +165,12 @@ func TestPush_RestoreOlderThanTheMember(t *testing.T) {
 func preparePush(t *testing.T) *world {
 	t.Helper()
 	w := prepareWorld(t)
-	w.options.Connections = &assembly.Connections{
-		Fleet: fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}, Push: &push.Options{
-			Agent: assembly.PushAgent(assembly.AgentOptions{Membership: agent.Options{ProbeInterval: 500 * time.Millisecond}}),
-		},
+	w.options.Connections = &assembly.Connections{Push: &push.Options{}}
+	if !fullLength {
+		w.options.Connections.Fleet = fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}
+		w.options.Connections.Push.Agent = assembly.PushAgent(assembly.AgentOptions{
+			Membership: agent.Options{ProbeInterval: 500 * time.Millisecond},
+		})
 	}
 	w.startHub()
 	return w

@@ -44,14 +44,25 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const (
+// fullLength is true if tests take as long as the disasters that they are about: members have the default period, an
+// outage lasts for five minutes, a leader is paused for a minute. The command is .ci/run disasters.
+var fullLength = os.Getenv("MUSTER_DISASTER") == "full"
+
+var (
 	// timeout is how long a test waits for one step. An informer that lost its API server may wait a minute before it
 	// tries again.
-	timeout = 2 * time.Minute
+	timeout = atFullLength(5*time.Minute, 2*time.Minute)
 
-	// period is the heartbeat period of the members; it scales every grace period down.
-	period = 1
+	// period is the heartbeat period of the members in seconds; it scales every grace period down. Zero is the default.
+	period = atFullLength[int32](0, 1)
 )
+
+func atFullLength[T any](full, scaled T) T {
+	if fullLength {
+		return full
+	}
+	return scaled
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -83,6 +94,7 @@ type member struct {
 	plane  *localplane.Plane
 	client client.WithWatch
 	hub    func(*rest.Config)
+	id     string // its cluster ID; empty: the UID of kube-system
 	stop   func()
 
 	mu      sync.Mutex
@@ -255,7 +267,7 @@ func (m *member) install(t testing.TB, joinYAML []byte) {
 // start runs the complete agent of a member until its stop is called, or the test ends.
 func (w *world) start(m *member) {
 	options := assembly.AgentOptions{Membership: agent.Options{
-		Name: m.name, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) {
+		Name: m.name, ClusterID: m.id, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) {
 			m.hub(config)
 			config.Wrap(w.count)
 		},
