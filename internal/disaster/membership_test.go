@@ -3,17 +3,21 @@ package disaster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -169,6 +173,58 @@ func TestMembership_OtherHubsCredential(t *testing.T) {
 	m.unchanged(t, before)
 }
 
+// TestMembership_ClonedWithItsSecrets checks a cluster that is cloned completely, with its ID and the Secrets of its
+// agent: both clusters are one member. The MemberCluster names both agents, hub and agents stop writing, and nothing is
+// deleted on either cluster, also when the clone ends.
+func TestMembership_ClonedWithItsSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	before := m.uids(t)
+	clone := w.newMember(m.name)
+	clone.id = m.clusterID(t)
+	var secrets corev1.SecretList
+	require.NoError(t, m.client.List(ctx, &secrets, client.InNamespace(agent.DefaultNamespace)))
+	require.NotEmpty(t, secrets.Items)
+	for i := range secrets.Items {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: secrets.Items[i].Name},
+			Data:       secrets.Items[i].Data,
+		}
+		require.NoError(t, clone.client.Create(ctx, secret))
+	}
+	unique := func() *metav1.Condition {
+		cluster := &membershipv1alpha1.MemberCluster{}
+		require.NoError(t, w.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster))
+		return meta.FindStatusCondition(cluster.Status.Conditions, membershipv1alpha1.ConditionClusterIDUnique)
+	}
+	require.Nil(t, unique())
+
+	w.start(clone)
+	w.eventually("the MemberCluster names both agents", func() error {
+		if c := unique(); c == nil || c.Reason != membershipv1alpha1.ReasonAgentCloned || !strings.Contains(c.Message, ", ") {
+			return fmt.Errorf("condition is %+v", c)
+		}
+		return nil
+	})
+	w.stopsWriting(time.Minute)
+	w.update("2")
+	m.unchanged(t, before)
+	copied := clone.uids(t)
+	require.Contains(t, copied, "ConfigMap shop/config", "the clone is a member with the same Works")
+	clone.stop()
+	w.eventually("the MemberCluster names one agent", func() error {
+		if c := unique(); c != nil {
+			return fmt.Errorf("condition is %+v", c)
+		}
+		return nil
+	})
+	w.update("3")
+	m.unchanged(t, before)
+	clone.unchanged(t, copied)
+}
+
 // TestMembership_UserRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
 func TestMembership_UserRequestsLeave(t *testing.T) {
 	t.Parallel()
@@ -236,9 +292,7 @@ func (w *world) accept(m *member) {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	cluster.Spec.Accepted, cluster.Spec.HeartbeatPeriodSeconds = new(true), period
-	kubeSystem := &corev1.Namespace{}
-	require.NoError(w.t, m.client.Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
-	cluster.Spec.ClusterID = string(kubeSystem.UID)
+	cluster.Spec.ClusterID = m.clusterID(w.t)
 	w.eventually("MemberCluster "+m.name+" is accepted", func() error {
 		err := w.client.Create(w.t.Context(), cluster.DeepCopy())
 		if !apierrors.IsAlreadyExists(err) {
@@ -252,4 +306,12 @@ func (w *world) accept(m *member) {
 		accepted.Spec.Accepted = new(true)
 		return w.client.Patch(w.t.Context(), accepted, client.MergeFrom(existing))
 	})
+}
+
+// clusterID is the default of the agent.
+func (m *member) clusterID(t testing.TB) string {
+	t.Helper()
+	kubeSystem := &corev1.Namespace{}
+	require.NoError(t, m.client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
+	return string(kubeSystem.UID)
 }

@@ -87,7 +87,8 @@ func (w *world) stopsWriting(limit time.Duration) {
 					delete(now, what)
 				}
 			}
-			require.Fail(w.t, "Writes do not end", "%s after the restore, hub and agents have just sent %v", limit, now)
+			require.Fail(w.t, "Writes do not end", "%s after the disaster, hub and agents have just sent %v, and in all %v",
+				limit, now, w.writes())
 		}
 		writes = now
 	}

@@ -24,6 +24,7 @@ type agent struct {
 	Options
 
 	name    string                      // of the hub, if there are several
+	process string                      // identity of this process in the heartbeat Lease
 	stands  func(lifecycle.HubStanding) // receives the state of the hub; nil: not needed
 	log     logr.Logger
 	random  func() float64 // in [0, 1)
@@ -46,6 +47,7 @@ type agent struct {
 	trouble    string               // the error of the last attempt to read the Membership
 	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
+	contest    contest
 	guard      *pruneGuard
 	orphans    *orphanReport
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
@@ -98,7 +100,12 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	}
 	return &agent{
 		Options: o, log: log, random: rand.Float64, member: member, metrics: metrics, guard: &pruneGuard{clock: o.Clock},
+		process: heartbeat.NewIdentity(),
 	}, nil
+}
+
+func (a *agent) beats() heartbeat.BeaterOptions {
+	return heartbeat.BeaterOptions{Clock: a.Clock, Identity: a.process}
 }
 
 // NeedLeaderElection returns true: two agents of one member would interfere with each other.
@@ -182,7 +189,8 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen {
+	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen &&
+		!a.contest.pauses(a.membership.Status, a.Clock.Now()) { // otherwise the next heartbeat causes another step
 		// The report about the member has the lowest priority.
 		if err := a.write(ctx, a.report()); err != nil {
 			return step, err

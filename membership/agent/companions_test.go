@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -135,7 +136,7 @@ func TestCompanionsEndInTime(t *testing.T) {
 // lender is a connection to nowhere.
 func lender(t *testing.T) *connection {
 	c, err := connect(registered{Server: "http://127.0.0.1:1", Namespace: "member-a", Credential: credential{Token: "t"}},
-		nil, func(*rest.Config) {}, clock.RealClock{})
+		nil, func(*rest.Config) {}, heartbeat.BeaterOptions{})
 	require.NoError(t, err)
 	return c
 }
@@ -339,7 +340,7 @@ func TestLend(t *testing.T) {
 						})
 					})
 					tc.configure(config)
-				}, clock.RealClock{})
+				}, heartbeat.BeaterOptions{})
 			require.NoError(t, err)
 			defer c.close()
 			config, err := c.lend()

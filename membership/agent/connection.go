@@ -7,7 +7,6 @@ import (
 
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -31,7 +30,7 @@ type connection struct {
 
 // connect prepares the connection to the hub without sending a request.
 func connect(member registered, claim *registration.ClaimKey, configure func(*rest.Config),
-	clock clock.Clock) (*connection, error) {
+	beats heartbeat.BeaterOptions) (*connection, error) {
 	keeper, err := newKeeper(member.Credential.material(), claim)
 	if err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 		return nil, fmt.Errorf("prepare to probe the namespace on the hub: %w", err)
 	}
 	c.leases = probes.Leases(member.Namespace)
-	c.beater = heartbeat.NewBeater(leases.Leases(member.Namespace), heartbeat.BeaterOptions{Clock: clock})
+	c.beater = heartbeat.NewBeater(leases.Leases(member.Namespace), beats)
 	return c, nil
 }
 

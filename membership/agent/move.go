@@ -129,7 +129,7 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 	*v1alpha1.MembershipList, lifecycle.HubSight) {
 	member := *a.record.Member
 	member.Server, member.CA = bootstrap.Server, bytes.Clone(bootstrap.CA)
-	there, err := connect(member, a.claim, a.HubConfig, a.Clock)
+	there, err := connect(member, a.claim, a.HubConfig, a.beats())
 	if err != nil {
 		a.log.V(1).Info("Cannot use the other address of the hub", "server", member.Server, "error", err.Error())
 		return nil, nil, lifecycle.HubUnreachable

@@ -19,7 +19,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		if moved, err := a.relocate(ctx); moved || err != nil { // the hub moved while the agent was not running
 			return err
 		}
-		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
+		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.beats())
 		if err != nil {
 			a.saw(sighting{sight: lifecycle.HubUnreachable})
 			a.trouble = cause.Of(err)
@@ -110,6 +110,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 	for attempt := 1; ; attempt++ {
 		status, changed := r.applied(a.membership.Status, a.Clock.Now())
 		if !changed {
+			a.contest.wrote(r)
 			return nil
 		}
 		next := a.membership.DeepCopy()
@@ -118,6 +119,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 		switch {
 		case err == nil:
 			a.saw(sighting{sight: lifecycle.HubSeen, membership: updated})
+			a.contest.wrote(r)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == attempts:
 			return fmt.Errorf("write the status of the Membership: %w", err)

@@ -3,8 +3,9 @@ package heartbeat
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -35,9 +36,9 @@ type BeaterOptions struct {
 	// Period is the maximum time between two heartbeats while no attempt fails. Zero means [DefaultPeriod]; other values
 	// are limited to [MinPeriod] to [MaxPeriod].
 	Period time.Duration
-	// Identity is the holder identity of the Lease, for information. Empty means the host name, which is the name of the
-	// pod in a cluster. An agent with another identity takes the Lease over and increments its leaseTransitions, so two
-	// agents of one member are visible there.
+	// Identity is the holder identity of the Lease. It must be that of this process alone, because [Watcher.Holders]
+	// distinguishes agents with the same credential by it. An agent with another identity takes the Lease over and
+	// increments its leaseTransitions. Empty means [NewIdentity].
 	Identity string
 	// Clock is the clock for the heartbeats. Nil means the real one.
 	Clock clock.Clock
@@ -83,17 +84,22 @@ type Beater struct {
 	status Status
 }
 
+// NewIdentity returns the host name, which is the name of the pod in a cluster, with a random suffix.
+func NewIdentity() string {
+	host, _ := os.Hostname()
+	return cmp.Or(host, membership.AgentName) + "_" + rand.Text()[:8]
+}
+
 // NewBeater returns a Beater that is not running yet.
 func NewBeater(leases Leases, opts BeaterOptions) *Beater {
 	if opts.Identity == "" {
-		opts.Identity, _ = os.Hostname()
-		opts.Identity = cmp.Or(opts.Identity, membership.AgentName)
+		opts.Identity = NewIdentity()
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
 	if opts.Random == nil {
-		opts.Random = rand.Float64
+		opts.Random = mathrand.Float64
 	}
 	return &Beater{
 		leases: leases, identity: opts.Identity, clock: opts.Clock, random: opts.Random, period: bounded(opts.Period),

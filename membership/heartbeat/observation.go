@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-sdk/muster/membership"
 )
@@ -96,6 +97,9 @@ type sink Watcher
 type sighting struct {
 	namespace string
 	renewed   time.Time
+	holder    string        // identity of the agent
+	acquired  bool          // with this heartbeat the agent took the Lease over
+	grace     time.Duration // of the member, as its agent knows it
 }
 
 func sightingOf(obj any) sighting {
@@ -106,7 +110,10 @@ func sightingOf(obj any) sighting {
 		s := sighting{namespace: o.Namespace}
 		if o.Spec.RenewTime != nil {
 			s.renewed = o.Spec.RenewTime.Time
+			s.acquired = o.Spec.AcquireTime != nil && o.Spec.AcquireTime.Time.Equal(s.renewed)
 		}
+		s.holder = ptr.Deref(o.Spec.HolderIdentity, "")
+		s.grace = time.Duration(ptr.Deref(o.Spec.LeaseDurationSeconds, 0)) * time.Second
 		return s
 	default: // the reflector passes no other type
 		return sighting{}
@@ -123,14 +130,26 @@ func (s *sink) Add(obj any) error { return s.Update(obj) }
 func (s *sink) Update(obj any) error {
 	seen := sightingOf(obj)
 	if member, ok := s.memberOf(seen.namespace); ok {
-		(*Watcher)(s).with(func(m *Monitor, now time.Time) []string { return m.Observe(member, seen.renewed, now) })
+		w := (*Watcher)(s)
+		w.with(func(m *Monitor, now time.Time) []string {
+			changed := m.Observe(member, seen.renewed, now)
+			if w.holders.observe(member, seen, now) {
+				changed = append(changed, member)
+			}
+			return changed
+		})
 	}
 	return nil
 }
 
 func (s *sink) Delete(obj any) error {
 	if member, ok := s.memberOf(sightingOf(obj).namespace); ok {
-		(*Watcher)(s).with(func(m *Monitor, _ time.Time) []string { m.Gone(member); return nil })
+		w := (*Watcher)(s)
+		w.with(func(m *Monitor, _ time.Time) []string {
+			m.Gone(member)
+			delete(w.holders, member)
+			return nil
+		})
 	}
 	return nil
 }

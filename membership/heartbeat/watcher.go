@@ -27,10 +27,10 @@ type WatcherOptions struct {
 	// Policy are the rules by which members are evaluated.
 	Policy Policy
 
-	// OnChange receives the names of the members whose State or HeldBack has changed, sorted and without duplicates, so
-	// that they are reconciled. One goroutine calls it, and it may block for a while: heartbeats are still observed, and
-	// further names are collected for the next call. The Watcher cannot stop before it returns. By then a member may be
-	// untracked, or may have changed back. Nil: no notification.
+	// OnChange receives the names of the members whose State, HeldBack or [Watcher.Holders] has changed, sorted and
+	// without duplicates, so that they are reconciled. One goroutine calls it, and it may block for a while: heartbeats
+	// are still observed, and further names are collected for the next call. The Watcher cannot stop before it returns. By
+	// then a member may be untracked, or may have changed back. Nil: no notification.
 	OnChange func(names []string)
 
 	// OnOutage is called when an outage begins and when it ends. The goroutine that calls OnChange calls it before
@@ -72,6 +72,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	monitor *Monitor
+	holders holders
 	changed []string // not reported yet; may contain duplicates
 	open    bool     // the API server has granted the watch
 	synced  bool     // the initial state of the watch is known
@@ -94,7 +95,7 @@ func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string
 	w := &Watcher{
 		leases: leases, memberOf: memberOf, onChange: opts.OnChange, onOutage: opts.OnOutage, clock: opts.Clock,
 		log:   opts.Log,
-		nudge: make(chan struct{}, 1), monitor: NewMonitor(opts.Policy),
+		nudge: make(chan struct{}, 1), monitor: NewMonitor(opts.Policy), holders: holders{},
 	}
 	w.monitor.Pause(w.clock.Now()) // no heartbeat can be observed before the watch is established
 	return w
@@ -146,7 +147,10 @@ func (w *Watcher) Track(member string, period time.Duration) {
 
 // Untrack stops to evaluate a member; see [Monitor.Untrack].
 func (w *Watcher) Untrack(member string) {
-	w.with(func(m *Monitor, now time.Time) []string { return m.Untrack(member, now) })
+	w.with(func(m *Monitor, now time.Time) []string {
+		delete(w.holders, member)
+		return m.Untrack(member, now)
+	})
 }
 
 // Report records whether a member's agent reports that its cluster is ready; see [Monitor.Report].
@@ -159,6 +163,14 @@ func (w *Watcher) Verdict(member string) (Verdict, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.monitor.Verdict(member)
+}
+
+// Holders returns the identities of the agents that renew the Lease of a member in turn, sorted; nil: one agent does.
+// Several agents with one credential exist if a cluster was cloned. OnChange reports when this begins and when it ends.
+func (w *Watcher) Holders(member string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.holders.of(member)
 }
 
 // Outage returns the current outage; false if there is none.

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// maxRivals limits the number of other objects with the cluster ID in the condition.
+// maxRivals limits the number of names in the condition.
 const maxRivals = 5
 
 // rivals lists the JoinRequests of other agents and the other MemberClusters with the cluster ID of a member. It reads
@@ -54,22 +54,35 @@ func rivalRequest(request *v1alpha1.JoinRequest) bool {
 		(issued.Reason == v1alpha1.ReasonClusterIDTaken || issued.Reason == v1alpha1.ReasonClusterIDChanged)
 }
 
-// unique sets the condition ClusterIDUnique if other objects have the cluster ID of a member, for example because the
-// cluster was cloned with its agent.
+// unique sets the condition ClusterIDUnique if other objects have the cluster ID of a member, or if several agents send
+// its heartbeats, for example because the cluster was cloned with its agent.
 func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
-	if len(rivals) == 0 {
+	reason, message := v1alpha1.ReasonClusterIDTaken, ""
+	switch agents := r.heartbeats.Holders(cluster.Name); {
+	case len(agents) > 0:
+		reason, message = v1alpha1.ReasonAgentCloned, fmt.Sprintf(
+			"Several agents send the heartbeats of this member with the same credential: %s. The cluster was probably "+
+				"cloned with the Secrets of its agent. Stop the agent of the clone, delete its Secrets, and register the clone "+
+				"with a cluster ID of its own.", named(agents))
+	case len(rivals) > 0:
+		message = fmt.Sprintf(
+			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+
+				"Secret of its own; otherwise delete the object that must not have it.", cluster.Spec.ClusterID, named(rivals))
+	default:
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionClusterIDUnique)
 		return
 	}
-	named := strings.Join(rivals[:min(maxRivals, len(rivals))], ", ")
-	if more := len(rivals) - maxRivals; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
 	r.set(cluster, metav1.Condition{
-		Type: v1alpha1.ConditionClusterIDUnique, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterIDTaken,
-		Message: lifecycle.Sentence(fmt.Sprintf(
-			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+
-				"Secret of its own; otherwise delete the object that must not have it.",
-			cluster.Spec.ClusterID, named)),
+		Type: v1alpha1.ConditionClusterIDUnique, Status: metav1.ConditionFalse, Reason: reason,
+		Message: lifecycle.Sentence(message),
 	})
+}
+
+// named joins the first names of a list.
+func named(names []string) string {
+	text := strings.Join(names[:min(maxRivals, len(names))], ", ")
+	if more := len(names) - maxRivals; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

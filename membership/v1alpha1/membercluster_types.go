@@ -173,8 +173,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
-	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well. It exists
-	// only then.
+	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well, or while
+	// several agents use the credential of the member. It exists only then.
 	ConditionClusterIDUnique = "ClusterIDUnique"
 	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work contains any more although
 	// no user requested their deletion. After that it is True. It does not exist on a member that never had any.
@@ -223,6 +223,9 @@ const (
 	// ReasonClusterNotReady: heartbeats arrive, and the agent reports a problem of its cluster; the message contains
 	// it.
 	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonAgentCloned: several agents send the heartbeats of the member with the same credential; the message names
+	// their processes.
+	ReasonAgentCloned = "AgentCloned"
 	// ReasonNotJoined: the cluster is not in the fleet.
 	ReasonNotJoined = "NotJoined"
 	// ReasonIssued: the hub has issued the credential.
