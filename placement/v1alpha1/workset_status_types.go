@@ -25,6 +25,10 @@ const (
 	// that is not chosen are deleted only if this is the UID of the WorkSet: those of an earlier WorkSet with its name are
 	// kept.
 	WorkSetUIDAnnotation = GroupName + "/workset-uid"
+	// PlacementsAnnotation is on the first Work that a cluster has of a WorkSet with several Placements. It contains the
+	// names of the Placements that selected the cluster, sorted and separated by commas. Placements that are deleted and
+	// created again select the clusters that they had before by this annotation.
+	PlacementsAnnotation = GroupName + "/placements"
 )
 
 // Conditions of a WorkSet. They mean what those of a Work mean, for all its clusters together.

@@ -1,12 +1,22 @@
 package workset
 
-import "github.com/muster-sdk/muster/placement/bundle"
+import (
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
 
 // wanted are the desired Works of one cluster. Without objects, the cluster has no Works.
 type wanted struct {
 	bundle.Wanted
-	assigned assignment
-	owner    owner
+	assigned   assignment
+	owner      owner
+	placements string // the annotation of the first Work; empty: as it is
+}
+
+// notedOn reports whether a Work has the annotations of the first one.
+func (w *wanted) notedOn(r *record) bool {
+	return r.assigned == w.assigned && w.owner.claims(r) &&
+		(w.placements == "" || r.Annotations[v1alpha1.PlacementsAnnotation] == w.placements)
 }
 
 // step is one request.
@@ -22,7 +32,7 @@ func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
 	for i, r := range has {
 		works[i] = bundle.Held{
 			Work: r.content, Options: r.options, Written: r.written,
-			Marked: r.marked, Noted: r.assigned == want.assigned && want.owner.claims(r), Settled: r.settled, Deleting: r.DeletionTimestamp != nil,
+			Marked: r.marked, Noted: want.notedOn(r), Settled: r.settled, Deleting: r.DeletionTimestamp != nil,
 		}
 	}
 	return bundle.Arrange(base, works, want.Wanted)

@@ -3,6 +3,8 @@ package workset
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +16,9 @@ import (
 
 // selectedCluster is a cluster that a Placement has selected.
 type selectedCluster struct {
-	name  string
-	group rollout.Group
+	name       string
+	group      rollout.Group
+	placements []string // names of the Placements that selected it
 }
 
 // selected returns the clusters of all Placements, each once. certain is true if all Placements exist and are decided,
@@ -27,7 +30,7 @@ func (l *reconciliation) selected(ctx context.Context) (all []selectedCluster, c
 // selectedBy reads from the cache or from the API server.
 func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (all []selectedCluster, certain bool, _ error) {
 	certain = true
-	seen := map[string]bool{}
+	indexOf := map[string]int{} // in all, by name of the cluster
 	for _, reference := range l.set.Spec.Placements {
 		placement := &v1alpha1.Placement{}
 		err := reader.Get(ctx, client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}, placement)
@@ -40,25 +43,27 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 		if err != nil {
 			return nil, false, fmt.Errorf("read Placement %s: %w", reference.Name, err)
 		}
-		var slices v1alpha1.PlacementDecisionList
-		err = reader.List(ctx, &slices, client.InNamespace(l.set.Namespace),
+		var decisions v1alpha1.PlacementDecisionList
+		err = reader.List(ctx, &decisions, client.InNamespace(l.set.Namespace),
 			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(reference.Name)})
 		if err != nil {
 			return nil, false, fmt.Errorf("list PlacementDecisions of %s: %w", reference.Name, err)
 		}
 		known, groups := 0, groupsOf(placement, int32(len(l.groups)))
-		for i := range slices.Items {
-			if !metav1.IsControlledBy(&slices.Items[i], placement) {
+		for i := range decisions.Items {
+			if !metav1.IsControlledBy(&decisions.Items[i], placement) {
 				continue
 			}
-			for _, d := range slices.Items[i].Decisions {
+			for _, d := range decisions.Items[i].Decisions {
 				known++
-				if !seen[d.ClusterName] {
-					seen[d.ClusterName] = true
+				at, seen := indexOf[d.ClusterName]
+				if !seen {
 					group := groups(d.Group)
 					group.Part = d.GroupPart
-					all = append(all, selectedCluster{d.ClusterName, group})
+					at = len(all)
+					indexOf[d.ClusterName], all = at, append(all, selectedCluster{name: d.ClusterName, group: group})
 				}
+				all[at].placements = append(all[at].placements, reference.Name)
 			}
 		}
 		certain = certain && complete(placement, known)
@@ -68,6 +73,16 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 		l.groups = append(l.groups, groups(""))
 	}
 	return all, certain, nil
+}
+
+// placementsOf returns the value of the annotation of a cluster's first Work. Empty: the existing value stays, because
+// the WorkSet has one Placement, or because it is not known which Placements select the cluster.
+func (l *reconciliation) placementsOf(c selectedCluster, certain bool) string {
+	if !certain || len(l.set.Spec.Placements) < 2 {
+		return ""
+	}
+	slices.Sort(c.placements)
+	return strings.Join(slices.Compact(c.placements), ",")
 }
 
 // complete reports whether a Placement is decided for its current spec, and has this number of clusters.

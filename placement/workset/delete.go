@@ -83,16 +83,18 @@ func (l *reconciliation) withdraw(ctx context.Context, how deletePolicy) error {
 	})
 	return each(ctx, l.Writers, doomed, func(ctx context.Context, w metav1.PartialObjectMetadata) error {
 		gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
-		same := l.hasDeletePolicy(&w.ObjectMeta, how)
+		version, same := w.ResourceVersion, l.hasDeletePolicy(&w.ObjectMeta, how)
 		if w.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(l.set.UID) || !same {
-			if _, err := l.request(ctx, &w.ObjectMeta, sameUID(&w.ObjectMeta), how, l.set.UID); client.IgnoreNotFound(err) != nil {
-				return wrap(err, "update", client.ObjectKeyFromObject(gone))
+			asked, err := l.request(ctx, &w.ObjectMeta, sameUID(&w.ObjectMeta), how, l.set.UID)
+			if err != nil {
+				return wrap(client.IgnoreNotFound(err), "update", client.ObjectKeyFromObject(gone))
 			}
+			version = asked.ResourceVersion
 		}
 		if w.DeletionTimestamp != nil {
 			return nil
 		}
-		err := l.client.Delete(ctx, gone, client.Preconditions{UID: &w.UID})
+		err := l.client.Delete(ctx, gone, client.Preconditions{UID: &w.UID, ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil {
 			return wrap(err, "delete", client.ObjectKeyFromObject(gone))
 		}

@@ -245,6 +245,9 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 		work.Annotations[v1alpha1.RevisionAnnotation] = wanted.assigned.revision
 		work.Annotations[v1alpha1.RevisionSinceAnnotation] = wanted.assigned.since.Format(time.RFC3339Nano)
 		work.Annotations[v1alpha1.WorkSetUIDAnnotation] = string(w.by)
+		if wanted.placements != "" {
+			work.Annotations[v1alpha1.PlacementsAnnotation] = wanted.placements
+		}
 	}
 	return work
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +29,9 @@ type Deliveries struct {
 
 var _ placement.Deliveries = Deliveries{}
 
-// ClustersOf implements [placement.Deliveries]. A cluster that another Placement of the same WorkSet has selected is not
-// among the results, because its Works can be those of the other Placement.
+// ClustersOf implements [placement.Deliveries]. Works of a WorkSet with several Placements name those that selected the
+// cluster. If they do not, as those of earlier releases, a cluster that another Placement of the WorkSet has selected
+// is not among the results, because its Works can be those of the other Placement.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	worksets := &v1alpha1.WorkSetList{}
 	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -42,49 +44,73 @@ func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedNa
 		if !refers || set.DeletionTimestamp != nil {
 			continue
 		}
-		delivered, err := d.ofWorkSet(ctx, client.ObjectKeyFromObject(set))
+		delivered, err := d.ofWorkSet(ctx, set, placement.Name)
 		if err != nil {
 			return nil, err
-		}
-		if delivered.Len() > 0 && len(set.Spec.Placements) > 1 {
-			others, err := d.selectedByOthers(ctx, set, placement.Name)
-			if err != nil {
-				return nil, err
-			}
-			delivered = delivered.Difference(others)
 		}
 		clusters = clusters.Union(delivered)
 	}
 	return sets.List(clusters), nil
 }
 
-// ofWorkSet returns the clusters that have Works of a WorkSet, without Works that are being deleted.
-func (d Deliveries) ofWorkSet(ctx context.Context, set types.NamespacedName) (sets.Set[string], error) {
+// ofWorkSet returns the clusters that have Works of a WorkSet because a Placement selected them, without Works that are
+// being deleted.
+func (d Deliveries) ofWorkSet(ctx context.Context, set *v1alpha1.WorkSet, placement string) (sets.Set[string], error) {
+	key := client.ObjectKeyFromObject(set)
 	works := &metav1.PartialObjectMetadataList{}
 	works.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
 	err := d.Live.List(ctx, works, client.MatchingLabels{
 		v1alpha1.WorkSetLabel: v1alpha1.LabelValue(set.Name), v1alpha1.WorkSetNamespaceLabel: set.Namespace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the Works of WorkSet %s: %w", set, err)
+		return nil, fmt.Errorf("list the Works of WorkSet %s: %w", key, err)
 	}
-	namespaces, clusters := sets.New[string](), sets.New[string]()
+	selectedBy := map[string]sets.Set[string]{} // by namespace; empty: unknown
 	for i := range works.Items {
 		work := &works.Items[i]
-		if work.DeletionTimestamp == nil && setOf(work.Labels, work.Annotations) == set {
-			namespaces.Insert(work.Namespace)
+		if work.DeletionTimestamp == nil && setOf(work.Labels, work.Annotations) == key {
+			selectedBy[work.Namespace] = namedPlacements(set, work.Annotations).Union(selectedBy[work.Namespace])
 		}
 	}
-	for namespace := range namespaces {
+	clusters, unnamed := sets.New[string](), sets.New[string]()
+	for namespace, placements := range selectedBy {
+		if placements.Len() > 0 && !placements.Has(placement) {
+			continue
+		}
 		cluster, err := d.ClusterOf(ctx, namespace)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("find the cluster of namespace %s: %w", namespace, err)
-		}
-		if cluster != "" {
+		case cluster == "":
+		case placements.Len() > 0:
 			clusters.Insert(cluster)
+		default:
+			unnamed.Insert(cluster)
 		}
 	}
-	return clusters, nil
+	if unnamed.Len() > 0 && len(set.Spec.Placements) > 1 {
+		others, err := d.selectedByOthers(ctx, set, placement)
+		if err != nil {
+			return nil, err
+		}
+		unnamed = unnamed.Difference(others)
+	}
+	return clusters.Union(unnamed), nil
+}
+
+// namedPlacements returns the Placements of a WorkSet that selected the cluster of a Work, as the Work names them.
+// Empty: unknown.
+func namedPlacements(set *v1alpha1.WorkSet, annotations map[string]string) sets.Set[string] {
+	named := sets.New[string]()
+	if len(set.Spec.Placements) < 2 {
+		return named
+	}
+	for name := range strings.SplitSeq(annotations[v1alpha1.PlacementsAnnotation], ",") {
+		if slices.ContainsFunc(set.Spec.Placements, func(r v1alpha1.PlacementReference) bool { return r.Name == name }) {
+			named.Insert(name)
+		}
+	}
+	return named
 }
 
 // selectedByOthers returns the clusters in the PlacementDecisions of the other Placements of a WorkSet.

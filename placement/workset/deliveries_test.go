@@ -58,6 +58,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	create(set("shop", "web", "single"))
 	create(set("shop", "shared", "first", "second"))
+	create(set("shop", "pair", "left", "right", "replaced"))
 	create(set("shop", "unused", "empty"))
 	create(set("other", "web", "single"))
 	ended := set("shop", "ended", "ended")
@@ -65,12 +66,20 @@ func TestDeliveries(t *testing.T) {
 	create(ended)
 	require.NoError(t, c.Delete(ctx, ended))
 
+	noted := func(namespace, placements string) *workv1alpha1.Work {
+		w := work(namespace, "shop/pair")
+		w.Annotations[v1alpha1.PlacementsAnnotation] = placements
+		return w
+	}
+	second := work("member-a", "shop/pair") // only the first Work of a cluster names Placements
+	second.Name += "-second"
 	deleted := work("member-c", "shop/web")
 	deleted.Finalizers = []string{workv1alpha1.Finalizer}
 	for _, w := range []*workv1alpha1.Work{
 		work("member-a", "shop/web"), work("elsewhere", "shop/web"), deleted, work("member-b", "other/web"),
 		work("member-a", "shop/shared"), work("member-b", "shop/shared"), work("member-c", "shop/shared"),
 		work("member-a", "shop/ended"),
+		noted("member-a", "left"), second, noted("member-b", "left,right"), noted("member-c", "of-an-earlier-spec"),
 	} {
 		create(w)
 	}
@@ -98,6 +107,8 @@ func TestDeliveries(t *testing.T) {
 		{"other", "single", []string{"b"}, "not the WorkSet with its name in another namespace"},
 		{"shop", "first", []string{"a", "c"}, "not the cluster that the other Placement has selected"},
 		{"shop", "second", []string{"a", "b", "c"}, "the other Placement has no decisions"},
+		{"shop", "left", []string{"a", "b", "c"}, "Works that name it, and Works that name no Placement of the WorkSet"},
+		{"shop", "right", []string{"b", "c"}, "not Works that name another Placement, which has no decisions either"},
 		{"shop", "ended", []string{}, "the WorkSet is being deleted"},
 		{"shop", "empty", []string{}, "the WorkSet has no Works"},
 		{"shop", "unknown", []string{}, "no WorkSet refers to it"},

@@ -43,10 +43,12 @@ type target struct {
 	cluster   *scheduler.Cluster // nil: it is not in the fleet
 	existing  existing
 	assigned  assignment
-	reading   *reading // the assigned revision; nil: none, or it cannot be read any more
-	divided   *divided // nil: the replicas are those of the objects
-	hold      rollout.HoldReason
-	health    rollout.Health // of the assigned revision
+	// placements is the desired annotation with the Placements that selected it; empty: the existing one stays.
+	placements string
+	reading    *reading // the assigned revision; nil: none, or it cannot be read any more
+	divided    *divided // nil: the replicas are those of the objects
+	hold       rollout.HoldReason
+	health     rollout.Health // of the assigned revision
 	evaluation
 }
 
@@ -82,6 +84,7 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 	for _, c := range chosen {
 		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name), cluster: l.fleet.member(c.name).lasting}
 		t.existing = has[t.namespace]
+		t.placements = l.placementsOf(c, certain)
 		delete(has, t.namespace)
 		named[c.name], located = t, located && t.namespace != ""
 		if t.namespace == "" && t.cluster != nil && l.pollsNamespaces {
@@ -158,7 +161,10 @@ func (s *state) assignmentOf(cluster string, noted assignment) assignment {
 // evaluate compares the Works of a cluster with the desired ones.
 func (l *reconciliation) evaluate(t *target) {
 	s := l.state
-	now := cachedEvaluation{by: l.set.UID, assigned: t.assigned, reading: t.reading, cluster: t.cluster, namespace: t.namespace, version: t.existing.version}
+	now := cachedEvaluation{
+		by: l.set.UID, assigned: t.assigned, placements: t.placements, reading: t.reading, cluster: t.cluster,
+		namespace: t.namespace, version: t.existing.version,
+	}
 	if t.divided != nil {
 		now.objects = hashOf(t.divided.objects)
 	}
@@ -215,7 +221,10 @@ func (t *target) writable() bool { return t.cluster != nil && !t.leaving() && t.
 
 // want returns the desired Works of a cluster for its assigned revision.
 func (l *reconciliation) want(t *target) *want {
-	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, assigned: t.assigned, deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp}
+	w := &want{
+		namespace: t.namespace, cluster: t.cluster, reading: t.reading, assigned: t.assigned, placements: t.placements,
+		deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp,
+	}
 	if t.divided != nil {
 		w.objects, w.divided = t.divided.objects, true
 	}

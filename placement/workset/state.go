@@ -124,6 +124,7 @@ type want struct {
 	objects      []bundle.Object
 	divided      bool // objects is set, because the division depends on other clusters
 	assigned     assignment
+	placements   string       // the annotation of the first Work; empty: as it is
 	deletePolicy deletePolicy // of Works to delete
 	by           types.UID    // of the WorkSet
 	created      metav1.Time  // of the WorkSet
@@ -143,18 +144,21 @@ func (w *want) render() (*wanted, error) {
 		}
 		objects = result.Objects
 	}
-	return &wanted{bundle.Wanted{Objects: objects, Options: w.reading.options}, w.assigned, owner{w.by, w.created}}, nil
+	return &wanted{
+		bundle.Wanted{Objects: objects, Options: w.reading.options}, w.assigned, owner{w.by, w.created}, w.placements,
+	}, nil
 }
 
 // cachedEvaluation is the evaluation of a cluster with its inputs.
 type cachedEvaluation struct {
-	by        types.UID // of the WorkSet
-	assigned  assignment
-	reading   *reading
-	cluster   *scheduler.Cluster
-	namespace string
-	objects   bundle.Hash // of the divided objects
-	version   uint64
+	by         types.UID // of the WorkSet
+	assigned   assignment
+	placements string
+	reading    *reading
+	cluster    *scheduler.Cluster
+	namespace  string
+	objects    bundle.Hash // of the divided objects
+	version    uint64
 
 	evaluation
 }

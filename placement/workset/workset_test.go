@@ -2,6 +2,7 @@ package workset_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -115,6 +116,48 @@ func testMissingPlacement(t *testing.T) {
 	h.place("some", "b")
 	h.eventually("who is chosen no longer has nothing", func() bool { return keys(h.works("web")) == "[b/web-0]" })
 	h.succeeded("web", 1)
+}
+
+// TestWorks_NamePlacements checks that the Works of a WorkSet with several Placements name those that selected the
+// cluster, also while a Placement is missing: Placements that are created again find their clusters by that.
+func TestWorks_NamePlacements(t *testing.T) { testkit.Virtual(t, testWorksNamePlacements) }
+
+func testWorksNamePlacements(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("left", "a", "b")
+	h.place("right", "b")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "right", func(s *v1alpha1.WorkSetSpec) {
+		s.Placements = append(s.Placements, v1alpha1.PlacementReference{Name: "left"})
+	}, configMap("web", nil))
+	h.succeeded("web", 2)
+	named := func(want map[string]string) func() bool {
+		return func() bool {
+			got := map[string]string{}
+			for name, work := range h.works("web") {
+				got[name] = work.Annotations[v1alpha1.PlacementsAnnotation]
+			}
+			return maps.Equal(got, want)
+		}
+	}
+	h.eventually("they name the Placements", named(map[string]string{"a/web-0": "left", "b/web-0": "left,right"}))
+	h.choose("right", "c")
+	h.eventually("they follow", named(map[string]string{"a/web-0": "left", "b/web-0": "left", "c/web-0": "right"}))
+	h.succeeded("web", 3)
+	h.unplace("left")
+	h.unplace("right")
+	h.eventually("Placements are missing", func() bool {
+		c := h.condition("web", v1alpha1.ConditionDegraded)
+		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
+	})
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
+	h.succeededAt("web", 3)
+	require.True(t, named(map[string]string{"a/web-0": "left", "b/web-0": "left", "c/web-0": "right"})())
+	require.Zero(t, r.wire.Count("DELETE works"))
 }
 
 // No more clusters are on their way than may, and when too many fail all go back.
