@@ -10,11 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -61,15 +64,38 @@ func TestCleaner(t *testing.T) {
 	}
 }
 
-// A member that never had Works has nothing to clean.
+// TestCleanerWithoutDefinition checks a member without the definition of AppliedWorks: if it never had Works, there is
+// nothing to clean. Otherwise the delete policies of objects are lost with the definition, so the objects are kept and
+// reported.
 func TestCleanerWithoutDefinition(t *testing.T) {
 	t.Parallel()
 	bare := localplane.ForTest(t, localplane.Options{Name: "bare"})
 	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Config()})
 	require.NoError(t, err)
-	remaining, err := cleaner.Clean(t.Context(), v1alpha1.DeleteObject)
+	remains := func(action v1alpha1.DeleteAction) string {
+		t.Helper()
+		remaining, err := cleaner.Clean(t.Context(), action)
+		require.NoError(t, err)
+		return strings.Join(remaining, ", ")
+	}
+	require.Empty(t, remains(v1alpha1.DeleteObject))
+
+	c, err := client.New(bare.Config(), client.Options{})
 	require.NoError(t, err)
-	require.Empty(t, remaining)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "applied", Labels: map[string]string{v1alpha1.AppliedLabel: "true"},
+		Annotations: map[string]string{apply.MarkPrefix + "0123": "", apply.MarkPrefix + "4567": ""},
+	}}
+	require.NoError(t, c.Create(t.Context(), config))
+	require.Contains(t, remains(v1alpha1.DeleteObject),
+		"ConfigMap default/applied: The definition of AppliedWorks is missing")
+	require.Empty(t, remains(v1alpha1.OrphanObject), "objects that are to stay do not delay a leave")
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(config), config))
+	require.Nil(t, config.DeletionTimestamp)
+	before := config.DeepCopy()
+	delete(config.Labels, v1alpha1.AppliedLabel)
+	require.NoError(t, c.Patch(t.Context(), config, client.MergeFrom(before)))
+	require.Empty(t, remains(v1alpha1.DeleteObject), "a user keeps the object")
 }
 
 // TestHugeStatus has a Work that asks for more than a status can have.

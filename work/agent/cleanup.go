@@ -9,9 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -276,6 +278,7 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 type Cleaner struct {
 	member  client.Client
 	engines *engines
+	marked  *markedObjects
 	hub     string
 }
 
@@ -300,16 +303,33 @@ func NewCleaner(o Options) (*Cleaner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
 	}
-	return &Cleaner{member: member, engines: newEngines(member, config, o.Apply, nil), hub: o.HubName}, nil
+	log := o.Log
+	if log.GetSink() == nil {
+		log = logr.Discard()
+	}
+	found, err := discovery.NewDiscoveryClientForConfigAndClient(config, bounded)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+	}
+	return &Cleaner{
+		member: member, engines: newEngines(member, config, o.Apply, nil), hub: o.HubName,
+		marked: &markedObjects{client: member, discovery: found, log: log},
+	}, nil
 }
 
 // Clean begins to take back, or goes on with it, and returns what is left: call it until that is nothing. With Orphan all
-// objects stay as they are; with Delete each Work's own policy counts. An API server that does not know AppliedWorks has none.
+// objects stay as they are; with Delete each Work's own policy counts.
+//
+// If the definition of AppliedWorks is missing, the delete policies of the objects are lost, so Clean deletes none of
+// them. With Delete they remain until a user deletes them or removes their label.
 func (c *Cleaner) Clean(ctx context.Context, action v1alpha1.DeleteAction) (remaining []string, err error) {
 	var applied v1alpha1.AppliedWorkList
 	err = c.member.List(ctx, &applied, client.MatchingLabels{v1alpha1.HubLabel: c.hub})
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
+		if action == v1alpha1.OrphanObject {
+			return nil, nil
+		}
+		return c.unrecorded(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list AppliedWorks: %w", err)
@@ -322,6 +342,24 @@ func (c *Cleaner) Clean(ctx context.Context, action v1alpha1.DeleteAction) (rema
 		remaining = append(remaining, left...)
 	}
 	return remaining, nil
+}
+
+// unrecorded returns the objects that Works applied, if their inventories are lost with the definition of AppliedWorks.
+func (c *Cleaner) unrecorded(ctx context.Context) ([]string, error) {
+	byMark, err := c.marked.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var objects []string
+	for _, some := range byMark {
+		for i := range some {
+			objects = append(objects, fmt.Sprintf("%s: The definition of AppliedWorks is missing, and with it the delete "+
+				"policy of the object. Delete the object, or remove its label %s to keep it.",
+				some[i].resource.ResourceIdentifier, v1alpha1.AppliedLabel))
+		}
+	}
+	slices.Sort(objects)
+	return slices.Compact(objects), nil
 }
 
 func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork, action v1alpha1.DeleteAction) ([]string, error) {

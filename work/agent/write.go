@@ -63,15 +63,20 @@ func expired(work *v1alpha1.Work, status v1alpha1.WorkStatus) time.Duration {
 
 // expire deletes a Work that has completed, as it was when that was seen.
 func (a *Agent) expire(ctx context.Context, work *v1alpha1.Work) error {
-	uid := work.UID
+	uid, version := work.UID, work.ResourceVersion
 	if work.Annotations[v1alpha1.GeneratedByAnnotation] != "" { // spec.ttlSecondsAfterCompletion is the request
 		asked := &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
 		metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.DeletionRequestedByAnnotation, string(uid))
 		if err := a.patchMetadata(ctx, asked, &v1alpha1.Work{ObjectMeta: work.ObjectMeta}); err != nil {
 			return err
 		}
+		version = asked.ResourceVersion
 	}
-	err := a.hub.Delete(ctx, &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}, client.Preconditions{UID: &uid})
+	err := a.hub.Delete(ctx, &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}},
+		client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		return errOvertaken // the Work has changed since it completed
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Work %s, which has completed: %w", work.Name, err)
 	}
