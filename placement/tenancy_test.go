@@ -205,6 +205,35 @@ func testTenancyAbsence(t *testing.T) {
 	h.untilChosen("other", "eu-1", "eu-2")
 }
 
+// TestTenancy_CreatedAgainWithoutBinding checks a Placement that is created again after the last binding of its
+// namespace was deleted: it stays where its objects are, chooses nothing new, and reports that no binding grants its
+// clusters. The deletion of the binding ended the permissions of the former Placement, which did not exist any more by
+// then.
+func TestTenancy_CreatedAgainWithoutBinding(t *testing.T) {
+	testkit.Virtual(t, testTenancyCreatedAgain)
+}
+
+func testTenancyCreatedAgain(t *testing.T) {
+	h, s := newTenantHub(t), newSource(cluster("eu-1", "eu"))
+	h.startTenants(placement.Options{
+		Clusters: s, Deliveries: &delivered{clusters: map[string][]string{"web": {"eu-1"}}},
+	})
+	h.clusterSet("europe", region("eu"))
+	b := h.bind("use-europe", "europe")
+	h.create("web", v1alpha1.PlacementPolicy{})
+	h.untilChosen("web", "eu-1")
+	h.delete("web")
+	require.NoError(t, h.client.Delete(t.Context(), b))
+	h.gone(b)
+
+	s.set(cluster("eu-2", "eu"))
+	h.create("web", v1alpha1.PlacementPolicy{})
+	require.Contains(t, h.untilAllowed("web", v1alpha1.ReasonNoBinding).Message, "Chosen clusters stay")
+	h.untilChosen("web", "eu-1")
+	h.evict("leave", "web", "eu-1")
+	h.untilChosen("web")
+}
+
 // TestTenancy_OnlyAffectedNamespaces checks that a new binding causes decisions in its namespace only.
 func TestTenancy_OnlyAffectedNamespaces(t *testing.T) { testkit.Virtual(t, testTenancyAffected) }
 

@@ -111,23 +111,25 @@ func (r *rebuild) read(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if is.HubID == "" {
+		r.members = append(r.members, is)
+	}
+	return r.sameHub()
+}
+
+// sameHub returns an error unless all members are of one hub, which has an identity. Nothing has been changed by then.
+func (r *rebuild) sameHub() (string, error) {
+	first := r.members[0]
+	for _, is := range r.members {
+		switch is.HubID {
+		case "":
 			return "", fmt.Errorf("member %s: its hub had no identity, so the rebuilt hub cannot be recognized", is.Name)
-		}
-		if first := r.first(); first != nil && first.HubID != is.HubID {
+		case first.HubID:
+		default:
 			return "", fmt.Errorf("member %s is of hub %s, and member %s is of hub %s: rebuild one hub at a time",
 				first.Name, first.HubID, is.Name, is.HubID)
 		}
-		r.members = append(r.members, is)
 	}
-	return fmt.Sprintf("%d members of hub %s", len(r.members), r.members[0].HubID), nil
-}
-
-func (r *rebuild) first() *agent.Registration {
-	if len(r.members) == 0 {
-		return nil
-	}
-	return r.members[0]
+	return fmt.Sprintf("%d members of hub %s", len(r.members), first.HubID), nil
 }
 
 // identify stores the identity of the lost hub, with an epoch that is later than each that an agent has observed.

@@ -97,6 +97,30 @@ func TestRebuild_Identity(t *testing.T) {
 	}
 }
 
+// TestRebuild_SameHub checks that members of different hubs are refused, and members whose hub had no identity.
+func TestRebuild_SameHub(t *testing.T) {
+	member := func(name, hub string) *agent.Registration { return &agent.Registration{Name: name, HubID: hub} }
+	for _, test := range []struct {
+		reason  string
+		members []*agent.Registration
+		err     string
+	}{
+		{"one hub", []*agent.Registration{member("a", "lost"), member("b", "lost")}, ""},
+		{"different hubs", []*agent.Registration{member("a", "lost"), member("b", "lost"), member("c", "other")},
+			"member a is of hub lost, and member c is of hub other"},
+		{"a hub without an identity", []*agent.Registration{member("a", "lost"), member("b", "")},
+			"member b: its hub had no identity"},
+		{"no hub with an identity", []*agent.Registration{member("a", "")}, "member a: its hub had no identity"},
+	} {
+		_, err := rebuilding(fakeCluster(t, Hub), test.members...).sameHub()
+		if test.err == "" {
+			require.NoError(t, err, test.reason)
+		} else {
+			require.ErrorContains(t, err, test.err, test.reason)
+		}
+	}
+}
+
 // TestRebuild_Members checks that members which exist are not changed, under whichever name, and that a name which
 // another cluster has is an error.
 func TestRebuild_Members(t *testing.T) {

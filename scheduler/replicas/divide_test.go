@@ -74,6 +74,10 @@ func TestDivide(t *testing.T) {
 			r: Request{Strategy: StaticWeight, Replicas: 1}, clusters: "b 1/0/*, a 1/0/*", want: "a 1, b 0 + 0",
 		},
 		{
+			name: "static, equal averages", reason: "the second replica is due to both, and goes to the cluster that has none",
+			r: Request{Strategy: StaticWeight, Replicas: 2}, clusters: "a 3/0/*, b 1/0/*", want: "a 1, b 1 + 0",
+		},
+		{
 			name: "static, tie with one that holds it", reason: "a replica does not move for nothing",
 			r: Request{Strategy: StaticWeight, Replicas: 1}, clusters: "a 1/0/*, b 1/1/*", want: "a 0, b 1 + 0",
 		},
