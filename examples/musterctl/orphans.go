@@ -95,9 +95,9 @@ func (a *app) releaseCommand() *cobra.Command {
 		Use:   "release [NAME...]",
 		Short: "Delete orphans of a member",
 		Long: `Delete the orphaned objects of AppliedWorks of a member, as "get orphans" shows them. The agent deletes the objects; what a Work
-has by then stays.`,
+has by then stays. A name is that of an AppliedWork, or the namespace and the name of its Work on the hub.`,
 		Example: `  musterctl get orphans --member-context east
-  musterctl release hub-member-east-shop --member-context east`,
+  musterctl release member-east/shop --member-context east`,
 	}
 	a.memberFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "release all orphans of the member")
@@ -141,21 +141,27 @@ has by then stays.`,
 	return cmd
 }
 
-// chosen returns the AppliedWorks of these names, or all if there are no names.
+// chosen returns the AppliedWorks of these names, or all if there are no names. A name can also be that of a Work, unless
+// several hubs have one.
 func chosen(works []workv1alpha1.AppliedWork, names []string) ([]workv1alpha1.AppliedWork, error) {
 	if len(names) == 0 {
 		return works, nil
 	}
 	var out []workv1alpha1.AppliedWork
 	for _, name := range names {
-		found := false
+		var same []workv1alpha1.AppliedWork
 		for _, applied := range works {
-			if applied.Name == name {
-				out, found = append(out, applied), true
+			if applied.Name == name || applied.Spec.Work.Namespace+"/"+applied.Spec.Work.Name == name {
+				same = append(same, applied)
 			}
 		}
-		if !found {
+		switch len(same) {
+		case 0:
 			return nil, fmt.Errorf("AppliedWork %s with orphaned objects: %w", name, admin.ErrNotFound)
+		case 1:
+			out = append(out, same[0])
+		default:
+			return nil, usage("Work %s is that of several hubs: name the AppliedWork, such as %s", name, same[0].Name)
 		}
 	}
 	return out, nil

@@ -54,7 +54,7 @@ func TestOrphans_ReleasedOnRequest(t *testing.T) {
 	require.NotZero(t, code, "without an answer nothing is changed")
 	require.Empty(t, releases(t, c))
 
-	code, out, errs = call(t, "", append([]string{"release", "shop", "--yes"}, member...)...)
+	code, out, errs = call(t, "", append([]string{"release", "member-east/shop", "--yes"}, member...)...)
 	require.Zero(t, code, errs)
 	require.Equal(t, "appliedwork/shop released\n", out)
 	require.Equal(t, []string{"shop"}, releases(t, c))

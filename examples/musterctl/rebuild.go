@@ -18,7 +18,7 @@ func (a *app) moveCommand() *cobra.Command {
 		Long: `Move a member to another hub. The agent stays in its hub until the other one has let it in. Nothing on the member is
 deleted or created again: Works of the other hub with the same namespace and name adopt the objects of the former one. Delete
 the MemberCluster of the former hub afterwards.`,
-		Example: `  musterctl token create --context new-hub --join-file join.yaml
+		Example: `  musterctl token create --context new-hub --auto-accept --join-file join.yaml
   musterctl move --join-file join.yaml --member-context east --wait 2m`,
 		Args: cobra.NoArgs,
 	}
