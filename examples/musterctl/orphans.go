@@ -141,8 +141,8 @@ has by then stays. A name is that of an AppliedWork, or the namespace and the na
 	return cmd
 }
 
-// chosen returns the AppliedWorks of these names, or all if there are no names. A name can also be that of a Work, unless
-// several hubs have one.
+// chosen returns the AppliedWorks of these names, or all if there are no names. A name can also be that of a Work,
+// unless several hubs have one.
 func chosen(works []workv1alpha1.AppliedWork, names []string) ([]workv1alpha1.AppliedWork, error) {
 	if len(names) == 0 {
 		return works, nil
