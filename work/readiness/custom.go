@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -105,6 +106,9 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 // permanentReason reports whether a reason of a condition that is False says that something has failed, as opposed to
 // not being done yet.
 func permanentReason(reason string) bool {
+	if strings.HasPrefix(reason, "NoError") || strings.HasPrefix(reason, "NoFail") {
+		return false
+	}
 	for _, word := range []string{
 		"Fail", "Error", "Invalid", "Unsupported", "NotPermitted", "NotAllowed", "Denied", "Refused", "Stalled", "Rejected",
 	} {
@@ -124,65 +128,141 @@ func fieldText(object *unstructured.Unstructured, fields ...string) string {
 	return fmt.Sprint(value)
 }
 
-// byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow.
-// The second result is false where the object follows none of them.
-func byConvention(object *unstructured.Unstructured) (Result, bool) {
-	for _, kind := range []string{"Failed", "Degraded"} {
-		if c := condition(object, kind); c.status == "True" {
-			return Result{Status: Failed, Message: kind + " is True" + c.because()}, true
-		}
-	}
-	for _, field := range []string{"phase", "state"} {
-		if value := text(object, "status", field); value == "Failed" || value == "Error" {
-			message := fmt.Sprintf("status.%s is %q", field, value)
-			if detail := text(object, "status", "message"); detail != "" {
-				message += ": " + detail
-			}
-			return Result{Status: Failed, Message: message}, true
-		}
-	}
-	for _, kind := range []string{"Accepted", "Programmed", "Synced", "Available", "Ready"} {
-		c := condition(object, kind)
-		switch {
-		case c.status == "" || c.status == "True":
-			continue
-		case c.status == "False" && permanentReason(c.reason) && kind != "Ready":
-			return Result{Status: Failed, Message: kind + " is False" + c.because()}, true
-		case kind == "Ready":
-			return Result{}, false // kstatus has the better message
-		}
-		return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
-	}
-	return Result{}, false
-}
-
 // customKind reports whether a kind is none of Kubernetes' own.
 func customKind(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && (!strings.HasSuffix(kind.Group, ".k8s.io") ||
 		kind.Group == "gateway.networking.k8s.io" || strings.HasSuffix(kind.Group, ".x-k8s.io") || kind.Group == "snapshot.storage.k8s.io")
 }
 
+// nestedConditions is the rule of kinds whose status has conditions for each of several others.
+type nestedConditions struct {
+	field      string   // of the status: the list
+	reference  string   // of an entry: the map with the name of the other
+	conditions []string // of an entry: must all be True
+	missing    string   // the message while the list is empty
+	ready      string   // the message when all hold
+}
+
+func (n nestedConditions) assess(object *unstructured.Unstructured) Result {
+	entries := list(object, "status", n.field)
+	if len(entries) == 0 {
+		return Result{Status: Progressing, Message: n.missing}
+	}
+	generation, _ := integer(object, "metadata", "generation")
+	for _, entry := range entries {
+		fields, part := partOf(entry, generation)
+		result := customRule{conditions: n.conditions}.byConditions(part, Result{Status: Progressing})
+		if result.Status != Ready {
+			reference, _ := fields[n.reference].(map[string]any)
+			name := reference["name"]
+			if n.reference == "" {
+				name = fields["name"]
+			}
+			result.Message = fmt.Sprintf("%s %v: %s", strings.TrimSuffix(n.field, "s"), name, result.Message)
+			return result
+		}
+	}
+	return Result{Status: Ready, Message: n.ready}
+}
+
+// partOf is an entry of a list in a status, and an object that has its conditions.
+func partOf(entry any, generation int64) (map[string]any, *unstructured.Unstructured) {
+	fields, _ := entry.(map[string]any)
+	return fields, &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"generation": generation}, "status": map[string]any{"conditions": fields["conditions"]},
+	}}
+}
+
 // route is ready when each parent has accepted it and resolved what it refers to:
 // https://gateway-api.sigs.k8s.io/reference/spec/#routestatus.
 func route(object *unstructured.Unstructured) (Result, error) {
-	parents := list(object, "status", "parents")
-	if len(parents) == 0 {
-		return Result{Status: Progressing, Message: "no Gateway has reported on the route yet"}, nil
-	}
-	generation, _ := integer(object, "metadata", "generation")
-	for _, entry := range parents {
-		fields, _ := entry.(map[string]any)
-		reference, _ := fields["parentRef"].(map[string]any)
-		parent := &unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"generation": generation}, "status": map[string]any{"conditions": fields["conditions"]},
-		}}
-		result := customRule{conditions: []string{"Accepted", "ResolvedRefs"}}.byConditions(parent, Result{Status: Progressing})
-		if result.Status != Ready {
-			result.Message = fmt.Sprintf("parent %v: %s", reference["name"], result.Message)
-			return result, nil
+	return nestedConditions{
+		field: "parents", reference: "parentRef", conditions: words("Accepted", "ResolvedRefs"),
+		missing: "no Gateway has reported on the route yet", ready: "all parents have accepted the route",
+	}.assess(object), nil
+}
+
+// attachedPolicy is ready when each ancestor has accepted it:
+// https://gateway-api.sigs.k8s.io/reference/spec/#policystatus.
+func attachedPolicy(object *unstructured.Unstructured) (Result, error) {
+	conditions := words("Accepted")
+	for _, entry := range list(object, "status", "ancestors") {
+		if _, part := partOf(entry, 0); condition(part, "ResolvedRefs").status != "" {
+			conditions = words("Accepted", "ResolvedRefs")
 		}
 	}
-	return Result{Status: Ready, Message: "all parents have accepted the route"}, nil
+	return nestedConditions{
+		field: "ancestors", reference: "ancestorRef", conditions: conditions,
+		missing: "no ancestor has reported on the policy yet", ready: "all ancestors have accepted the policy",
+	}.assess(object), nil
+}
+
+// openShiftRoute is ready when each router has admitted it.
+func openShiftRoute(object *unstructured.Unstructured) (Result, error) {
+	result := nestedConditions{
+		field: "ingress", conditions: words("Admitted"), missing: "no router has reported on the route yet", ready: "all routers have admitted the route",
+	}.assess(object)
+	for _, entry := range list(object, "status", "ingress") {
+		_, part := partOf(entry, 0)
+		if c := condition(part, "Admitted"); c.status == "False" {
+			return Result{Status: Failed, Message: "Admitted is False" + c.because()}, nil
+		}
+	}
+	return result, nil
+}
+
+// gateway is ready when it is programmed, and all of its listeners are:
+// https://gateway-api.sigs.k8s.io/reference/spec/#gatewaystatus.
+func gateway(object *unstructured.Unstructured) (Result, error) {
+	result := customRule{conditions: words("Accepted", "Programmed")}.assess(object)
+	if result.Status != Ready {
+		return result, nil
+	}
+	if refs := condition(object, "ResolvedRefs"); refs.status == "False" {
+		return Result{Status: Failed, Message: "ResolvedRefs is False" + refs.because()}, nil
+	}
+	for _, entry := range list(object, "status", "listeners") {
+		fields, part := partOf(entry, 0)
+		for _, kind := range words("Accepted", "ResolvedRefs", "Programmed") {
+			if c := condition(part, kind); c.status == "False" {
+				return Result{Status: Failed, Message: fmt.Sprintf("listener %v: %s is False%s", fields["name"], kind, c.because())}, nil
+			}
+		}
+	}
+	return result, nil
+}
+
+// gloo is ready when all that report on it have accepted it. Earlier versions write the state as a number, and of one
+// reporter alone.
+func gloo(object *unstructured.Unstructured) (Result, error) {
+	reports := []any{}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	if status["state"] != nil {
+		reports = append(reports, status)
+	}
+	statuses, _ := status["statuses"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(statuses)) {
+		reports = append(reports, statuses[name])
+	}
+	if len(reports) == 0 {
+		return Result{Status: Progressing, Message: "no controller has reported a status yet"}, nil
+	}
+	for _, entry := range reports {
+		report, _ := entry.(map[string]any)
+		state := fmt.Sprint(report["state"])
+		message := fmt.Sprintf("state is %s", state)
+		if reason, _ := report["reason"].(string); reason != "" {
+			message += ": " + reason
+		}
+		switch state {
+		case "Accepted", "1":
+		case "Rejected", "2", "Warning", "3":
+			return Result{Status: Failed, Message: message}, nil
+		default:
+			return Result{Status: Progressing, Message: message}, nil
+		}
+	}
+	return Result{Status: Ready, Message: "the resource is accepted"}, nil
 }
 
 // autoscaler fails where it cannot read metrics or scale its target. That scaling is disabled, or that no metric was

@@ -14,8 +14,8 @@
 //	PersistentVolume         when it is available or bound
 //	APIService               when it is available
 //	kinds of operators       as a table says, such as those of cert-manager, Flux, Argo, Gateway API, Crossplane and Prometheus
-//	other custom resources   not while Accepted, Programmed, Synced or Available is not True; Failed or Degraded is True, or a phase
-//	                         or state of Failed or Error: failed
+//	other custom resources   by the conventions of operators: conditions and words that are named after a failure or a step on
+//	                         the way, and ready replicas
 //	all else                 as kstatus says: by replicas, phase, and the conditions Ready, Reconciling, Stalled, Established
 //
 // What has no status (a ConfigMap, a Role, a webhook's configuration) is ready as soon as it is there. A claim on a

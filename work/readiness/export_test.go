@@ -1,6 +1,11 @@
 package readiness
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // OperatorKinds are the kinds of custom resources that have a rule.
 func OperatorKinds() []schema.GroupKind {
@@ -10,8 +15,8 @@ func OperatorKinds() []schema.GroupKind {
 			kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
 		}
 	}
-	for kind := range routes {
-		kinds = append(kinds, schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: kind})
-	}
-	return kinds
+	return slices.AppendSeq(kinds, maps.Keys(kindFuncs))
 }
+
+// OperatorGroups are the suffixes of the groups that have a rule for all of their kinds.
+func OperatorGroups() []string { return slices.Collect(maps.Keys(operatorGroups)) }

@@ -1,11 +1,18 @@
 package readiness
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Words that several operators share.
 var (
 	readyCondition = customRule{conditions: []string{"Ready"}}
 	noStatus       = customRule{noStatus: true}
+	vmStatus       = customRule{field: words("updateStatus"), ready: words("operational"), failed: words("failed")}
+	elasticHealth  = customRule{field: words("health"), ready: words("green"), failed: words("red")}
+	compliant      = customRule{field: words("compliant"), ready: words("Compliant"), failed: words("NonCompliant")}
 )
 
 func words(of ...string) []string { return of }
@@ -51,6 +58,7 @@ var operatorKinds = map[string]map[string]customRule{
 		},
 		"Workflow":    phaseOfRun(words("Succeeded"), words("Failed", "Error")),
 		"AnalysisRun": phaseOfRun(words("Successful"), words("Failed", "Error", "Inconclusive")),
+		"Experiment":  phaseOfRun(words("Successful"), words("Failed", "Error", "Inconclusive")),
 	},
 	// https://external-secrets.io/latest/api/spec/
 	"external-secrets.io": {
@@ -67,7 +75,7 @@ var operatorKinds = map[string]map[string]customRule{
 	},
 	// https://gateway-api.sigs.k8s.io/reference/spec/
 	"gateway.networking.k8s.io": {
-		"GatewayClass": {conditions: []string{"Accepted"}}, "Gateway": {conditions: []string{"Accepted", "Programmed"}},
+		"GatewayClass":   {conditions: []string{"Accepted"}},
 		"ReferenceGrant": noStatus,
 	},
 	// https://keda.sh/docs/latest/reference/scaledobject-spec/
@@ -125,7 +133,8 @@ var operatorKinds = map[string]map[string]customRule{
 		"Subscription":          {field: []string{"state"}, ready: []string{"AtLatestKnown"}, failed: []string{"UpgradeFailed"}, failing: words("CatalogSourcesUnhealthy", "InstallPlanFailed", "ResolutionFailed")},
 	},
 	// https://kubernetes.io/docs/concepts/storage/volume-snapshots/
-	"snapshot.storage.k8s.io": {"VolumeSnapshot": {field: []string{"readyToUse"}, ready: []string{"true"}}, "VolumeSnapshotClass": noStatus},
+	"snapshot.storage.k8s.io": {"VolumeSnapshot": {field: []string{"readyToUse"}, ready: []string{"true"}}, "VolumeSnapshotClass": noStatus,
+		"VolumeSnapshotContent": {field: words("readyToUse"), ready: words("true")}},
 	// https://kubevirt.io/api-reference/
 	"kubevirt.io": {
 		"VirtualMachine":         readyCondition,
@@ -149,6 +158,107 @@ var operatorKinds = map[string]map[string]customRule{
 	"sparkoperator.k8s.io": {"SparkApplication": {
 		field: []string{"applicationState", "state"}, ready: []string{"COMPLETED"}, failed: []string{"FAILED", "SUBMISSION_FAILED"}, ends: true,
 	}},
+	// https://karpenter.sh/docs/concepts/nodeclaims/
+	"karpenter.sh": {"NodeClaim": readyCondition, "NodePool": readyCondition},
+	// https://knative.dev/docs/install/operator/knative-with-operators/
+	"operator.knative.dev": {"KnativeServing": readyCondition, "KnativeEventing": readyCondition},
+	// https://kserve.github.io/website/docs/reference/crd-api
+	"serving.kserve.io": {"InferenceService": readyCondition},
+	// https://mariadb-operator.github.io/mariadb-operator/latest/api-reference/
+	"k8s.mariadb.com": {"MariaDB": readyCondition, "Backup": {conditions: words("Complete"), ends: true}},
+	// https://www.keycloak.org/operator/basic-deployment
+	"k8s.keycloak.org": {
+		"Keycloak":            {conditions: words("Ready"), failing: words("HasErrors")},
+		"KeycloakRealmImport": {conditions: words("Done"), failing: words("HasErrors")},
+	},
+	// https://developer.1password.com/docs/k8s/operator/
+	"onepassword.com": {"OnePasswordItem": readyCondition},
+	// https://grafana.github.io/grafana-operator/docs/api/
+	"grafana.integreatly.org": {
+		"Grafana": {
+			field: words("stageStatus"), ready: words("success"), failed: words("failed"),
+			also: &customRule{field: words("stage"), ready: words("complete")},
+		},
+		"GrafanaDashboard": {conditions: words("DashboardSynchronized")},
+		"GrafanaFolder":    {conditions: words("FolderSynchronized")},
+	},
+	// https://projectcontour.io/docs/main/config/api/
+	"projectcontour.io": {"HTTPProxy": {conditions: words("Valid")}, "ExtensionService": {conditions: words("Valid")}},
+	// https://docs.flagger.app/usage/how-it-works#canary-status
+	"flagger.app": {"Canary": phase(words("Initialized", "Succeeded"), words("Failed"))},
+	// https://camel.apache.org/camel-k/latest/running/running.html
+	"camel.apache.org": {"Integration": phase(words("Running"), words("Error"))},
+	// https://github.com/minio/operator/blob/master/docs/tenant_crd.adoc
+	"minio.min.io": {"Tenant": {field: words("currentState"), ready: words("Initialized"), failed: words(
+		"Another MinIO Tenant already exists in the namespace", "Different versions across MinIO Pools",
+		"Pool Decommissioning Not Allowed", "Statefulset not controlled by operator", "Tenant credentials are not set properly",
+	)}},
+	// https://postgres-operator.readthedocs.io/en/latest/administrator/
+	"acid.zalan.do": {"postgresql": {
+		field: words("PostgresClusterStatus"), ready: words("Running"),
+		failed: words("CreateFailed", "UpdateFailed", "SyncFailed", "Invalid"),
+	}},
+	// https://docs.percona.com/percona-operator-for-mongodb/ and https://docs.percona.com/percona-operator-for-mysql/pxc/
+	"psmdb.percona.com": {"PerconaServerMongoDB": {field: words("state"), ready: words("ready", "paused"), failed: words("error")}},
+	"pxc.percona.com":   {"PerconaXtraDBCluster": {field: words("state"), ready: words("ready", "paused"), failed: words("error")}},
+	// https://github.com/Altinity/clickhouse-operator/tree/master/docs
+	"clickhouse.altinity.com": {"ClickHouseInstallation": {
+		field: words("status"), ready: words("Completed"), failed: words("Failed", "Aborted"),
+	}},
+	"clickhouse-keeper.altinity.com": {"ClickHouseKeeperInstallation": {
+		field: words("status"), ready: words("Completed"), failed: words("Failed", "Aborted"),
+	}},
+	// https://nightlies.apache.org/flink/flink-kubernetes-operator-docs-main/docs/custom-resource/reference/
+	"flink.apache.org": {"FlinkDeployment": {field: words("jobManagerDeploymentStatus"), ready: words("READY"), failed: words("ERROR")}},
+	// https://github.com/banzaicloud/koperator
+	"kafka.banzaicloud.io": {"KafkaCluster": {field: words("state"), ready: words("ClusterRunning")}},
+	// https://docs.victoriametrics.com/operator/api/
+	"operator.victoriametrics.com": {
+		"VMAgent": vmStatus, "VMAlert": vmStatus, "VMAuth": vmStatus, "VMSingle": vmStatus, "VMCluster": vmStatus, "VMAlertmanager": vmStatus,
+	},
+	// https://www.elastic.co/docs/reference/cloud-on-k8s
+	"beat.k8s.elastic.co":     {"Beat": elasticHealth},
+	"logstash.k8s.elastic.co": {"Logstash": elasticHealth},
+	"agent.k8s.elastic.co":    {"Agent": elasticHealth},
+	"apm.k8s.elastic.co":      {"ApmServer": elasticHealth},
+	// https://kiali.io/docs/installation/installation-guide/ and https://www.jaegertracing.io/docs/1.76/operator/
+	"kiali.io":         {"Kiali": {conditions: words("Successful"), failing: words("Failure")}},
+	"jaegertracing.io": {"Jaeger": phase(words("Running"), words("Failed"))},
+	// https://docs.openshift.com/container-platform/latest/rest_api/
+	"operator.openshift.io": {"IngressController": {conditions: words("Admitted", "Available"), failing: words("Degraded")}},
+	// https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
+	"policy.open-cluster-management.io": {
+		"Policy": compliant, "ConfigurationPolicy": compliant, "OperatorPolicy": compliant, "CertificatePolicy": compliant,
+	},
+	// https://karmada.io/docs/reference/kubernetes-api/work-resources/resource-binding-v1alpha2
+	"work.karmada.io": {
+		"ResourceBinding":        {conditions: words("FullyApplied")},
+		"ClusterResourceBinding": {conditions: words("FullyApplied")},
+	},
+	// https://github.com/kubevirt/containerized-data-importer/blob/main/doc/datavolumes.md
+	"cdi.kubevirt.io": {"DataVolume": phase(words("Succeeded"), words("Failed"))},
+	// https://github.com/kube-object-storage/lib-bucket-provisioner
+	"objectbucket.io": {"ObjectBucketClaim": phase(words("Bound"), words("Failed"))},
+	// https://cloud.google.com/kubernetes-engine/docs/how-to/managed-certs
+	"networking.gke.io": {"ManagedCertificate": {
+		field: words("certificateStatus"), ready: words("Active"), failed: words("ProvisioningFailed", "ProvisioningFailedPermanently", "RenewalFailed"),
+	}},
+	// https://docs.netapp.com/us-en/trident/trident-use/manage_tbc.html
+	"trident.netapp.io": {
+		"TridentBackendConfig": {field: words("lastOperationStatus"), ready: words("Success"), failed: words("Failed")},
+		"TridentOrchestrator":  {field: words("status"), ready: words("Installed"), failed: words("Failed", "Error")},
+	},
+	// https://docs.datadoghq.com/containers/guide/cluster_agent_autoscaling_metrics/
+	"datadoghq.com": {"DatadogMetric": {conditions: words("Valid"), failing: words("Error")}},
+	// https://cloud.google.com/config-connector/docs/how-to/install-upgrade-uninstall
+	"core.cnrm.cloud.google.com": {
+		"ConfigConnector":        {field: words("healthy"), ready: words("true"), failed: words("false")},
+		"ConfigConnectorContext": {field: words("healthy"), ready: words("true"), failed: words("false")},
+	},
+	// https://ansible.readthedocs.io/projects/awx-resource-operator/
+	"tower.ansible.com": {"AnsibleJob": {
+		field: words("ansibleJobResult", "status"), ready: words("successful"), failed: words("failed", "error", "canceled"), ends: true,
+	}},
 	// https://istio.io/latest/docs/reference/config/
 	"networking.istio.io": {"VirtualService": noStatus, "DestinationRule": noStatus, "Gateway": noStatus, "ServiceEntry": noStatus, "Sidecar": noStatus},
 	"security.istio.io":   {"AuthorizationPolicy": noStatus, "PeerAuthentication": noStatus, "RequestAuthentication": noStatus},
@@ -156,16 +266,56 @@ var operatorKinds = map[string]map[string]customRule{
 	"traefik.io": {"IngressRoute": noStatus, "Middleware": noStatus, "TLSOption": noStatus},
 }
 
-// routes are the kinds of routes of the Gateway API.
-var routes = map[string]bool{"HTTPRoute": true, "GRPCRoute": true, "TLSRoute": true, "TCPRoute": true, "UDPRoute": true}
+// kindFuncs are the kinds of operators that need more than a rule.
+var kindFuncs = map[schema.GroupKind]Func{
+	// https://gateway-api.sigs.k8s.io/reference/spec/
+	{Group: "gateway.networking.k8s.io", Kind: "Gateway"}:          gateway,
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}:        route,
+	{Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"}:        route,
+	{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}:         route,
+	{Group: "gateway.networking.k8s.io", Kind: "TCPRoute"}:         route,
+	{Group: "gateway.networking.k8s.io", Kind: "UDPRoute"}:         route,
+	{Group: "gateway.networking.k8s.io", Kind: "BackendTLSPolicy"}: attachedPolicy,
+	// https://docs.openshift.com/container-platform/latest/rest_api/network_apis/route-route-openshift-io-v1.html
+	{Group: "route.openshift.io", Kind: "Route"}: openShiftRoute,
+}
 
 // knownCustom returns what is known of a kind of custom resources; nil: nothing.
 func knownCustom(kind schema.GroupKind) Func {
-	if kind.Group == "gateway.networking.k8s.io" && routes[kind.Kind] {
-		return route
+	if known := kindFuncs[kind]; known != nil {
+		return known
 	}
 	if rule, known := operatorKinds[kind.Group][kind.Kind]; known {
 		return ruleFunc(rule)
 	}
+	// https://docs.solo.io/gloo-edge/latest/reference/api/github.com/solo-io/solo-kit/api/v1/status.proto.sk/
+	if kind.Group == "gloo.solo.io" || kind.Group == "gateway.solo.io" {
+		return gloo
+	}
+	if strings.HasPrefix(kind.Kind, "ProviderConfig") || notManaged[kind.Group] {
+		return nil
+	}
+	for suffix, rule := range operatorGroups {
+		if strings.HasSuffix(kind.Group, suffix) {
+			return ruleFunc(rule)
+		}
+	}
 	return nil
+}
+
+// notManaged are the groups of Crossplane itself, whose kinds are no managed resources.
+var notManaged = map[string]bool{
+	"apiextensions.crossplane.io": true, "ops.crossplane.io": true, "pkg.crossplane.io": true, "protection.crossplane.io": true,
+	"secrets.crossplane.io": true, "stacks.crossplane.io": true,
+}
+
+// operatorGroups are the rules for all kinds of the groups with a suffix, of operators with a kind for each resource of a
+// cloud.
+var operatorGroups = map[string]customRule{
+	// https://docs.crossplane.io/latest/managed-resources/managed-resources/#conditions
+	".crossplane.io": {conditions: words("Synced", "Ready")}, ".upbound.io": {conditions: words("Synced", "Ready")},
+	// https://aws-controllers-k8s.github.io/community/reference/
+	".services.k8s.aws": {conditions: words("ACK.ResourceSynced"), failing: words("ACK.Terminal")},
+	// https://cloud.google.com/config-connector/docs/how-to/monitoring-your-resources
+	".cnrm.cloud.google.com": readyCondition,
 }

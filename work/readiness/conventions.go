@@ -1,0 +1,165 @@
+package readiness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow.
+// The second result is false where the object follows none of them. A condition Ready or Available that is True
+// outweighs all that only says that something is in progress.
+func byConvention(object *unstructured.Unstructured) (Result, bool) {
+	for _, find := range []func(*unstructured.Unstructured) (Result, bool){failedByCondition, failedByWord, byNamedConditions} {
+		if result, found := find(object); found {
+			return result, true
+		}
+	}
+	if condition(object, "Ready").status != "" || condition(object, "Available").status == "True" {
+		return Result{}, false // kstatus has the better message
+	}
+	for _, entry := range list(object, "status", "ancestors") {
+		if _, part := partOf(entry, 0); condition(part, "Accepted").status != "" {
+			result, _ := attachedPolicy(object)
+			return result, true
+		}
+	}
+	for _, find := range []func(*unstructured.Unstructured) (Result, bool){byOtherConditions, progressingByWord, byReplicas} {
+		if result, found := find(object); found {
+			return result, true
+		}
+	}
+	return Result{}, false
+}
+
+// failedByCondition finds a condition that is named after a failure, and True.
+func failedByCondition(object *unstructured.Unstructured) (Result, bool) {
+	for _, kind := range conditionTypes(object) {
+		if c := condition(object, kind); c.status == "True" && adverse(kind) {
+			return Result{Status: Failed, Message: kind + " is True" + c.because()}, true
+		}
+	}
+	return Result{}, false
+}
+
+// adverse reports whether a type of conditions means that something is wrong when it is True. Operators agree on the
+// words, and not on what is before or behind them.
+func adverse(kind string) bool {
+	if strings.HasPrefix(kind, "No") {
+		return false
+	}
+	if strings.HasPrefix(kind, "Failed") || kind == "ErrorOccurred" {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"Failed", "Failure", "Error", "Errored", "Degraded", "Invalid", "Rejected", "Unhealthy",
+	}, func(word string) bool { return strings.HasSuffix(kind, word) })
+}
+
+// statusWords are the fields of a status in which operators put one word about the whole object.
+var statusWords = []string{"phase", "state", "status", "health", "currentState"}
+
+// failedByWord finds a word that says that the object has failed, as in status.phase.
+func failedByWord(object *unstructured.Unstructured) (Result, bool) {
+	return byWord(object, Failed, func(word string) bool {
+		switch strings.ToLower(word) {
+		case "failed", "failure", "error", "errored", "degraded", "unhealthy", "invalid", "rejected", "red":
+			return true
+		}
+		return strings.HasSuffix(word, "Failed") || strings.HasSuffix(word, "Failure") || strings.HasSuffix(word, "Error")
+	})
+}
+
+// progressingByWord finds a word that says that the object is on its way.
+func progressingByWord(object *unstructured.Unstructured) (Result, bool) {
+	return byWord(object, Progressing, func(word string) bool {
+		word = strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(word))
+		return slices.Contains([]string{
+			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init", "initialising", "initializing",
+			"inprogress", "installing", "notready", "notreconciled", "pending", "preparing", "progressing", "promoting", "provisioning",
+			"reconciling", "restarting", "scaling", "starting", "stopping", "terminating", "updating", "upgrading", "waiting",
+		}, word)
+	})
+}
+
+func byWord(object *unstructured.Unstructured, status Status, is func(string) bool) (Result, bool) {
+	for _, field := range statusWords {
+		value := text(object, "status", field)
+		if value == "" || !is(value) {
+			continue
+		}
+		message := fmt.Sprintf("status.%s is %q", field, value)
+		if detail := text(object, "status", "message"); detail != "" {
+			message += ": " + detail
+		}
+		return Result{Status: status, Message: message}, true
+	}
+	return Result{}, false
+}
+
+// byNamedConditions evaluates the conditions that most operators have, whatever their condition Ready says.
+func byNamedConditions(object *unstructured.Unstructured) (Result, bool) {
+	for _, kind := range []string{"Accepted", "Programmed", "Synced", "Available"} {
+		c := condition(object, kind)
+		switch {
+		case c.status == "" || c.status == "True":
+			continue
+		case c.status == "False" && permanentReason(c.reason):
+			return Result{Status: Failed, Message: kind + " is False" + c.because()}, true
+		}
+		return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
+	}
+	return Result{}, false
+}
+
+// byOtherConditions evaluates all conditions of an object that has no condition Ready: one that is False for a reason
+// that is named after a failure, and one that is named after what the object is to become and is not True.
+func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
+	kinds := conditionTypes(object)
+	if conditions, set, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions"); set && len(kinds) == 0 {
+		if _, is := conditions.([]any); is {
+			return Result{Status: Progressing, Message: "no controller has reported a condition yet"}, true
+		}
+	}
+	for _, kind := range kinds {
+		if c := condition(object, kind); c.status == "False" && permanentReason(c.reason) && !adverse(kind) {
+			return Result{Status: Failed, Message: kind + " is False" + c.because()}, true
+		}
+	}
+	for _, kind := range kinds {
+		desired := slices.ContainsFunc([]string{
+			"Admitted", "Applied", "Deployed", "Healthy", "Initialized", "Provisioned", "Ready", "Reconciled", "Synced", "Synchronized", "Valid",
+		}, func(word string) bool { return strings.HasSuffix(kind, word) })
+		if c := condition(object, kind); desired && c.status != "True" && c.status != "" {
+			return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
+		}
+	}
+	return Result{}, false
+}
+
+// byReplicas compares the counts that kinds with the subresource scale report.
+func byReplicas(object *unstructured.Unstructured) (Result, bool) {
+	wanted, set := integer(object, "spec", "replicas")
+	if !set {
+		wanted, set = integer(object, "status", "replicas")
+	}
+	ready, reported := integer(object, "status", "readyReplicas")
+	if !set || !reported || ready >= wanted {
+		return Result{}, false
+	}
+	return Result{Status: Progressing, Message: fmt.Sprintf("%d of %d replicas are ready", ready, wanted)}, true
+}
+
+// conditionTypes are the types of the conditions of an object, in their order.
+func conditionTypes(object *unstructured.Unstructured) []string {
+	var kinds []string
+	for _, entry := range list(object, "status", "conditions") {
+		fields, _ := entry.(map[string]any)
+		if kind, _ := fields["type"].(string); kind != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
