@@ -92,6 +92,9 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 		}
 		object.IgnoredFields = append(object.IgnoredFields, path)
 	}
+	if decoded.Exported {
+		object, m.warning = withoutCluster(object)
+	}
 	if options.Readiness != nil {
 		rule, err := readiness.CompileCEL(options.Readiness.CEL)
 		if err != nil {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,8 +35,9 @@ func (p *plan) dropNamespaces(mapper meta.RESTMapper, memberFirst bool) {
 		if m.scoped = scope != ""; scope != meta.RESTScopeNameRoot {
 			continue
 		}
-		m.warning = fmt.Sprintf("metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from the manifest.",
-			m.id.Namespace, m.id.Kind)
+		m.warning = strings.TrimSpace(m.warning + fmt.Sprintf(
+			" metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from the manifest.",
+			m.id.Namespace, m.id.Kind))
 		m.id.Namespace = ""
 		manifest := p.objects[m.object].Manifest.DeepCopy()
 		manifest.SetNamespace("")

@@ -75,18 +75,7 @@ func ofTheCluster(name string) bool {
 
 // cleaners remove what is of one cluster, by kind.
 var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
-	{Group: "batch", Kind: "Job"}: func(m *unstructured.Unstructured) {
-		if manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector"); manual {
-			return
-		}
-		unstructured.RemoveNestedField(m.Object, "spec", "selector")
-		ofTheRun := func(name string) bool {
-			name = strings.TrimPrefix(name, "batch.kubernetes.io/")
-			return name == "controller-uid" || name == "job-name"
-		}
-		dropKeys(m, ofTheRun, "metadata", "labels")
-		dropKeys(m, ofTheRun, "spec", "template", "metadata", "labels")
-	},
+	{Group: "batch", Kind: "Job"}: cleanJob,
 	{Kind: "Service"}: func(m *unstructured.Unstructured) {
 		if address, _, _ := unstructured.NestedString(m.Object, "spec", "clusterIP"); address != "None" {
 			unstructured.RemoveNestedField(m.Object, "spec", "clusterIP")
@@ -105,4 +94,18 @@ var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
 	{Kind: "Pod"}: func(m *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
 	},
+}
+
+// cleanJob removes the selector and the labels by which a Job selects its pods.
+func cleanJob(m *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	unstructured.RemoveNestedField(m.Object, "spec", "selector")
+	ofTheRun := func(name string) bool {
+		name = strings.TrimPrefix(name, "batch.kubernetes.io/")
+		return name == "controller-uid" || name == "job-name"
+	}
+	dropKeys(m, ofTheRun, "metadata", "labels")
+	dropKeys(m, ofTheRun, "spec", "template", "metadata", "labels")
 }

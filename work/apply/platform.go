@@ -76,6 +76,15 @@ var platformWriters = []platformWriter{
 			dropKeys(m, tokenAnnotation, "metadata", "annotations")
 		},
 	},
+	// The Job controller selects pods by the UID of the Job. The API server rejects those of another one.
+	{
+		func(m *unstructured.Unstructured) bool {
+			manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector")
+			return isKind(m, "batch", "Job") && !manual && (hasKey(m, uidLabel, "spec", "selector", "matchLabels") ||
+				hasKey(m, uidLabel, "spec", "template", "metadata", "labels"))
+		},
+		func(m *unstructured.Unstructured) { cleanJob(m) },
+	},
 	// The API server keeps no status that is applied with the rest of an object of Kubernetes' own kinds.
 	{
 		func(m *unstructured.Unstructured) bool {
@@ -98,6 +107,10 @@ func revisionAnnotation(name string) bool {
 func tokenKey(name string) bool { return name == "token" || name == "ca.crt" || name == "namespace" }
 
 func tokenAnnotation(name string) bool { return name == "kubernetes.io/service-account.uid" }
+
+func uidLabel(name string) bool {
+	return strings.TrimPrefix(name, "batch.kubernetes.io/") == "controller-uid"
+}
 
 func hasKey(m *unstructured.Unstructured, is func(string) bool, path ...string) bool {
 	fields, _, _ := unstructured.NestedFieldNoCopy(m.Object, path...)

@@ -18,6 +18,10 @@ type DecodedManifest struct {
 	// Object to apply, nil if the manifest is refused. It is the caller's to change.
 	Object *unstructured.Unstructured
 
+	// Exported is true if the manifest was read from a cluster, as by kubectl get -o yaml: its metadata have fields that
+	// only an API server writes.
+	Exported bool
+
 	// Errors say why the manifest is refused, and name its fields, such as spec.manifests[3].metadata.name.
 	Errors field.ErrorList
 }

@@ -41,6 +41,7 @@ func decode(raw []byte, at *field.Path) (d DecodedManifest) {
 	d.Name, _ = metadata["name"].(string)
 	errs = append(errs, validateMetadata(content["metadata"], at.Child("metadata"))...)
 
+	d.Exported = exported(metadata)
 	for _, name := range writtenByAPIServer {
 		delete(metadata, name)
 	}
@@ -81,6 +82,24 @@ func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind
 // writtenByAPIServer are the fields of metadata that come back with every object, and that no manifest can set.
 var writtenByAPIServer = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
+}
+
+// exported reports whether the metadata of a manifest come from an API server. The generation alone does not tell, since
+// some tools write it.
+func exported(metadata map[string]any) bool {
+	for _, name := range []string{"creationTimestamp", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		switch value := metadata[name].(type) {
+		case string:
+			if value != "" {
+				return true
+			}
+		case []any:
+			if len(value) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // validateMetadata has the API server's rules for the metadata of all objects, and what a Work is stricter about.

@@ -322,3 +322,25 @@ func TestEscapesCount(t *testing.T) {
 	spec := v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: page}}}}
 	require.ErrorContains(t, spec.Validate().ToAggregate(), "spec.manifests")
 }
+
+// TestDecode_Exported has which manifests were read from a cluster.
+func TestDecode_Exported(t *testing.T) {
+	for metadata, want := range map[string]bool{
+		`{}`:                                           false,
+		`{"creationTimestamp": null}`:                  false,
+		`{"generation": 3, "labels": {"uid": "x"}}`:    false,
+		`{"resourceVersion": ""}`:                      false,
+		`{"creationTimestamp":"2026-01-01T00:00:00Z"}`: true,
+		`{"resourceVersion": "5"}`:                     true,
+		`{"uid": "x"}`:                                 true,
+		`{"selfLink": "/x"}`:                           true,
+	} {
+		text := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", ` + metadata[1:] + `}`
+		text = strings.ReplaceAll(text, `"a", }`, `"a"}`)
+		spec := v1alpha1.WorkSpec{Manifests: make([]v1alpha1.Manifest, 1)}
+		spec.Manifests[0].Raw = []byte(text)
+		decoded, errs := spec.Decode()
+		require.Empty(t, errs, metadata)
+		require.Equal(t, want, decoded[0].Exported, metadata)
+	}
+}

@@ -1,0 +1,124 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// exportable are objects to which a cluster adds what is of that cluster.
+var exportable = []string{
+	"{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, " +
+		"template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}",
+	"{apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS}, spec: {selector: {a: b}, ports: [{port: 80}]}}",
+	"{apiVersion: v1, kind: Service, metadata: {name: headless, namespace: NS}, spec: {clusterIP: None, selector: {a: b}}}",
+	"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: NS, " +
+		"annotations: {pv.kubernetes.io/bind-completed: 'yes', pv.kubernetes.io/bound-by-controller: 'yes'}}, " +
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, volumeName: pvc-of-the-source, resources: {requests: {storage: 1Mi}}}}",
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, " +
+		"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+	"{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: NS}}",
+	"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: token, namespace: NS, " +
+		"annotations: {kubernetes.io/service-account.name: robot}}}",
+}
+
+// TestExported has a Work of objects that were read from one namespace, as by kubectl get -o yaml, for another one: it
+// comes to rest, after a restart too, and what was of the source is not applied.
+func TestExported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.name + "-source"
+	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: "+source+"}}")
+	var texts []string
+	ids := map[string]*unstructured.Unstructured{}
+	for _, text := range exportable {
+		object := w.create(w.member, strings.ReplaceAll(text, "namespace: NS", "namespace: "+source))
+		w.eventually(func() error { return w.exportOf(object) })
+		object.SetNamespace(w.name)
+		data, err := json.Marshal(object)
+		require.NoError(t, err)
+		texts = append(texts, string(data))
+		ids[object.GetKind()+" "+object.GetName()] = object
+	}
+	rootCA := w.manifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: " + source + "}}")
+	w.eventually(func() error { return w.member.Get(context.Background(), client.ObjectKeyFromObject(rootCA), rootCA) })
+	rootCA.SetNamespace(w.name)
+	data, err := json.Marshal(rootCA)
+	require.NoError(t, err)
+	texts = append(texts, string(data))
+
+	stop := w.start()
+	work := w.spec("exported", "{}")
+	for _, text := range texts {
+		work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(text))
+	}
+	require.NoError(t, w.hub.Create(t.Context(), work))
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Status != "True" {
+			return fmt.Errorf("not applied:\n%s", render(work.Status))
+		}
+		return nil
+	})
+	warning := work.Status.Manifests[1].Conditions[0].Message
+	require.Contains(t, warning, "exported from a cluster")
+	require.Contains(t, warning, ".spec.clusterIP, .spec.clusterIPs")
+	require.Empty(t, work.Status.Manifests[2].Conditions[0].Message, "the address None is meant")
+
+	live := func(kind, name string) *unstructured.Unstructured {
+		exported := ids[kind+" "+name]
+		found := &unstructured.Unstructured{}
+		found.SetGroupVersionKind(exported.GroupVersionKind())
+		require.NoError(t, w.member.Get(t.Context(), client.ObjectKeyFromObject(exported), found))
+		return found
+	}
+	nested := func(u *unstructured.Unstructured, path ...string) string {
+		value, _, _ := unstructured.NestedString(u.Object, path...)
+		return value
+	}
+	uid := []string{"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"}
+	require.Equal(t, string(live("Job", "job").GetUID()), nested(live("Job", "job"), uid...))
+	require.NotEqual(t, nested(ids["Service web"], "spec", "clusterIP"), nested(live("Service", "web"), "spec", "clusterIP"))
+	require.Equal(t, "None", nested(live("Service", "headless"), "spec", "clusterIP"))
+	require.Empty(t, nested(live("PersistentVolumeClaim", "data"), "spec", "volumeName"))
+	require.NotContains(t, live("PersistentVolumeClaim", "data").GetAnnotations(), "pv.kubernetes.io/bind-completed")
+
+	w.quiet()
+	stop()
+	w.quiet()
+	w.start()
+	w.patch(live("Service", "web"), "spec: {selector: {a: edited}}") // so that it is known to have reconciled
+	w.eventually(func() error { return equal("b", nested(live("Service", "web"), "spec", "selector", "a")) })
+	_, member := w.quiet()
+	require.Equal(t, []string{"PATCH services web"}, writes(member), "the heal, and nothing else after the restart")
+}
+
+// exportOf reads an object until the cluster has added what it adds.
+func (w *world) exportOf(object *unstructured.Unstructured) error {
+	if err := w.member.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	if object.GetKind() == "Deployment" && object.GetAnnotations()["deployment.kubernetes.io/revision"] == "" {
+		return fmt.Errorf("the Deployment has no revision yet")
+	}
+	if data, _, _ := unstructured.NestedMap(object.Object, "data"); object.GetKind() == "Secret" && data["token"] == nil {
+		return fmt.Errorf("the Secret has no token yet")
+	}
+	return nil
+}
+
+// rawManifest is a manifest as JSON.
+func rawManifest(text string) (m v1alpha1.Manifest) {
+	m.Raw = []byte(text)
+	return m
+}
