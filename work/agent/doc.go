@@ -18,7 +18,8 @@
 //
 // A new Work costs one write per object on the member, and one write of the AppliedWork before and one after them. On
 // the hub it costs the finalizer, unless the Work was created with [v1alpha1.Finalizer], and its status. A status in
-// which a condition changes is written immediately, and others at most once in [Options.StatusInterval].
+// which a condition changes is written immediately, and others at most once in [Options.StatusInterval]. Events about
+// Works are sent at a limited rate.
 //
 // # Order of Works
 //
@@ -33,7 +34,10 @@
 //
 // A suspended Work is only compared with the member. Its status describes the differences.
 //
-// A Job that deletes itself (ttlSecondsAfterFinished) looks like a Job that a user deleted, and is created again.
+// A Job with ttlSecondsAfterFinished runs once per manifest. If the Job is gone, its Work keeps reporting its result.
+//
+// An exported manifest, which has metadata of an API server such as uid, is applied without the fields that belong to the
+// cluster that it was read from. The condition Applied names them.
 //
 // # Deletion
 //

@@ -26,12 +26,22 @@ type recorder struct {
 	events events.EventRecorder // set by start
 }
 
+// eventsPerSecond and eventBurst bound how many Events the agent sends. Further ones wait: conditions report the same at
+// once, and the Events of many Works that change together would delay their statuses.
+const eventsPerSecond, eventBurst = 10, 20
+
 func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*recorder, error) {
 	client, err := eventsclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	return &recorder{client: client, sink: &events.EventSinkImpl{Interface: client}, scheme: scheme}, nil
+	limited := rest.CopyConfig(config)
+	limited.QPS, limited.Burst, limited.RateLimiter = eventsPerSecond, eventBurst, nil
+	sink, err := eventsclient.NewForConfigAndClient(limited, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &recorder{client: client, sink: &events.EventSinkImpl{Interface: sink}, scheme: scheme}, nil
 }
 
 // start begins to send events, until the context ends. What it returns waits for that.
