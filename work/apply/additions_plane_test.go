@@ -63,6 +63,31 @@ func TestAdditions(t *testing.T) {
 		require.Equal(t, apply.Unchanged, w.one(strict).Action, "an ignored field is no addition")
 		w.rests([]apply.Object{strict})
 	})
+	t.Run("a rule of a Role and a port of a Service", func(t *testing.T) {
+		w := newWorld(t)
+		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: NS}, "+
+			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}", additions(v1alpha1.AdditionsRemove))
+		service := w.object("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{name: a, port: 80}]}}",
+			additions(v1alpha1.AdditionsRemove))
+		w.apply(role, service)
+		count := func(o apply.Object, path ...string) int {
+			items, _, _ := unstructured.NestedSlice(w.get(o.Manifest).Object, path...)
+			return len(items)
+		}
+		w.jsonPatch(role.Manifest, "[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
+		w.jsonPatch(service.Manifest, "[{op: add, path: /spec/ports/-, value: {name: b, port: 81}}]")
+		for _, change := range w.apply(role, service) {
+			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", change.Object, change.Message, change.Err)
+		}
+		require.Equal(t, []int{1, 1}, []int{count(role, "rules"), count(service, "spec", "ports")})
+		w.rests([]apply.Object{role, service})
+
+		role.Additions, role.Drift = v1alpha1.AdditionsReport, v1alpha1.DriftReport
+		w.jsonPatch(role.Manifest, "[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
+		change := w.one(role)
+		require.Equal(t, v1alpha1.ReasonDrifted, change.Reason, change.Message)
+		require.Equal(t, 2, count(role, "rules"), "a report changes nothing")
+	})
 	t.Run("an edit and an addition at once", func(t *testing.T) {
 		w := newWorld(t)
 		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))

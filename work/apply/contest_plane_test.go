@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +119,42 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 	require.Contains(t, changes[0].Message, `.metadata.finalizers[="example.com/f"] by another client`, "a manager that only removes has no entry")
 	require.Equal(t, v1alpha1.ReasonContested, changes[1].Reason)
 	require.Contains(t, changes[1].Message, "CreateOnly")
+}
+
+// TestContested_Autoscaler has replicas in a manifest that an autoscaler writes, by the subresource scale.
+func TestContested_Autoscaler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clocked()
+	web := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
+	object := w.object(web)
+	w.one(object)
+	scale := func(replicas int32) {
+		scaled := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+		require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), object.Manifest.DeepCopy(), client.WithSubResourceBody(scaled),
+			client.FieldOwner("kube-controller-manager")))
+	}
+	healed := 0
+	var change apply.Change
+	for i := range 10 {
+		scale(int32(i%2 + 1))
+		if change = w.one(object); change.Action == apply.Configured {
+			healed++
+		}
+	}
+	require.Equal(t, 3, healed)
+	require.Equal(t, v1alpha1.ReasonContested, change.Reason)
+	require.Contains(t, change.Message, `.spec.replicas by "kube-controller-manager"`)
+	require.Contains(t, change.Message, "Add .spec.replicas to ignoredFields")
+	remedied := w.object(web, ignored(t, ".spec.replicas"))
+	for range 3 {
+		scale(1)
+		require.Equal(t, v1alpha1.ReasonApplied, w.one(remedied).Reason)
+		scale(2)
+	}
+	replicas, _, _ := unstructured.NestedInt64(w.get(object.Manifest).Object, "spec", "replicas")
+	require.Equal(t, int64(2), replicas, "they are the autoscaler's")
 }
 
 // TestPlatformWriters has manifests that name fields which Kubernetes' own controllers write: they come to rest, after

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,29 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	require.Equal(t, []string{"a:1", "theirs"}, images())
 	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
+}
+
+// TestIgnoredFields_NoLongerInTheManifest has a field that cannot be removed: an object that was applied with it keeps it when
+// the manifest leaves the field out and ignores it, and is not deleted for that.
+func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	claim := func(volume string, options ...func(*apply.Object)) apply.Object {
+		return w.object("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: {accessModes: [ReadWriteOnce], "+
+			"storageClassName: none, resources: {requests: {storage: 1Mi}}"+volume+"}}", options...)
+	}
+	require.Equal(t, apply.Created, w.one(claim(", volumeName: NS-volume")).Action)
+	uid := w.get(claim("").Manifest).GetUID()
+	ignoring := claim("", ignored(t, ".spec.volumeName"))
+	ignoring.Recreate = v1alpha1.RecreateIfImmutable
+	change := w.one(ignoring)
+	require.True(t, change.Done(), "%s %v", change.Message, change.Err)
+	live := w.get(ignoring.Manifest)
+	require.Equal(t, uid, live.GetUID())
+	require.Nil(t, live.GetDeletionTimestamp())
+	volume, _, _ := unstructured.NestedString(live.Object, "spec", "volumeName")
+	require.Equal(t, w.namespace+"-volume", volume)
+	w.rests([]apply.Object{ignoring})
 }
 
 // TestDisabled has that an annotation of the member's administrator stops applies and deletions, and that its removal
@@ -70,6 +94,10 @@ func TestDisabled(t *testing.T) {
 	require.True(t, w.isGone(object.Manifest))
 }
 
+const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, namespace: NS}, spec: {serviceName: b, replicas: 0,
+  selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}},
+  volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: SIZE}}}}]}}`
+
 // TestRecreate has manifests that change fields which cannot be changed.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
@@ -93,9 +121,21 @@ func TestRecreate(t *testing.T) {
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: b, replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`,
 		},
+		"volume": {
+			strings.ReplaceAll(claimed, "SIZE", "1Gi"), strings.ReplaceAll(claimed, "SIZE", "2Gi"),
+		},
+		"scope": {
+			"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NS-class}, provisioner: a}",
+			"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NS-class}, provisioner: b}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
+			t.Cleanup(func() {
+				if name == "scope" {
+					_ = w.admin.Delete(noContext{t}.Context(), w.object(tc.after).Manifest)
+				}
+			})
 			require.Equal(t, apply.Created, w.one(w.object(tc.before)).Action)
 			uid := w.get(w.object(tc.before).Manifest).GetUID()
 			if name == "job" {

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +35,14 @@ func TestRejected(t *testing.T) {
 		}
 		_, writes := w.counted.take()
 		require.Zero(t, writes, state)
+		if state == "there" { // and others change the object all the time
+			for i := range 20 {
+				w.patch(service("80").Manifest, fmt.Sprintf("{metadata: {annotations: {busy: '%d'}}}", i))
+				require.Equal(t, first.Message, w.one(service("99999")).Message)
+			}
+			_, writes = w.counted.take()
+			require.Zero(t, writes, "a busy object")
+		}
 		clock.SetTime(clock.Now().Add(time.Minute))
 		w.one(service("99999"))
 		_, writes = w.counted.take()

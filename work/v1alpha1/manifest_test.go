@@ -326,8 +326,8 @@ func TestEscapesCount(t *testing.T) {
 // TestDecode_Exported has which manifests were read from a cluster.
 func TestDecode_Exported(t *testing.T) {
 	for metadata, want := range map[string]bool{
-		`{}`:                                           false,
-		`{"creationTimestamp": null}`:                  false,
+		`{}`:                          false,
+		`{"creationTimestamp": null}`: false,
 		`{"generation": 3, "labels": {"uid": "x"}}`:    false,
 		`{"resourceVersion": ""}`:                      false,
 		`{"creationTimestamp":"2026-01-01T00:00:00Z"}`: true,

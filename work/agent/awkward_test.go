@@ -1,0 +1,125 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestAwkward has a Work of each file in testdata/awkward: all of it is applied, it comes to rest, and the agent writes
+// nothing in a window after that, nor after a restart. Package apply tests the same manifests without an agent.
+func TestAwkward(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../testdata/awkward/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var manifests []json.RawMessage
+			w := newWorld(t)
+			require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(text), "NS", w.name)), &manifests))
+			w.restsAsWork(manifests)
+		})
+	}
+	t.Run("definition", func(t *testing.T) { // of the size of cert-manager's, with a resource in each of two versions
+		t.Parallel()
+		w := newWorld(t)
+		group := w.name + ".example.org"
+		var fields []string
+		for i := range 250 {
+			fields = append(fields, fmt.Sprintf(`"f%d": {"type": "object", "description": %q, "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}`,
+				i, strings.Repeat("description ", 50)))
+		}
+		schema := `{"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"}, "spec": {"type": "object", "properties": {` +
+			strings.Join(fields, ", ") + `}}}}}`
+		var definition, current, former json.RawMessage
+		for into, text := range map[*json.RawMessage]string{
+			&definition: `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "awkwards.GROUP", "creationTimestamp": null},
+  "spec": {"group": "GROUP", "scope": "Namespaced", "preserveUnknownFields": false, "names": {"plural": "awkwards", "kind": "Awkward", "shortNames": [], "categories": []},
+  "conversion": {"strategy": "None"}, "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": SCHEMA},
+  {"name": "v1beta1", "served": true, "storage": false, "subresources": {"status": {}}, "schema": SCHEMA}]},
+  "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": []}}`,
+			&current: `{"apiVersion": "GROUP/v1", "kind": "Awkward", "metadata": {"name": "new", "namespace": "NS"}, "spec": {"f1": {"a": "x"}, "f2": {}}}`,
+			&former:  `{"apiVersion": "GROUP/v1beta1", "kind": "Awkward", "metadata": {"name": "old", "namespace": "NS"}, "spec": {"f1": {"a": "y"}}}`,
+		} {
+			*into = json.RawMessage(strings.NewReplacer("GROUP", group, "NS", w.name, "SCHEMA", schema).Replace(text))
+		}
+		require.Greater(t, len(definition), 300<<10)
+		w.restsAsWork([]json.RawMessage{definition, current, former})
+	})
+}
+
+// restsAsWork has an agent apply manifests, and checks that it comes to rest.
+func (w *world) restsAsWork(manifests []json.RawMessage) {
+	w.t.Helper()
+	t := w.t
+	stop := w.start()
+	work := w.spec("awkward", "{}")
+	for _, manifest := range manifests {
+		work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(manifest)))
+	}
+	work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(asJSON(t, w.manifest(configMap("sentinel", "{k: v}"))))))
+	require.NoError(t, w.hub.Create(t.Context(), work))
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Status != "True" {
+			return fmt.Errorf("not applied:\n%s", render(work.Status))
+		}
+		return nil
+	})
+	w.calm()
+	<-time.After(2 * time.Second)
+	hub, member := w.toHub.take(), w.toHost.take()
+	require.Empty(t, writes(member), "writes to the member in a window")
+	require.Empty(t, writes(hub), "writes to the hub in a window")
+
+	stop()
+	w.calm()
+	w.start()
+	w.patch(w.read("ConfigMap", "sentinel"), "data: {k: edited}")
+	w.eventually(func() error { return equal("v", w.data("sentinel", "k")) }) // so the agent has reconciled
+	hub, member = w.calm()
+	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
+	require.Empty(t, slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") }), "writes to the hub after a restart")
+	w.delete(work)
+	w.gone(work)
+}
+
+// calm waits until there has been no write for a while, and returns the requests until then. Controllers of Kubernetes
+// report on objects, which the agent reads.
+func (w *world) calm() (hub, member []string) {
+	w.t.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); {
+		<-time.After(time.Second)
+		h, m := w.toHub.take(), w.toHost.take()
+		hub, member = append(hub, h...), append(member, m...)
+		if len(writes(h))+len(writes(m)) == 0 {
+			return hub, member
+		}
+	}
+	w.t.Fatalf("writes without an end: %v %v", hub, member)
+	return nil, nil
+}
+
+func asJSON(t testing.TB, object any) []byte {
+	t.Helper()
+	data, err := json.Marshal(object)
+	require.NoError(t, err)
+	return data
+}

@@ -1,0 +1,169 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// says waits until a manifest of a Work has a condition Applied with a status, a reason and a message.
+func (w *world) says(work *v1alpha1.Work, ordinal int, status, reason, message string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if len(work.Status.Manifests) <= ordinal || work.Status.ObservedGeneration != work.Generation {
+			return fmt.Errorf("no status yet")
+		}
+		applied := findManifestCondition(work, ordinal, v1alpha1.ConditionApplied)
+		if string(applied.Status) != status || applied.Reason != reason || !strings.Contains(applied.Message, message) {
+			return fmt.Errorf("want %s/%s %q, got %s/%s %q", status, reason, message, applied.Status, applied.Reason, applied.Message)
+		}
+		return nil
+	})
+}
+
+func findManifestCondition(work *v1alpha1.Work, ordinal int, kind string) metav1.Condition {
+	for _, c := range work.Status.Manifests[ordinal].Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// TestDisabled has an administrator of the member who stops applies and deletions of an object by an annotation: the hub
+// reports it, other objects are applied as ever, and the removal of the annotation ends it.
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(value string) string {
+		return "{" + manifests(configMap("a", "{k: "+value+"}"), configMap("b", "{k: "+value+"}")) + "}"
+	}
+	work := w.work("shop", spec("v"))
+	w.ready(work)
+	annotate := func(value string) {
+		w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: {"+v1alpha1.DisabledAnnotation+": "+value+"}}")
+	}
+	annotate("Apply")
+	w.says(work, 0, "False", v1alpha1.ReasonDisabled, v1alpha1.DisabledAnnotation)
+	w.change(work, spec("w"))
+	w.says(work, 0, "False", v1alpha1.ReasonDisabled, "Remove the annotation on the member")
+	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []string{"v", "w"}, []string{w.data("a", "k"), w.data("b", "k")})
+	require.Equal(t, v1alpha1.ReasonDisabled, condition(work, v1alpha1.ConditionDegraded).Reason)
+	annotate("null")
+	w.ready(work)
+	require.Equal(t, "w", w.data("a", "k"))
+
+	annotate("Delete")
+	w.delete(work)
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if !strings.Contains(work.Status.Message, v1alpha1.DisabledAnnotation) {
+			return fmt.Errorf("the hub does not report it: %s", work.Status.Message)
+		}
+		return nil
+	})
+	w.eventually(func() error { return equal("", w.data("b", "k")) })
+	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp())
+	annotate("null")
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "a"))
+}
+
+// TestRecreate has a Work that changes an immutable Secret: it is rejected, with a message that names the field, until
+// the Work permits that the object is deleted and created again.
+func TestRecreate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(value, options string) string {
+		return "{" + manifests("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, stringData: {password: "+value+"}}",
+			configMap("a", "{k: v}")) + options + "}"
+	}
+	work := w.work("shop", spec("one", ""))
+	w.ready(work)
+	uid := w.read("Secret", "s").GetUID()
+	w.change(work, spec("two", ""))
+	w.says(work, 0, "False", v1alpha1.ReasonRejected, "data")
+	require.Equal(t, uid, w.read("Secret", "s").GetUID())
+	w.change(work, spec("two", ", apply: {recreate: IfImmutable}"))
+	w.ready(work)
+	require.NotEqual(t, uid, w.read("Secret", "s").GetUID())
+}
+
+// TestJobThatFailedAndIsGone has a Job with a TTL that fails: it is not run again, and its Work reports the failure also
+// when the Job is gone, over a restart.
+func TestJobThatFailedAndIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	work := w.work("migration", "{"+manifests(`{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 5,
+  backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`, configMap("a", "{k: v}"))+"}")
+	w.eventually(func() error {
+		pods := &corev1.PodList{}
+		if err := w.member.List(t.Context(), pods, client.InNamespace(w.name)); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			pods.Items[i].Status.Phase = corev1.PodFailed
+			if err := w.member.Status().Update(t.Context(), &pods.Items[i]); err != nil {
+				return err
+			}
+		}
+		if len(pods.Items) == 0 {
+			return fmt.Errorf("the Job has no pods yet")
+		}
+		return nil
+	})
+	failed := func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if w.read("Job", "once") != nil {
+			return fmt.Errorf("the Job is there")
+		}
+		if c := condition(work, v1alpha1.ConditionDegraded); c == nil || c.Reason != v1alpha1.ReasonNotReady {
+			return fmt.Errorf("the failure is not reported:\n%s", render(work.Status))
+		}
+		return nil
+	}
+	w.eventually(failed)
+	stop()
+	w.start()
+	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
+	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
+	w.calm()
+	require.NoError(t, failed())
+}
+
+// TestRejectedNextToABusyObject has that a manifest which is rejected is not sent each time that another object of its
+// Work changes.
+func TestRejectedNextToABusyObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests("{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}",
+		configMap("busy", "{k: v}"))+"}")
+	w.says(work, 0, "False", v1alpha1.ReasonRejected, "99999")
+	w.toHost.take()
+	for i := range 20 {
+		w.patch(w.read("ConfigMap", "busy"), fmt.Sprintf("data: {other: v%d, k: edited}", i))
+	}
+	w.eventually(func() error { return equal("v", w.data("busy", "k")) })
+	sent := count(w.toHost.take(), "PATCH services bad")
+	require.LessOrEqual(t, sent, 7, "one second, and twice as long after each rejection")
+}
