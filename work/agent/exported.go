@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,8 +24,8 @@ func pathTo(names ...string) v1alpha1.FieldPath {
 }
 
 // withoutCluster removes from an exported manifest what belongs to the cluster that it was read from, and returns a
-// warning that names it; empty: there was nothing. An object that an earlier release applied with an allocated field
-// keeps the field, because most of them cannot be removed.
+// warning that names the allocated fields among it; empty: there are none. An object that an earlier release applied with
+// such a field keeps the field, because most of them cannot be removed.
 //
 // A manifest that means nothing in another cluster is left as it is; the engine or the API server says what is wrong
 // with it.
@@ -35,39 +34,19 @@ func withoutCluster(object apply.Object) (cleaned apply.Object, warning string) 
 	if manifest == nil {
 		return object, ""
 	}
-	dropped := missingFields(v1alpha1.FieldPath{}, object.Manifest.Object, manifest.Object)
-	if len(dropped) == 0 {
-		return object, ""
-	}
-	object.IgnoredFields = slices.Clone(object.IgnoredFields)
+	var dropped []string
+	ignored := slices.Clone(object.IgnoredFields)
 	for _, path := range allocated {
 		_, had := path.Get(object.Manifest.Object)
 		if _, has := path.Get(manifest.Object); had && !has {
-			object.IgnoredFields = append(object.IgnoredFields, path)
+			dropped, ignored = append(dropped, path.String()), append(ignored, path)
 		}
 	}
-	object.Manifest = manifest
-	const most = 3
-	names := strings.Join(dropped[:min(most, len(dropped))], ", ")
-	if more := len(dropped) - most; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
+	object.Manifest, object.IgnoredFields = manifest, ignored
+	if len(dropped) == 0 {
+		return object, ""
 	}
-	return object, fmt.Sprintf("The manifest was exported from a cluster, so fields that belong to that cluster are ignored: %s. "+
-		"Remove metadata.uid, metadata.resourceVersion and metadata.creationTimestamp from the manifest to apply them.", names)
-}
-
-// missingFields are the outermost fields of maps that one object has and the other has not, in their order.
-func missingFields(path v1alpha1.FieldPath, had, has map[string]any) (missing []string) {
-	for _, name := range slices.Sorted(maps.Keys(had)) {
-		field := path.Field(name)
-		value, still := has[name]
-		inner, isMap := had[name].(map[string]any)
-		switch kept, _ := value.(map[string]any); {
-		case !still:
-			missing = append(missing, field.String())
-		case isMap:
-			missing = append(missing, missingFields(field, inner, kept)...)
-		}
-	}
-	return missing
+	return object, fmt.Sprintf("The manifest was exported from a cluster, so the fields that this cluster has allocated are ignored: %s. "+
+		"Remove the metadata that an API server writes, such as uid and creationTimestamp, from the manifest to apply them.",
+		strings.Join(dropped, ", "))
 }

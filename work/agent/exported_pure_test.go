@@ -35,6 +35,12 @@ func TestWithoutCluster(t *testing.T) {
 	require.Empty(t, warning)
 	require.Equal(t, meant, kept)
 
+	web := object("Service", map[string]any{"type": "ClusterIP"})
+	web.Manifest.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "x"})
+	kept, warning = withoutCluster(web)
+	require.Empty(t, warning, "what is always written by others is dropped without a word")
+	require.Empty(t, kept.Manifest.GetAnnotations())
+
 	root := object("ConfigMap", nil)
 	root.Manifest.SetName("kube-root-ca.crt")
 	kept, warning = withoutCluster(root)
