@@ -41,20 +41,24 @@ func TestAwkward(t *testing.T) {
 		group := w.name + ".example.org"
 		var fields []string
 		for i := range 250 {
-			fields = append(fields, fmt.Sprintf(`"f%d": {"type": "object", "description": %q, "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}`,
-				i, strings.Repeat("description ", 50)))
+			const property = `"f%d": {"type": "object", "description": %q, "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}`
+			fields = append(fields, fmt.Sprintf(property, i, strings.Repeat("description ", 50)))
 		}
-		schema := `{"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"}, "spec": {"type": "object", "properties": {` +
-			strings.Join(fields, ", ") + `}}}}}`
+		schema := `{"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"},
+  "spec": {"type": "object", "properties": {` + strings.Join(fields, ", ") + `}}}}}`
 		var definition, current, former json.RawMessage
 		for into, text := range map[*json.RawMessage]string{
-			&definition: `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "awkwards.GROUP", "creationTimestamp": null},
-  "spec": {"group": "GROUP", "scope": "Namespaced", "preserveUnknownFields": false, "names": {"plural": "awkwards", "kind": "Awkward", "shortNames": [], "categories": []},
-  "conversion": {"strategy": "None"}, "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": SCHEMA},
+			&definition: `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+  "metadata": {"name": "awkwards.GROUP", "creationTimestamp": null},
+  "spec": {"group": "GROUP", "scope": "Namespaced", "preserveUnknownFields": false,
+  "names": {"plural": "awkwards", "kind": "Awkward", "shortNames": [], "categories": []}, "conversion": {"strategy": "None"}, "versions": [
+  {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": SCHEMA},
   {"name": "v1beta1", "served": true, "storage": false, "subresources": {"status": {}}, "schema": SCHEMA}]},
   "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": []}}`,
-			&current: `{"apiVersion": "GROUP/v1", "kind": "Awkward", "metadata": {"name": "new", "namespace": "NS"}, "spec": {"f1": {"a": "x"}, "f2": {}}}`,
-			&former:  `{"apiVersion": "GROUP/v1beta1", "kind": "Awkward", "metadata": {"name": "old", "namespace": "NS"}, "spec": {"f1": {"a": "y"}}}`,
+			&current: `{"apiVersion": "GROUP/v1", "kind": "Awkward", "metadata": {"name": "new", "namespace": "NS"},
+  "spec": {"f1": {"a": "x"}, "f2": {}}}`,
+			&former: `{"apiVersion": "GROUP/v1beta1", "kind": "Awkward", "metadata": {"name": "old", "namespace": "NS"},
+  "spec": {"f1": {"a": "y"}}}`,
 		} {
 			*into = json.RawMessage(strings.NewReplacer("GROUP", group, "NS", w.name, "SCHEMA", schema).Replace(text))
 		}
@@ -72,7 +76,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	for _, manifest := range manifests {
 		work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(manifest)))
 	}
-	work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(asJSON(t, w.manifest(configMap("sentinel", "{k: v}"))))))
+	sentinel := asJSON(t, w.manifest(configMap("sentinel", "{k: v}")))
+	work.Spec.Manifests = append(work.Spec.Manifests, rawManifest(string(sentinel)))
 	require.NoError(t, w.hub.Create(t.Context(), work))
 	w.eventually(func() error {
 		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
@@ -96,7 +101,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	w.eventually(func() error { return equal("v", w.data("sentinel", "k")) }) // so the agent has reconciled
 	hub, member = w.calm()
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
-	require.Empty(t, slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") }), "writes to the hub after a restart")
+	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
+	require.Empty(t, others, "writes to the hub after a restart")
 	w.delete(work)
 	w.gone(work)
 }

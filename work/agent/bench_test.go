@@ -25,7 +25,8 @@ import (
 // finalizer and the status on the hub, and the inventory, the object and its UID in the inventory on the member. Eight
 // clients create the Works as above, and as many writers as the agent has workers make these writes for each Work as
 // soon as it is created. The floor decides nothing, watches nothing, reads nothing and sends no Event. The agent sends
-// one Event for each Work, at a limited rate, so part of them after the measured time. The first Work, which starts the watch of ConfigMaps, is not measured.
+// one Event for each Work, at a limited rate, so part of them after the measured time. The first Work, which starts the
+// watch of ConfigMaps, is not measured.
 func BenchmarkWork(b *testing.B) {
 	const works = 100
 	w := newWorld(b)

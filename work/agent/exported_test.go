@@ -22,9 +22,10 @@ var exportable = []string{
 	"{apiVersion: v1, kind: Service, metadata: {name: headless, namespace: NS}, spec: {clusterIP: None, selector: {a: b}}}",
 	"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: NS, " +
 		"annotations: {pv.kubernetes.io/bind-completed: 'yes', pv.kubernetes.io/bound-by-controller: 'yes'}}, " +
-		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, volumeName: pvc-of-the-source, resources: {requests: {storage: 1Mi}}}}",
-	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, " +
-		"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, volumeName: pvc-of-the-source, " +
+		"resources: {requests: {storage: 1Mi}}}}",
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, " +
+		"spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
 	"{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: NS}}",
 	"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: token, namespace: NS, " +
 		"annotations: {kubernetes.io/service-account.name: robot}}}",

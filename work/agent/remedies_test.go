@@ -26,7 +26,8 @@ func (w *world) says(work *v1alpha1.Work, ordinal int, status, reason, message s
 		}
 		applied := findManifestCondition(work, ordinal, v1alpha1.ConditionApplied)
 		if string(applied.Status) != status || applied.Reason != reason || !strings.Contains(applied.Message, message) {
-			return fmt.Errorf("want %s/%s %q, got %s/%s %q", status, reason, message, applied.Status, applied.Reason, applied.Message)
+			return fmt.Errorf("want %s/%s %q, got %s/%s %q",
+				status, reason, message, applied.Status, applied.Reason, applied.Message)
 		}
 		return nil
 	})
@@ -91,8 +92,8 @@ func TestRecreate(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	spec := func(value, options string) string {
-		return "{" + manifests("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, stringData: {password: "+value+"}}",
-			configMap("a", "{k: v}")) + options + "}"
+		secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, stringData: {password: " + value + "}}"
+		return "{" + manifests(secret, configMap("a", "{k: v}")) + options + "}"
 	}
 	work := w.work("shop", spec("one", ""))
 	w.ready(work)
@@ -111,8 +112,9 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
-	work := w.work("migration", "{"+manifests(`{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 5,
-  backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`, configMap("a", "{k: v}"))+"}")
+	const once = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 5,
+  backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
+	work := w.work("migration", "{"+manifests(once, configMap("a", "{k: v}"))+"}")
 	w.eventually(func() error {
 		pods := &corev1.PodList{}
 		if err := w.member.List(t.Context(), pods, client.InNamespace(w.name)); err != nil {
@@ -156,8 +158,8 @@ func TestRejectedNextToABusyObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	work := w.work("shop", "{"+manifests("{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}",
-		configMap("busy", "{k: v}"))+"}")
+	const bad = "{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}"
+	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+"}")
 	w.says(work, 0, "False", v1alpha1.ReasonRejected, "99999")
 	w.toHost.take()
 	for i := range 20 {

@@ -130,7 +130,9 @@ func findCondition(conditions []metav1.Condition, kind string) *metav1.Condition
 
 // applied is the condition of that name of a manifest.
 func (o outcome) applied() metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: o.change.Reason, Message: bounded(o.change.Message)}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: o.change.Reason, Message: bounded(o.change.Message),
+	}
 	switch {
 	case o.refused != "":
 		condition.Reason, condition.Message = cmp.Or(o.reason, v1alpha1.ReasonInvalid), bounded(o.refused)
@@ -296,7 +298,9 @@ func (f found) conditions(c *count) []metav1.Condition {
 		}
 	}
 	if f.suspended {
-		progressing = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, Message: message}
+		progressing = metav1.Condition{
+			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, Message: message,
+		}
 	}
 	all := []metav1.Condition{applied, available, progressing, degraded}
 	if c.ending > 0 {
