@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -88,6 +89,7 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 		}
 		return nil
 	})
+	w.autoscalersReported(work)
 	w.calm()
 	<-time.After(2 * time.Second)
 	hub, member := w.toHub.take(), w.toHost.take()
@@ -105,6 +107,29 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	require.Empty(t, others, "writes to the hub after a restart")
 	w.delete(work)
 	w.gone(work)
+}
+
+// autoscalersReported waits until the controller of autoscalers has written their first status, which takes 15 seconds: the
+// agent reports it to the hub.
+func (w *world) autoscalersReported(work *v1alpha1.Work) {
+	w.t.Helper()
+	decoded, _ := work.Spec.Decode()
+	for _, manifest := range decoded {
+		if manifest.Kind != "HorizontalPodAutoscaler" {
+			continue
+		}
+		live := manifest.Object.DeepCopy()
+		live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
+		w.eventually(func() error {
+			if err := w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+				return err
+			}
+			if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
+				return fmt.Errorf("autoscaler %s has no conditions yet", live.GetName())
+			}
+			return nil
+		})
+	}
 }
 
 // calm waits until there has been no write for a while, and returns the requests until then. Controllers of Kubernetes
