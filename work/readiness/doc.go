@@ -32,7 +32,7 @@
 //	object.?status.?phase.orValue("") in ["Running", "Done"]
 //	object.status.conditions.exists(c, c.type == "Synced" && c.status == "True")
 //
-// Two rules hold for every Func: an object that is being deleted is not ready, and neither is one whose
+// Two rules hold for every Func: an object that is being deleted is not ready (a Job that has failed is still failed), and neither is one whose
 // status.observedGeneration is not its generation, since its status is about what it was before.
 //
 // The caller never fails: a [Func] that panics, a rule that costs too much and an object that makes no sense each

@@ -41,7 +41,7 @@ type Result struct {
 
 // Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
 //
-// It is not asked about an object that is being deleted, or whose status is about an older generation. If it
+// It is asked about an object that is being deleted only if the object is one that ends, and not about an object whose status is about an older generation. If it
 // panics or returns an error, the Status is Unknown, and the Message says so.
 type Func func(object *unstructured.Unstructured) (Result, error)
 
@@ -88,6 +88,12 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	observed, observes := integer(object, "status", "observedGeneration")
 	switch {
 	case text(object, "metadata", "deletionTimestamp") != "":
+		// A Job that has failed stays so while its TTL removes it.
+		if ends(object) {
+			if result, err := f(object); err == nil && result.Ends && result.Status == Failed {
+				return result
+			}
+		}
 		return Result{Status: Progressing, Message: "it is being deleted", Ends: ends(object)}
 	case generated && observes && observed != generation:
 		return Result{Status: Progressing, Ends: ends(object), Message: fmt.Sprintf("its status is about generation %d, not about generation %d, which it is now", observed, generation)}

@@ -108,3 +108,16 @@ func TestMessagesAreBounded(t *testing.T) {
 		require.Equal(t, filler != "\n", strings.HasSuffix(got, "…"), "%q does not say that it was cut", got)
 	}
 }
+
+// TestFailedJobThatIsBeingDeleted has that the failure of a Job is not hidden while its TTL removes it, and that nothing
+// else is said of an object that is being deleted.
+func TestFailedJobThatIsBeingDeleted(t *testing.T) {
+	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\nstatus: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"
+	for condition, want := range map[string]readiness.Result{
+		"Failed":   {Status: readiness.Failed, Message: "it failed: x", Ends: true},
+		"Complete": {Status: readiness.Progressing, Message: "it is being deleted", Ends: true},
+	} {
+		got := readiness.Registry{}.Assess(object(t, strings.ReplaceAll(job, "CONDITION", condition)))
+		require.Empty(t, cmp.Diff(want, got), "(-want +got)")
+	}
+}
