@@ -41,8 +41,8 @@ type Result struct {
 
 // Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
 //
-// It is asked about an object that is being deleted only if the object is one that ends, and not about an object whose status is about an older generation. If it
-// panics or returns an error, the Status is Unknown, and the Message says so.
+// It is asked about an object that is being deleted only if the object is one that ends, and not about an object whose
+// status is about an older generation. If it panics or returns an error, the Status is Unknown, and the Message says so.
 type Func func(object *unstructured.Unstructured) (Result, error)
 
 // Registry has the Funcs of a product, by kind. They come before the defaults; nil has the defaults alone.
