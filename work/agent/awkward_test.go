@@ -42,7 +42,8 @@ func TestAwkward(t *testing.T) {
 		group := w.name + ".example.org"
 		var fields []string
 		for i := range 250 {
-			const property = `"f%d": {"type": "object", "description": %q, "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}`
+			const property = `"f%d": {"type": "object", "description": %q,
+  "properties": {"a": {"type": "string", "enum": ["x", "y"]}}}`
 			fields = append(fields, fmt.Sprintf(property, i, strings.Repeat("description ", 50)))
 		}
 		schema := `{"openAPIV3Schema": {"type": "object", "properties": {"status": {"type": "object"},
@@ -52,7 +53,8 @@ func TestAwkward(t *testing.T) {
 			&definition: `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
   "metadata": {"name": "awkwards.GROUP", "creationTimestamp": null},
   "spec": {"group": "GROUP", "scope": "Namespaced", "preserveUnknownFields": false,
-  "names": {"plural": "awkwards", "kind": "Awkward", "shortNames": [], "categories": []}, "conversion": {"strategy": "None"}, "versions": [
+  "names": {"plural": "awkwards", "kind": "Awkward", "shortNames": [], "categories": []},
+  "conversion": {"strategy": "None"}, "versions": [
   {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": SCHEMA},
   {"name": "v1beta1", "served": true, "storage": false, "subresources": {"status": {}}, "schema": SCHEMA}]},
   "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": []}}`,
@@ -109,8 +111,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	w.gone(work)
 }
 
-// autoscalersReported waits until the controller of autoscalers has written their first status, which takes 15 seconds: the
-// agent reports it to the hub.
+// autoscalersReported waits until the controller of autoscalers has written their first status, which takes 15
+// seconds: the agent reports it to the hub.
 func (w *world) autoscalersReported(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()

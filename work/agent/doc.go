@@ -36,8 +36,8 @@
 //
 // A Job with ttlSecondsAfterFinished runs once per manifest. If the Job is gone, its Work keeps reporting its result.
 //
-// An exported manifest, which has metadata of an API server such as uid, is applied without the fields that belong to the
-// cluster that it was read from. The condition Applied names them.
+// An exported manifest, which has metadata of an API server such as uid, is applied without the fields that belong to
+// the cluster that it was read from. The condition Applied names them.
 //
 // # Deletion
 //

@@ -26,8 +26,8 @@ type recorder struct {
 	events events.EventRecorder // set by start
 }
 
-// eventsPerSecond and eventBurst bound how many Events the agent sends. Further ones wait: conditions report the same at
-// once, and the Events of many Works that change together would delay their statuses.
+// eventsPerSecond and eventBurst bound how many Events the agent sends. Further ones wait: conditions report the same
+// at once, and the Events of many Works that change together would delay their statuses.
 const eventsPerSecond, eventBurst = 10, 20
 
 func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*recorder, error) {

@@ -9,10 +9,11 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// allocated are the fields that a cluster allocates. An exported manifest has those of the cluster that it was read from.
+// allocated are the fields that a cluster allocates. An exported manifest has those of the cluster that it was read
+// from.
 var allocated = []v1alpha1.FieldPath{
-	pathTo("spec", "clusterIP"), pathTo("spec", "clusterIPs"), pathTo("spec", "healthCheckNodePort"), pathTo("spec", "volumeName"),
-	pathTo("spec", "claimRef"), pathTo("spec", "nodeName"),
+	pathTo("spec", "clusterIP"), pathTo("spec", "clusterIPs"), pathTo("spec", "healthCheckNodePort"),
+	pathTo("spec", "volumeName"), pathTo("spec", "claimRef"), pathTo("spec", "nodeName"),
 }
 
 func pathTo(names ...string) v1alpha1.FieldPath {
@@ -24,8 +25,8 @@ func pathTo(names ...string) v1alpha1.FieldPath {
 }
 
 // withoutCluster removes from an exported manifest what belongs to the cluster that it was read from, and returns a
-// warning that names the allocated fields among it; empty: there are none. An object that an earlier release applied with
-// such a field keeps the field, because most of them cannot be removed.
+// warning that names the allocated fields among it; empty: there are none. An object that an earlier release applied
+// with such a field keeps the field, because most of them cannot be removed.
 //
 // A manifest that means nothing in another cluster is left as it is; the engine or the API server says what is wrong
 // with it.
@@ -46,7 +47,7 @@ func withoutCluster(object apply.Object) (cleaned apply.Object, warning string) 
 	if len(dropped) == 0 {
 		return object, ""
 	}
-	return object, fmt.Sprintf("The manifest was exported from a cluster, so the fields that this cluster has allocated are ignored: %s. "+
-		"Remove the metadata that an API server writes, such as uid and creationTimestamp, from the manifest to apply them.",
+	return object, fmt.Sprintf("The manifest was exported from a cluster, so the fields that this cluster has allocated are "+
+		"ignored: %s. Remove the metadata that an API server writes, such as uid and creationTimestamp, to apply them.",
 		strings.Join(dropped, ", "))
 }

@@ -10,19 +10,22 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestWithoutCluster has what is removed from an exported manifest. A field that the cluster has allocated is ignored from
-// then on, so an object that was applied with it keeps it.
+// TestWithoutCluster has what is removed from an exported manifest. A field that the cluster has allocated is ignored
+// from then on, so an object that was applied with it keeps it.
 func TestWithoutCluster(t *testing.T) {
 	object := func(kind string, spec map[string]any) apply.Object {
 		return apply.Object{Manifest: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": spec,
 		}}}
 	}
-	service := object("Service", map[string]any{"clusterIP": "10.0.0.1", "clusterIPs": []any{"10.0.0.1"}, "type": "ClusterIP"})
+	service := object("Service", map[string]any{
+		"clusterIP": "10.0.0.1", "clusterIPs": []any{"10.0.0.1"}, "type": "ClusterIP",
+	})
 	cleaned, warning := withoutCluster(service)
 	require.Contains(t, warning, ".spec.clusterIP, .spec.clusterIPs")
 	require.Equal(t, map[string]any{"type": "ClusterIP"}, cleaned.Manifest.Object["spec"])
-	require.Equal(t, []v1alpha1.FieldPath{pathTo("spec", "clusterIP"), pathTo("spec", "clusterIPs")}, cleaned.IgnoredFields)
+	ignored := []v1alpha1.FieldPath{pathTo("spec", "clusterIP"), pathTo("spec", "clusterIPs")}
+	require.Equal(t, ignored, cleaned.IgnoredFields)
 	require.Len(t, service.Manifest.Object["spec"], 3, "the manifest of the Work is not changed")
 	require.Empty(t, service.IgnoredFields)
 

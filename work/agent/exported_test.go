@@ -19,13 +19,15 @@ var exportable = []string{
 	"{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, " +
 		"template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}",
 	"{apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS}, spec: {selector: {a: b}, ports: [{port: 80}]}}",
-	"{apiVersion: v1, kind: Service, metadata: {name: headless, namespace: NS}, spec: {clusterIP: None, selector: {a: b}}}",
+	"{apiVersion: v1, kind: Service, metadata: {name: headless, namespace: NS}, " +
+		"spec: {clusterIP: None, selector: {a: b}}}",
 	"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: NS, " +
 		"annotations: {pv.kubernetes.io/bind-completed: 'yes', pv.kubernetes.io/bound-by-controller: 'yes'}}, " +
 		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, volumeName: pvc-of-the-source, " +
 		"resources: {requests: {storage: 1Mi}}}}",
 	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, " +
-		"spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+		"spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+		"spec: {containers: [{name: c, image: i}]}}}}",
 	"{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: NS}}",
 	"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: token, namespace: NS, " +
 		"annotations: {kubernetes.io/service-account.name: robot}}}",
@@ -49,7 +51,8 @@ func TestExported(t *testing.T) {
 		texts = append(texts, string(data))
 		ids[object.GetKind()+" "+object.GetName()] = object
 	}
-	rootCA := w.manifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: " + source + "}}")
+	rootCA := w.manifest("{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}")
+	rootCA.SetNamespace(source)
 	w.eventually(func() error { return w.member.Get(context.Background(), client.ObjectKeyFromObject(rootCA), rootCA) })
 	rootCA.SetNamespace(w.name)
 	data, err := json.Marshal(rootCA)
@@ -89,7 +92,8 @@ func TestExported(t *testing.T) {
 	}
 	uid := []string{"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"}
 	require.Equal(t, string(live("Job", "job").GetUID()), nested(live("Job", "job"), uid...))
-	require.NotEqual(t, nested(ids["Service web"], "spec", "clusterIP"), nested(live("Service", "web"), "spec", "clusterIP"))
+	address := []string{"spec", "clusterIP"}
+	require.NotEqual(t, nested(ids["Service web"], address...), nested(live("Service", "web"), address...))
 	require.Equal(t, "None", nested(live("Service", "headless"), "spec", "clusterIP"))
 	require.Empty(t, nested(live("PersistentVolumeClaim", "data"), "spec", "volumeName"))
 	require.NotContains(t, live("PersistentVolumeClaim", "data").GetAnnotations(), "pv.kubernetes.io/bind-completed")

@@ -42,8 +42,8 @@ func findManifestCondition(work *v1alpha1.Work, ordinal int, kind string) metav1
 	return metav1.Condition{}
 }
 
-// TestDisabled has an administrator of the member who stops applies and deletions of an object by an annotation: the hub
-// reports it, other objects are applied as ever, and the removal of the annotation ends it.
+// TestDisabled has an administrator of the member who stops applies and deletions of an object by an annotation: the
+// hub reports it, other objects are applied as ever, and the removal of the annotation ends it.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +92,8 @@ func TestRecreate(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	spec := func(value, options string) string {
-		secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, stringData: {password: " + value + "}}"
+		secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: NS}, immutable: true, " +
+			"stringData: {password: " + value + "}}"
 		return "{" + manifests(secret, configMap("a", "{k: v}")) + options + "}"
 	}
 	work := w.work("shop", spec("one", ""))
@@ -106,14 +107,14 @@ func TestRecreate(t *testing.T) {
 	require.NotEqual(t, uid, w.read("Secret", "s").GetUID())
 }
 
-// TestJobThatFailedAndIsGone has a Job with a TTL that fails: it is not run again, and its Work reports the failure also
-// when the Job is gone, over a restart.
+// TestJobThatFailedAndIsGone has a Job with a TTL that fails: it is not run again, and its Work reports the failure
+// also when the Job is gone, over a restart.
 func TestJobThatFailedAndIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
-	const once = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 5,
-  backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
+	const once = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS},
+  spec: {ttlSecondsAfterFinished: 5, backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
 	work := w.work("migration", "{"+manifests(once, configMap("a", "{k: v}"))+"}")
 	w.eventually(func() error {
 		pods := &corev1.PodList{}

@@ -131,7 +131,8 @@ func findCondition(conditions []metav1.Condition, kind string) *metav1.Condition
 // applied is the condition of that name of a manifest.
 func (o outcome) applied() metav1.Condition {
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: o.change.Reason, Message: bounded(o.change.Message),
+		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
+		Reason: o.change.Reason, Message: bounded(o.change.Message),
 	}
 	switch {
 	case o.refused != "":
@@ -299,7 +300,8 @@ func (f found) conditions(c *count) []metav1.Condition {
 	}
 	if f.suspended {
 		progressing = metav1.Condition{
-			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, Message: message,
+			Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonSuspended, Message: message,
 		}
 	}
 	all := []metav1.Condition{applied, available, progressing, degraded}

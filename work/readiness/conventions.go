@@ -8,11 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// convention evaluates an object by one convention; false: the object does not follow it.
+type convention func(object *unstructured.Unstructured) (Result, bool)
+
 // byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow.
 // The second result is false where the object follows none of them. A condition Ready or Available that is True
 // outweighs all that only says that something is in progress.
 func byConvention(object *unstructured.Unstructured) (Result, bool) {
-	for _, find := range []func(*unstructured.Unstructured) (Result, bool){failedByCondition, failedByWord, byNamedConditions} {
+	for _, find := range []convention{failedByCondition, failedByWord, byNamedConditions} {
 		if result, found := find(object); found {
 			return result, true
 		}
@@ -26,7 +29,7 @@ func byConvention(object *unstructured.Unstructured) (Result, bool) {
 			return result, true
 		}
 	}
-	for _, find := range []func(*unstructured.Unstructured) (Result, bool){byOtherConditions, progressingByWord, byReplicas} {
+	for _, find := range []convention{byOtherConditions, progressingByWord, byReplicas} {
 		if result, found := find(object); found {
 			return result, true
 		}
@@ -77,9 +80,9 @@ func progressingByWord(object *unstructured.Unstructured) (Result, bool) {
 	return byWord(object, Progressing, func(word string) bool {
 		word = strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(word))
 		return slices.Contains([]string{
-			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init", "initialising", "initializing",
-			"inprogress", "installing", "notready", "notreconciled", "pending", "preparing", "progressing", "promoting", "provisioning",
-			"reconciling", "restarting", "scaling", "starting", "stopping", "terminating", "updating", "upgrading", "waiting",
+			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init", "initialising",
+			"initializing", "inprogress", "installing", "notready", "notreconciled", "pending", "preparing", "progressing",
+			"promoting", "provisioning", "reconciling", "restarting", "scaling", "starting", "stopping", "terminating", "updating", "upgrading", "waiting",
 		}, word)
 	})
 }
@@ -130,7 +133,8 @@ func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 	}
 	for _, kind := range kinds {
 		desired := slices.ContainsFunc([]string{
-			"Admitted", "Applied", "Deployed", "Healthy", "Initialized", "Provisioned", "Ready", "Reconciled", "Synced", "Synchronized", "Valid",
+			"Admitted", "Applied", "Deployed", "Healthy", "Initialized", "Provisioned", "Ready", "Reconciled", "Synced",
+			"Synchronized", "Valid",
 		}, func(word string) bool { return strings.HasSuffix(kind, word) })
 		if c := condition(object, kind); desired && c.status != "True" && c.status != "" {
 			return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true

@@ -200,7 +200,8 @@ func attachedPolicy(object *unstructured.Unstructured) (Result, error) {
 // openShiftRoute is ready when each router has admitted it.
 func openShiftRoute(object *unstructured.Unstructured) (Result, error) {
 	result := nestedConditions{
-		field: "ingress", conditions: words("Admitted"), missing: "no router has reported on the route yet", ready: "all routers have admitted the route",
+		field: "ingress", conditions: words("Admitted"),
+		missing: "no router has reported on the route yet", ready: "all routers have admitted the route",
 	}.assess(object)
 	for _, entry := range list(object, "status", "ingress") {
 		_, part := partOf(entry, 0)

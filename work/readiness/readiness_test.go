@@ -109,10 +109,11 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailedJobThatIsBeingDeleted has that the failure of a Job is not hidden while its TTL removes it, and that nothing
-// else is said of an object that is being deleted.
+// TestFailedJobThatIsBeingDeleted has that the failure of a Job is not hidden while its TTL removes it, and that
+// nothing else is said of an object that is being deleted.
 func TestFailedJobThatIsBeingDeleted(t *testing.T) {
-	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\nstatus: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"
+	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\n" +
+		"status: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"
 	for condition, want := range map[string]readiness.Result{
 		"Failed":   {Status: readiness.Failed, Message: "it failed: x", Ends: true},
 		"Complete": {Status: readiness.Progressing, Message: "it is being deleted", Ends: true},

@@ -84,8 +84,8 @@ var writtenByAPIServer = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
 }
 
-// exported reports whether the metadata of a manifest come from an API server. The generation alone does not tell, since
-// some tools write it.
+// exported reports whether the metadata of a manifest come from an API server. The generation alone does not tell,
+// since some tools write it.
 func exported(metadata map[string]any) bool {
 	for _, name := range []string{"creationTimestamp", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		switch value := metadata[name].(type) {
@@ -132,8 +132,8 @@ func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 	return append(errs, more...)
 }
 
-// encodeStringData moves the stringData of a Secret into its data, as the API server does when it stores one: stringData
-// cannot be read back, and so would differ from the object for ever.
+// encodeStringData moves the stringData of a Secret into its data, as the API server does when it stores one:
+// stringData cannot be read back, and so would differ from the object for ever.
 func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
 	texts, found := secret["stringData"]
 	if !found {
