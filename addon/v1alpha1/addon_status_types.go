@@ -34,32 +34,32 @@ const (
 
 // AddonStatus is the observed state of an add-on.
 type AddonStatus struct {
-	// ObservedGeneration is the generation of the Addon that this status describes.
+	// observedGeneration is the generation of the Addon that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
+	// message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
 	// step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Counts are the numbers of members by state.
+	// counts are the numbers of members by state.
 	// +optional
 	Counts AddonCounts `json:"counts"`
 
-	// Placements is the state of the rollout of each Placement of the install strategy, in the order of the spec.
+	// placements is the state of the rollout of each Placement of the install strategy, in the order of the spec.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Placements []PlacementStatus `json:"placements,omitempty"`
 
-	// ForcedRemovals are the latest forced removals, the newest first. At most 32 are kept.
+	// forcedRemovals are the latest forced removals, the newest first. At most 32 are kept.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	ForcedRemovals []ForcedRemoval `json:"forcedRemovals,omitempty"`
 
-	// Conditions of the Addon: Installed and Degraded.
+	// conditions of the Addon: Installed and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -69,33 +69,38 @@ type AddonStatus struct {
 
 // AddonCounts are the numbers of members by the state of an add-on.
 type AddonCounts struct {
-	// Total is the number of MemberAddons.
+	// total is the number of MemberAddons.
+	// +required
 	Total int32 `json:"total"`
-	// Updated is the number of members that have the desired configuration.
+	// updated is the number of members that have the desired configuration.
+	// +required
 	Updated int32 `json:"updated"`
-	// Available is the number of members on which the add-on is available.
+	// available is the number of members on which the add-on is available.
+	// +required
 	Available int32 `json:"available"`
-	// Degraded is the number of members on which a failure requires a change by a user.
+	// degraded is the number of members on which a failure requires a change by a user.
 	// +optional
 	Degraded int32 `json:"degraded,omitempty"`
-	// Unknown is the number of members on which the health is unknown, for example because the member is unreachable.
+	// unknown is the number of members on which the health is unknown, for example because the member is unreachable.
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
-	// Removing is the number of members from which the add-on is being removed.
+	// removing is the number of members from which the add-on is being removed.
 	// +optional
 	Removing int32 `json:"removing,omitempty"`
 }
 
 // PlacementStatus is the rollout of an add-on to the clusters of one Placement.
 type PlacementStatus struct {
-	// Namespace of the Placement.
+	// namespace of the Placement.
+	// +required
 	Namespace string `json:"namespace"`
-	// Name of the Placement.
+	// name of the Placement.
+	// +required
 	Name string `json:"name"`
-	// Message describes an error of the Placement, for example that the Placement does not exist. Empty: no error.
+	// message describes an error of the Placement, for example that the Placement does not exist. Empty: no error.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Rollout is the state of the rollout of the configuration. If the status is too long, the last stages are omitted;
+	// rollout is the state of the rollout of the configuration. If the status is too long, the last stages are omitted;
 	// see
 	// [AddonStatus.Trim].
 	// +optional
@@ -104,11 +109,13 @@ type PlacementStatus struct {
 
 // ForcedRemoval is the record of one forced removal.
 type ForcedRemoval struct {
-	// Member from which the add-on was removed.
+	// member from which the add-on was removed.
+	// +required
 	Member string `json:"member"`
-	// Time at which the removal was forced.
+	// time at which the removal was forced.
+	// +required
 	Time metav1.Time `json:"time"`
-	// Message describes what the removal waited for and what may be left on the member.
+	// message describes what the removal waited for and what may be left on the member.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -23,17 +23,17 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.install) || !has(self.install.placements) || self.install.placements.all(p, !has(p.configs) || p.configs.all(c, has(self.configs) && self.configs.exists(k, k.resource == c.resource && (has(c.group) ? k.group == c.group : size(k.group) == 0))))",fieldPath=".install.placements",message="the kinds of all configs must be among spec.configs: add the kind there, or remove the config"
 // +kubebuilder:validation:XValidation:rule="!has(self.install) || !has(self.install.placements) || self.install.placements.all(p, !has(p.hostingMember) || size(p.hostingMember) == 0 || has(self.hostingMembers) && p.hostingMember in self.hostingMembers)",fieldPath=".install.placements",message="each hostingMember must be among spec.hostingMembers: add it there, or remove it"
 type AddonSpec struct {
-	// DisplayName is a name for user interfaces. If empty, the name of the Addon is used.
+	// displayName is a name for user interfaces. If empty, the name of the Addon is used.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description is a short description of the purpose of the add-on for user interfaces.
+	// description is a short description of the purpose of the add-on for user interfaces.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// InstallNamespace is the namespace of the add-on's agent on the members. A MemberAddon or an AddonConfig can override
+	// installNamespace is the namespace of the add-on's agent on the members. A MemberAddon or an AddonConfig can override
 	// it. Default: muster-addons.
 	// +kubebuilder:default=muster-addons
 	// +kubebuilder:validation:MaxLength=63
@@ -41,7 +41,7 @@ type AddonSpec struct {
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// HostingMembers are the members on which the add-on's agent may run for other members (hosted mode); see
+	// hostingMembers are the members on which the add-on's agent may run for other members (hosted mode); see
 	// hostingMember of a placement and of a MemberAddon. If empty, the agent always runs on its own member. The list is a
 	// safeguard: without it, a user who can write the MemberAddon of one member could run workloads on any other member.
 	// +listType=set
@@ -51,7 +51,7 @@ type AddonSpec struct {
 	// +optional
 	HostingMembers []string `json:"hostingMembers,omitempty"`
 
-	// Configs are the kinds of configuration that the add-on supports, each with its defaults. A configuration of another
+	// configs are the kinds of configuration that the add-on supports, each with its defaults. A configuration of another
 	// kind is rejected: in this Addon by the API server, in a MemberAddon by the condition Configured.
 	// +listType=map
 	// +listMapKey=group
@@ -60,17 +60,17 @@ type AddonSpec struct {
 	// +optional
 	Configs []ConfigKind `json:"configs,omitempty"`
 
-	// Install selects the members that get the add-on. Default: type Manual.
+	// install selects the members that get the add-on. Default: type Manual.
 	// +kubebuilder:default={type: Manual}
 	// +optional
 	Install InstallStrategy `json:"install,omitzero"`
 
-	// Health defines how the health of the add-on is determined. Default: type Works.
+	// health defines how the health of the add-on is determined. Default: type Works.
 	// +kubebuilder:default={type: Works}
 	// +optional
 	Health HealthCheck `json:"health,omitzero"`
 
-	// Removal defines how the add-on is removed from a member.
+	// removal defines how the add-on is removed from a member.
 	// +kubebuilder:default={}
 	// +optional
 	Removal RemovalPolicy `json:"removal,omitzero"`
@@ -93,12 +93,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.placements) || size(self.placements) == 0 || has(self.type) && self.type == 'Placements'",fieldPath=".placements",reason=FieldValueForbidden,message="placements go with type Placements only: remove them, or set the type to Placements"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Placements' || has(self.placements) && size(self.placements) > 0",fieldPath=".placements",reason=FieldValueRequired,message="placements is required with type Placements: name one, or set the type to Manual, which installs the add-on on no member"
 type InstallStrategy struct {
-	// Type is Manual or Placements. Default: Manual.
+	// type is Manual or Placements. Default: Manual.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type InstallType `json:"type,omitempty"`
 
-	// Placements whose clusters get the add-on. If several Placements select a cluster, only the first of them in this
+	// placements whose clusters get the add-on. If several Placements select a cluster, only the first of them in this
 	// list applies: its configs, its hostingMember and its rollout.
 	// +listType=map
 	// +listMapKey=namespace
@@ -111,35 +111,37 @@ type InstallStrategy struct {
 // PlacementInstall installs an add-on on the clusters of a Placement.
 // +kubebuilder:validation:XValidation:rule="!has(self.rollout) || !has(self.rollout.onFailure) || self.rollout.onFailure != 'RollBack'",fieldPath=".rollout.onFailure",reason=FieldValueForbidden,message="the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back"
 type PlacementInstall struct {
-	// Namespace of the Placement.
+	// namespace of the Placement.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be that of a Placement"
 	Namespace string `json:"namespace"`
-	// Name of the Placement. If the Placement does not exist, the add-on is not removed from any member.
+	// name of the Placement. If the Placement does not exist, the add-on is not removed from any member.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of a Placement"
 	Name string `json:"name"`
 
-	// Configs replace the defaults of their kinds on these clusters.
+	// configs replace the defaults of their kinds on these clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
-	// HostingMember is the member on which the agents for these clusters run. It must be listed in spec.hostingMembers. If
+	// hostingMember is the member on which the agents for these clusters run. It must be listed in spec.hostingMembers. If
 	// empty, each agent runs on its own cluster.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	HostingMember string `json:"hostingMember,omitempty"`
 
-	// Rollout defines the order and the pace in which these clusters get a changed configuration. A first installation
+	// rollout defines the order and the pace in which these clusters get a changed configuration. A first installation
 	// uses the same order and pace. Default: type All, which updates all clusters at once. RollBack is not supported.
 	// +kubebuilder:default={type: All}
 	// +optional
 	Rollout placementv1alpha1.RolloutStrategy `json:"rollout,omitzero"`
 
-	// Approvals open the approval gates of the rollout. The revision of an approval must be the revision of the rollout in
+	// approvals open the approval gates of the rollout. The revision of an approval must be the revision of the rollout in
 	// status.placements. An approver can own a single entry by server-side apply. Approvals of earlier revisions have no
 	// effect.
 	// +listType=map
@@ -175,11 +177,11 @@ const (
 // HealthCheck defines how the health of an add-on is determined.
 // +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Lease') || !has(self.leaseDurationSeconds)",fieldPath=".leaseDurationSeconds",reason=FieldValueForbidden,message="leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease"
 type HealthCheck struct {
-	// Type is Works, Workloads, Lease, Custom or None. Default: Works.
+	// type is Works, Workloads, Lease, Custom or None. Default: Works.
 	// +kubebuilder:default=Works
 	// +optional
 	Type HealthType `json:"type,omitempty"`
-	// LeaseDurationSeconds is how long a Lease is valid after the hub observed its last renewal. Default: 180.
+	// leaseDurationSeconds is how long a Lease is valid after the hub observed its last renewal. Default: 180.
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -188,7 +190,7 @@ type HealthCheck struct {
 
 // RemovalPolicy defines how an add-on is removed from a member.
 type RemovalPolicy struct {
-	// DeadlineSeconds is the maximum duration of a removal in seconds, including its hooks. After the deadline, the
+	// deadlineSeconds is the maximum duration of a removal in seconds, including its hooks. After the deadline, the
 	// removal is forced: the remaining objects stay on the member, and an Event and status.forcedRemovals of the Addon
 	// report it. A MemberAddon can override the deadline. Default: 900.
 	// +kubebuilder:default=900
@@ -212,11 +214,16 @@ type RemovalPolicy struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of an add-on must be a DNS label of at most 50 characters: it is part of the names of objects"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name != 'heartbeat'",message="the Lease heartbeat is the member's own: give the add-on another name"
 type Addon struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the Addon.
 	// +kubebuilder:default={}
+	// +optional
 	Spec AddonSpec `json:"spec,omitempty"`
+	// status is the observed state of the Addon.
 	// +optional
 	Status AddonStatus `json:"status,omitzero"`
 }

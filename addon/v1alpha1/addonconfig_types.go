@@ -12,13 +12,13 @@ const MaxAddonConfigBytes = 512 << 10
 // take precedence over earlier ones: registries, resources and variables are merged, and the last nodePlacement and the
 // last proxy are used.
 type AddonConfigSpec struct {
-	// InstallNamespace is the namespace of the add-on's agent on the member. If empty, this configuration does not set it.
+	// installNamespace is the namespace of the add-on's agent on the member. If empty, this configuration does not set it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Variables are values to which manifests can refer. Every user who can read AddonConfigs on the hub or the add-on on
+	// variables are values to which manifests can refer. Every user who can read AddonConfigs on the hub or the add-on on
 	// the member can read them, so do not store secrets here.
 	// +listType=map
 	// +listMapKey=name
@@ -26,22 +26,22 @@ type AddonConfigSpec struct {
 	// +optional
 	Variables []Variable `json:"variables,omitempty"`
 
-	// NodePlacement defines on which nodes the pods run.
+	// nodePlacement defines on which nodes the pods run.
 	// +optional
 	NodePlacement *NodePlacement `json:"nodePlacement,omitempty"`
 
-	// Registries replace the registries of images. The first entry whose source is a prefix of the image is used, so put
+	// registries replace the registries of images. The first entry whose source is a prefix of the image is used, so put
 	// the longer of two sources first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Registries []Registry `json:"registries,omitempty"`
 
-	// Proxy defines the proxy that the containers use for outgoing connections.
+	// proxy defines the proxy that the containers use for outgoing connections.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
-	// Resources replace the resources of containers. The last entry that matches a container is used.
+	// resources replace the resources of containers. The last entry that matches a container is used.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -50,13 +50,14 @@ type AddonConfigSpec struct {
 
 // Variable is a name and its value.
 type Variable struct {
-	// Name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and
+	// name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and
 	// INSTALL_NAMESPACE are predefined and cannot be set.
+	// +required
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable must be letters, digits and '_', and not begin with a digit"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['CLUSTER_NAME', 'ADDON_NAME', 'INSTALL_NAMESPACE'])",reason=FieldValueForbidden,message="CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: take another name"
 	Name string `json:"name"`
-	// Value of the variable.
+	// value of the variable.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Value string `json:"value,omitempty"`
@@ -64,13 +65,13 @@ type Variable struct {
 
 // NodePlacement defines on which nodes pods run.
 type NodePlacement struct {
-	// NodeSelector is merged into the node selector of the pods.
+	// nodeSelector is merged into the node selector of the pods.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="nodeSelector must have keys of labels such as node-role.kubernetes.io/infra"
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(self[key]) <= 63)",message="nodeSelector must have values of labels: up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations are added to the tolerations of the pods.
+	// tolerations are added to the tolerations of the pods.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['', 'Equal', 'Exists', 'Lt', 'Gt']",fieldPath=".operator",message="operator must be Equal, Exists, Lt or Gt"
@@ -86,13 +87,14 @@ type NodePlacement struct {
 
 // Registry replaces the registry of images.
 type Registry struct {
-	// Source is a prefix of image names that ends before a '/', '@' or ':', for example quay.io/example. If empty, it
+	// source is a prefix of image names that ends before a '/', '@' or ':', for example quay.io/example. If empty, it
 	// matches all images.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="source must be a registry, or a repository in one, such as quay.io/example: without https://, tag or / at its end"
 	// +optional
 	Source string `json:"source,omitempty"`
-	// Mirror replaces the source in the image name.
+	// mirror replaces the source in the image name.
+	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="mirror must be a registry, or a repository in one, such as mirror.example.com/quay: without https://, tag or / at its end"
 	Mirror string `json:"mirror"`
@@ -100,17 +102,17 @@ type Registry struct {
 
 // Proxy defines the proxy of containers, as values of the usual environment variables.
 type Proxy struct {
-	// HTTP is the value of HTTP_PROXY.
+	// http is the value of HTTP_PROXY.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="http must be the URL of a proxy, such as http://proxy.example.com:3128: it has no spaces"
 	// +optional
 	HTTP string `json:"http,omitempty"`
-	// HTTPS is the value of HTTPS_PROXY.
+	// https is the value of HTTPS_PROXY.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="https must be the URL of a proxy, such as http://proxy.example.com:3128: it has no spaces"
 	// +optional
 	HTTPS string `json:"https,omitempty"`
-	// NoProxy is the value of NO_PROXY.
+	// noProxy is the value of NO_PROXY.
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -~]*$')",message="noProxy must be names of hosts and networks with commas between them, such as .svc,10.0.0.0/8"
 	// +optional
@@ -119,30 +121,31 @@ type Proxy struct {
 
 // ContainerResources are the resources of the containers that match.
 type ContainerResources struct {
-	// Workload of the container in the form <kind>/<name>, for example Deployment/web. Either part can be *. If empty, all
+	// workload of the container in the form <kind>/<name>, for example Deployment/web. Either part can be *. If empty, all
 	// workloads match.
 	// +kubebuilder:validation:MaxLength=320
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?|[*])/([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[*])$')",message="workload must be the kind and the name of a workload, such as Deployment/web, DaemonSet/* or */web"
 	// +optional
 	Workload string `json:"workload,omitempty"`
-	// Container is the name of the container. If empty, all containers of the workload match.
+	// container is the name of the container. If empty, all containers of the workload match.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="container must be the name of one: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Container string `json:"container,omitempty"`
-	// Resources replace the resources of the container.
+	// resources replace the resources of the container.
+	// +required
 	Resources Resources `json:"resources"`
 }
 
 // Resources are the requests and limits of a container. Claims are not supported because they belong to a pod.
 type Resources struct {
-	// Requests are the minimum resources of the container.
+	// requests are the minimum resources of the container.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="requests must not be negative"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="requests must have qualified names such as cpu or nvidia.com/gpu"
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// Limits are the maximum resources of the container.
+	// limits are the maximum resources of the container.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="limits must not be negative"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="limits must have qualified names such as cpu or nvidia.com/gpu"
@@ -155,10 +158,14 @@ type Resources struct {
 // +kubebuilder:resource:categories=muster
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AddonConfig struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the AddonConfig.
 	// +kubebuilder:default={}
+	// +optional
 	Spec AddonConfigSpec `json:"spec,omitzero"`
 }
 

@@ -21,30 +21,31 @@ const (
 
 // AddonTemplateSpec defines an add-on without code.
 type AddonTemplateSpec struct {
-	// Version is a version for users. It has no effect on the installation.
+	// version is a version for users. It has no effect on the installation.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Manifests are the objects of the add-on on a member. In strings, ${NAME} is replaced by the value of a variable: the
+	// manifests are the objects of the add-on on a member. In strings, ${NAME} is replaced by the value of a variable: the
 	// variables of AddonConfigs, CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE. Write $${ for a literal ${. A namespaced
 	// object without a namespace gets the install namespace. If the hub does not know the kind, the annotation
 	// addon.muster.dev/scope with the value Cluster or Namespaced defines its scope. The install namespace is created
 	// unless it is one of the manifests. Jobs and Pods with the annotation addon.muster.dev/pre-delete: "true" run before
 	// the add-on is removed. All of them run at the same time, and all must succeed. A failed one blocks the removal until
 	// it is fixed or the deadline passes. The manifests can be at most 512 KiB long in total.
+	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	Manifests []TemplateManifest `json:"manifests"`
 
-	// Apply defines how the manifests are applied. For example, set takeover to Always if the add-on was installed by
+	// apply defines how the manifests are applied. For example, set takeover to Always if the add-on was installed by
 	// other means before. The fieldOwner cannot be set because it could not change from one template to the next.
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:XValidation:rule="!has(self.fieldOwner) || size(self.fieldOwner) == 0",fieldPath=".fieldOwner",reason=FieldValueForbidden,message="fieldOwner cannot be set here, since it could not change from one template to the next: remove it"
 	// +optional
 	Apply workv1alpha1.ApplyPolicy `json:"apply,omitzero"`
 
-	// ManifestOptions override how individual manifests are handled, for example their readiness rule. Selectors can
+	// manifestOptions override how individual manifests are handled, for example their readiness rule. Selectors can
 	// contain variables and are compared with the manifests after variables are replaced. The options can be at most 128
 	// KiB long in total.
 	// +listType=atomic
@@ -52,16 +53,16 @@ type AddonTemplateSpec struct {
 	// +optional
 	ManifestOptions []workv1alpha1.ManifestOption `json:"manifestOptions,omitempty"`
 
-	// Waves define how one wave of manifests waits for the previous one.
+	// waves define how one wave of manifests waits for the previous one.
 	// +kubebuilder:default={}
 	// +optional
 	Waves workv1alpha1.WavePolicy `json:"waves,omitzero"`
 
-	// Executor is the ServiceAccount of the member that applies, reads and deletes the objects.
+	// executor is the ServiceAccount of the member that applies, reads and deletes the objects.
 	// +optional
 	Executor *workv1alpha1.Executor `json:"executor,omitempty"`
 
-	// Registration gives the add-on's agent access to the hub. If unset, the agent has no access.
+	// registration gives the add-on's agent access to the hub. If unset, the agent has no access.
 	// +optional
 	Registration *TemplateRegistration `json:"registration,omitempty"`
 }
@@ -88,12 +89,12 @@ const (
 
 // TemplateRegistration gives an add-on's agent access to the hub.
 type TemplateRegistration struct {
-	// Credential of the agent: Token or Certificate. Default: Token.
+	// credential of the agent: Token or Certificate. Default: Token.
 	// +kubebuilder:default=Token
 	// +optional
 	Credential RegistrationCredential `json:"credential,omitempty"`
 
-	// ExpirationSeconds is the requested lifetime of the credential in seconds. The hub may grant less. The credential is
+	// expirationSeconds is the requested lifetime of the credential in seconds. The hub may grant less. The credential is
 	// renewed before it expires, even while the member waits for a rollout permit or has an error. If unset, the hub
 	// decides.
 	// +kubebuilder:validation:Minimum=600
@@ -101,7 +102,7 @@ type TemplateRegistration struct {
 	// +optional
 	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty"`
 
-	// Rules are the permissions of the agent in the member's namespace on the hub, in addition to the permissions that the
+	// rules are the permissions of the agent in the member's namespace on the hub, in addition to the permissions that the
 	// health check needs: with health type Lease, the agent can always renew its Lease. A hub administrator can grant
 	// further permissions to status.registration.subject of the MemberAddon.
 	// +listType=atomic
@@ -113,7 +114,7 @@ type TemplateRegistration struct {
 	// +optional
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 
-	// SecretName is the name of the Secret with the agent's kubeconfig, in the install namespace, under the key
+	// secretName is the name of the Secret with the agent's kubeconfig, in the install namespace, under the key
 	// kubeconfig. The kubeconfig refers to its token, or to its certificate and key, as files in the same directory: mount
 	// the Secret as a directory. Default: the name of the add-on followed by -hub-kubeconfig.
 	// +kubebuilder:validation:MaxLength=253
@@ -128,9 +129,13 @@ type TemplateRegistration struct {
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AddonTemplate struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the AddonTemplate.
+	// +required
 	Spec AddonTemplateSpec `json:"spec"`
 }
 

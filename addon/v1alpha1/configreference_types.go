@@ -5,16 +5,18 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.defaults) || self.defaults.all(d, !has(d.namespace) || size(d.namespace) == 0)",fieldPath=".defaults",reason=FieldValueForbidden,message="an AddonTemplate is in no namespace: remove it"
 // +kubebuilder:validation:XValidation:rule="self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.defaults) || size(self.defaults) <= 1",fieldPath=".defaults",message="an add-on has one AddonTemplate: remove the others"
 type ConfigKind struct {
-	// Group of the resource. If empty, the core group.
+	// group of the resource. If empty, the core group.
+	// +required
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as addon.muster.dev, and is empty for the core group"
 	Group string `json:"group"`
-	// Resource is the plural name of the kind, for example addonconfigs.
+	// resource is the plural name of the kind, for example addonconfigs.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="resource must be the plural name of a kind in lower-case letters, such as addonconfigs"
 	Resource string `json:"resource"`
-	// Defaults are the configurations of this kind that apply if no placement or member overrides them. The add-on defines
+	// defaults are the configurations of this kind that apply if no placement or member overrides them. The add-on defines
 	// the meaning of their order; usually later ones take precedence. If a configuration is listed twice, only its last
 	// position counts.
 	// +listType=atomic
@@ -25,12 +27,13 @@ type ConfigKind struct {
 
 // ObjectName identifies an object of a known kind.
 type ObjectName struct {
-	// Namespace of the object. It must be empty if the kind is cluster-scoped.
+	// namespace of the object. It must be empty if the kind is cluster-scoped.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty where the kind is cluster-scoped"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the object.
+	// name of the object.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of an object, which has no / and no %"
 	Name string `json:"name"`
@@ -40,12 +43,13 @@ type ObjectName struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.group) || self.group != 'addon.muster.dev' || self.resource != 'addonconfigs' || has(self.namespace) && size(self.namespace) > 0",fieldPath=".namespace",reason=FieldValueRequired,message="an AddonConfig is in a namespace: name it"
 // +kubebuilder:validation:XValidation:rule="!has(self.group) || self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.namespace) || size(self.namespace) == 0",fieldPath=".namespace",reason=FieldValueForbidden,message="an AddonTemplate is in no namespace: remove it"
 type ConfigReference struct {
-	// Group of the resource. If empty, the core group.
+	// group of the resource. If empty, the core group.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as addon.muster.dev, and is empty for the core group"
 	// +optional
 	Group string `json:"group,omitempty"`
-	// Resource is the plural name of the kind, for example addonconfigs.
+	// resource is the plural name of the kind, for example addonconfigs.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="resource must be the plural name of a kind in lower-case letters, such as addonconfigs"
 	Resource string `json:"resource"`

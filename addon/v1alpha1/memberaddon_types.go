@@ -54,21 +54,21 @@ const (
 
 // MemberAddonSpec contains the overrides for one member.
 type MemberAddonSpec struct {
-	// InstallNamespace is the namespace of the add-on's agent on the member. If empty, the namespace comes from an
+	// installNamespace is the namespace of the add-on's agent on the member. If empty, the namespace comes from an
 	// AddonConfig or from the Addon.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Configs replace all other configurations of their kinds on this member.
+	// configs replace all other configurations of their kinds on this member.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
-	// HostingMember is the member on which the agent for this member runs. It must be one of the Addon's hostingMembers;
+	// hostingMember is the member on which the agent for this member runs. It must be one of the Addon's hostingMembers;
 	// otherwise the condition Configured is False. If empty, the value of the Placement applies; without one, the agent
 	// runs on this member.
 	// +kubebuilder:validation:MaxLength=63
@@ -76,7 +76,7 @@ type MemberAddonSpec struct {
 	// +optional
 	HostingMember string `json:"hostingMember,omitempty"`
 
-	// RemovalDeadlineSeconds overrides the Addon's removal.deadlineSeconds for this member. It starts when the MemberAddon
+	// removalDeadlineSeconds overrides the Addon's removal.deadlineSeconds for this member. It starts when the MemberAddon
 	// is deleted and can be changed during the removal. 0 forces the removal at once, without hooks, for a member that no
 	// longer exists.
 	// +kubebuilder:validation:Minimum=0
@@ -163,32 +163,37 @@ const (
 type ConfigStatus struct {
 	// ConfigReference identifies the configuration.
 	ConfigReference `json:",inline"`
-	// DesiredHash is the hash of the desired spec of the configuration. For a kind without a spec, such as ConfigMap, it
+	// desiredHash is the hash of the desired spec of the configuration. For a kind without a spec, such as ConfigMap, it
 	// is the hash of everything except metadata and status. Empty: the configuration does not exist.
 	// +optional
 	DesiredHash string `json:"desiredHash,omitempty"`
-	// AppliedHash is the hash of the spec that the member has. Empty: the member has none yet.
+	// appliedHash is the hash of the spec that the member has. Empty: the member has none yet.
 	// +optional
 	AppliedHash string `json:"appliedHash,omitempty"`
-	// From is where the configuration is listed: Default, Placement or Member.
+	// from is where the configuration is listed: Default, Placement or Member.
+	// +required
 	From ConfigSource `json:"from"`
 }
 
 // HostingStatus identifies the hosting member and the namespace of a hosted agent.
 type HostingStatus struct {
-	// Member on which the agent runs.
+	// member on which the agent runs.
+	// +required
 	Member string `json:"member"`
-	// Namespace of the agent on the hosting member. It is unique to this MemberAddon.
+	// namespace of the agent on the hosting member. It is unique to this MemberAddon.
+	// +required
 	Namespace string `json:"namespace"`
 }
 
 // RegistrationStatus is the access of an add-on's agent to the hub.
 type RegistrationStatus struct {
-	// Credential is the type of the credential.
+	// credential is the type of the credential.
+	// +required
 	Credential RegistrationCredential `json:"credential"`
-	// Subject is the user, group or ServiceAccount that the agent authenticates as. Bind additional roles to this subject.
+	// subject is the user, group or ServiceAccount that the agent authenticates as. Bind additional roles to this subject.
+	// +required
 	Subject rbacv1.Subject `json:"subject"`
-	// ExpirationTime of the last issued credential, by the clock of the hub.
+	// expirationTime of the last issued credential, by the clock of the hub.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
@@ -206,53 +211,53 @@ const (
 
 // MemberAddonStatus is the observed state of an add-on on one member.
 type MemberAddonStatus struct {
-	// ObservedGeneration is the generation of the MemberAddon that this status describes.
+	// observedGeneration is the generation of the MemberAddon that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
+	// message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
 	// step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// InstallNamespace is the namespace of the add-on's agent on the member.
+	// installNamespace is the namespace of the add-on's agent on the member.
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Placement whose configs, hostingMember and rollout apply, as <namespace>/<name>. It is the Placement that installed
+	// placement whose configs, hostingMember and rollout apply, as <namespace>/<name>. It is the Placement that installed
 	// the MemberAddon. For a MemberAddon that a user created, it is the Placement that selects the cluster. The value
 	// stays while the Placement does not exist.
 	// +optional
 	Placement string `json:"placement,omitempty"`
 
-	// Hosting is set if the agent runs on another member.
+	// hosting is set if the agent runs on another member.
 	// +optional
 	Hosting *HostingStatus `json:"hosting,omitempty"`
 
-	// Registration is the access of the add-on's agent to the hub. Unset: no access, or none yet.
+	// registration is the access of the add-on's agent to the hub. Unset: no access, or none yet.
 	// +optional
 	Registration *RegistrationStatus `json:"registration,omitempty"`
 
-	// Configs are the configurations that apply, in order. There can be up to 176: 32 of the member, 32 of the Placement,
+	// configs are the configurations that apply, in order. There can be up to 176: 32 of the member, 32 of the Placement,
 	// and 8 defaults for each of 14 other kinds.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=176
 	// +optional
 	Configs []ConfigStatus `json:"configs,omitempty"`
 
-	// DesiredRevision identifies the desired configuration and version of the add-on on the member.
+	// desiredRevision identifies the desired configuration and version of the add-on on the member.
 	// +optional
 	DesiredRevision string `json:"desiredRevision,omitempty"`
 
-	// AppliedRevision is the last revision that the member was assigned.
+	// appliedRevision is the last revision that the member was assigned.
 	// +optional
 	AppliedRevision string `json:"appliedRevision,omitempty"`
 
-	// RevisionSince is the time at which the member was assigned AppliedRevision.
+	// revisionSince is the time at which the member was assigned AppliedRevision.
 	// +optional
 	RevisionSince *metav1.MicroTime `json:"revisionSince,omitempty"`
 
-	// Conditions of the MemberAddon: Configured, RegistrationReady, ManifestsApplied, Available, Progressing and Degraded.
+	// conditions of the MemberAddon: Configured, RegistrationReady, ManifestsApplied, Available, Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=12
@@ -275,11 +280,16 @@ type MemberAddonStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a MemberAddon has the name of its Addon, which is a DNS label of at most 50 characters"
 type MemberAddon struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the MemberAddon.
 	// +kubebuilder:default={}
+	// +optional
 	Spec MemberAddonSpec `json:"spec,omitzero"`
+	// status is the observed state of the MemberAddon.
 	// +optional
 	Status MemberAddonStatus `json:"status,omitzero"`
 }

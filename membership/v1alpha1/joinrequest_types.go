@@ -7,37 +7,41 @@ import (
 
 // TokenProof proves with which JoinToken a request was made.
 type TokenProof struct {
-	// Name of the JoinToken.
+	// name of the JoinToken.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// MAC is the HMAC-SHA256 of the request, keyed by the key in the token's Secret.
+	// mac is the HMAC-SHA256 of the request, keyed by the key in the token's Secret.
+	// +required
 	// +kubebuilder:validation:MaxLength=64
 	MAC []byte `json:"mac"`
 }
 
 // JoinRequestSpec is the request of a cluster. A changed request is denied: its signature covers the whole spec.
 type JoinRequestSpec struct {
-	// ClusterID identifies the cluster.
+	// clusterID identifies the cluster.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`
 	ClusterID string `json:"clusterID"`
 
-	// Name is the requested name. An existing MemberCluster with this cluster ID takes precedence.
+	// name is the requested name. An existing MemberCluster with this cluster ID takes precedence.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	Name string `json:"name"`
 
-	// Labels are the initial labels of the MemberCluster. Later changes have no effect.
+	// labels are the initial labels of the MemberCluster. Later changes have no effect.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// MemberUID is the UID of the MemberCluster that the agent is registered with. If the hub has a record that this
+	// memberUID is the UID of the MemberCluster that the agent is registered with. If the hub has a record that this
 	// member left on request, it answers Deregistered. If the hub has neither the member nor such a record, the request
 	// waits until an administrator accepts it. Empty: the cluster is not a member.
 	// +kubebuilder:validation:Type=string
@@ -45,28 +49,31 @@ type JoinRequestSpec struct {
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 
-	// HubID is the identity of the hub that the agent is registered with. A hub with another identity does not answer
+	// hubID is the identity of the hub that the agent is registered with. A hub with another identity does not answer
 	// such a request, except with the reason DifferentHub. Empty: the cluster is not a member, or its agent does not
 	// know the identity yet.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	HubID string `json:"hubID,omitempty"`
 
-	// Token proves with which JoinToken the request was made. A hub denies a request without a token unless it is
+	// token proves with which JoinToken the request was made. A hub denies a request without a token unless it is
 	// configured to accept requests that were created with another credential.
 	// +optional
 	Token *TokenProof `json:"token,omitempty"`
 
-	// ClaimKey is the agent's claim key: a P-256 public key in PKIX form. The owner of its private half represents the
+	// claimKey is the agent's claim key: a P-256 public key in PKIX form. The owner of its private half represents the
 	// cluster.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	ClaimKey []byte `json:"claimKey"`
 
-	// Credential is the requested credential.
+	// credential is the requested credential.
+	// +required
 	Credential CredentialRequest `json:"credential"`
 
-	// Signature of all fields above by the claim key.
+	// signature of all fields above by the claim key.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Signature []byte `json:"signature"`
@@ -134,40 +141,40 @@ const (
 
 // JoinRequestStatus is the hub's answer.
 type JoinRequestStatus struct {
-	// Answer summarizes the conditions.
+	// answer summarizes the conditions.
 	// +optional
 	Answer JoinAnswer `json:"answer,omitempty"`
 
-	// Claim is the fingerprint of the claim key. Compare it with the one that the agent prints.
+	// claim is the fingerprint of the claim key. Compare it with the one that the agent prints.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Hub is the identity of the hub that wrote this answer.
+	// hub is the identity of the hub that wrote this answer.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 
-	// MemberName is the name of the MemberCluster of the request.
+	// memberName is the name of the MemberCluster of the request.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	MemberName string `json:"memberName,omitempty"`
 
-	// MemberUID is the UID of that MemberCluster.
+	// memberUID is the UID of that MemberCluster.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 
-	// Namespace is the member's namespace on the hub, which contains its Membership.
+	// namespace is the member's namespace on the hub, which contains its Membership.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Credential is the issued credential.
+	// credential is the issued credential.
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 
-	// Conditions: Issued.
+	// conditions are: Issued.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -189,10 +196,15 @@ type JoinRequestStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=="Issued")].message`,priority=1
 type JoinRequest struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the JoinRequest.
+	// +required
 	Spec JoinRequestSpec `json:"spec"`
+	// status is the observed state of the JoinRequest.
 	// +optional
 	Status JoinRequestStatus `json:"status,omitempty"`
 }

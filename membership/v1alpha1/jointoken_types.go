@@ -19,19 +19,19 @@ const (
 
 // JoinTokenSpec defines which clusters may use a token, and for how long.
 type JoinTokenSpec struct {
-	// Type is ServiceAccount or BootstrapToken. With BootstrapToken the JoinToken is named bootstrap-token-<id>, where the
+	// type is ServiceAccount or BootstrapToken. With BootstrapToken the JoinToken is named bootstrap-token-<id>, where the
 	// id is six lower-case letters and digits.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot change: create another JoinToken"
 	// +kubebuilder:default=ServiceAccount
 	// +optional
 	Type JoinTokenType `json:"type,omitempty"`
 
-	// TTLSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: without limit. The
+	// ttlSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: without limit. The
 	// credential inside is rotated and expires in any case.
 	// +optional
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 
-	// CredentialTTLSeconds is the lifetime of each credential in the token's Secret. The credential is replaced after half
+	// credentialTTLSeconds is the lifetime of each credential in the token's Secret. The credential is replaced after half
 	// of that time, so a copy from the Secret is valid for at least half of it. A bootstrap token is not replaced but
 	// prolonged, so copies are valid as long as the hub prolongs it.
 	// +kubebuilder:default=86400
@@ -39,29 +39,29 @@ type JoinTokenSpec struct {
 	// +optional
 	CredentialTTLSeconds int64 `json:"credentialTTLSeconds,omitempty"`
 
-	// MaxUses limits how many clusters may join with the token. Unset: no limit.
+	// maxUses limits how many clusters may join with the token. Unset: no limit.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no bound"
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 
-	// AutoAccept automatically accepts clusters that join with this token.
+	// autoAccept automatically accepts clusters that join with this token.
 	// +optional
 	AutoAccept bool `json:"autoAccept,omitempty"`
 
-	// ClusterID restricts the token to one cluster.
+	// clusterID restricts the token to one cluster.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// Labels are added to MemberClusters that are created with the token. They take precedence over the labels that an
+	// labels are added to MemberClusters that are created with the token. They take precedence over the labels that an
 	// agent requests.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// AllowedLabels lists the labels that a cluster may request. The hub denies a JoinRequest for a new member that has
+	// allowedLabels lists the labels that a cluster may request. The hub denies a JoinRequest for a new member that has
 	// another label. Unset: every label except those whose key a ClusterSet selects by, because such a label decides which
 	// namespaces place on the cluster.
 	// +listType=map
@@ -73,13 +73,13 @@ type JoinTokenSpec struct {
 
 // AllowedLabel is a label that a cluster may request.
 type AllowedLabel struct {
-	// Key is the key of the label.
+	// key is the key of the label.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Key string `json:"key"`
 
-	// Values are the values that a cluster may request. Unset: every value.
+	// values are the values that a cluster may request. Unset: every value.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
@@ -111,37 +111,37 @@ const (
 
 // JoinTokenStatus is the state of a token.
 type JoinTokenStatus struct {
-	// Conditions: Ready.
+	// conditions are: Ready.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// SecretName is the name of the Secret in the same namespace whose key "join.yaml" is the agent's bootstrap
+	// secretName is the name of the Secret in the same namespace whose key "join.yaml" is the agent's bootstrap
 	// credential.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// ExpirationTime is when the token expires. Unset: never.
+	// expirationTime is when the token expires. Unset: never.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
-	// CredentialExpirationTime is when the current credential in the Secret expires.
+	// credentialExpirationTime is when the current credential in the Secret expires.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Uses is the number of clusters that have used the token.
+	// uses is the number of clusters that have used the token.
 	// +optional
 	Uses int32 `json:"uses,omitempty"`
 
-	// UsedUpTime is when the hub first observed that no use was left; ten minutes later copies of the credential become
+	// usedUpTime is when the hub first observed that no use was left; ten minutes later copies of the credential become
 	// invalid.
 	// +optional
 	UsedUpTime *metav1.Time `json:"usedUpTime,omitempty"`
 
-	// UsedBy lists the cluster IDs that were counted last, so that no cluster is counted twice.
+	// usedBy lists the cluster IDs that were counted last, so that no cluster is counted twice.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
@@ -165,11 +165,16 @@ type JoinTokenStatus struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 52 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
 // +kubebuilder:validation:XValidation:rule="self.spec.type != 'BootstrapToken' || self.metadata.name.matches('^bootstrap-token-[a-z0-9]{6}$')",message="a JoinToken of type BootstrapToken must be named bootstrap-token-<id>, with an id of six lower-case letters and digits"
 type JoinToken struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the JoinToken.
 	// +kubebuilder:default={}
+	// +optional
 	Spec JoinTokenSpec `json:"spec,omitempty"`
+	// status is the observed state of the JoinToken.
 	// +optional
 	Status JoinTokenStatus `json:"status,omitempty"`
 }

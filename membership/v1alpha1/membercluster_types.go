@@ -10,17 +10,17 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under a name of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install: the hub has to reach the member"
 type MemberClusterSpec struct {
-	// Accepted is true if the cluster may be a member. Unset: no decision. False: denied. If it is not true, the hub
+	// accepted is true if the cluster may be a member. Unset: no decision. False: denied. If it is not true, the hub
 	// revokes all permissions of the member immediately; true restores them.
 	// +optional
 	Accepted *bool `json:"accepted,omitempty"`
 
-	// State is Leave to make the cluster leave while this object is kept, and Join to make it join again.
+	// state is Leave to make the cluster leave while this object is kept, and Join to make it join again.
 	// +kubebuilder:default=Join
 	// +optional
 	State DesiredState `json:"state,omitempty"`
 
-	// ClusterID identifies the cluster, whatever its name is: by default the UID of its namespace kube-system. Set it
+	// clusterID identifies the cluster, whatever its name is: by default the UID of its namespace kube-system. Set it
 	// before the cluster joins to reserve this name for that cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -28,7 +28,7 @@ type MemberClusterSpec struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// Claim is the fingerprint of the claim key of the agent that represents this cluster. The first accepted JoinRequest
+	// claim is the fingerprint of the claim key of the agent that represents this cluster. The first accepted JoinRequest
 	// sets it. To allow a reinstalled agent to take over, set the fingerprint in the status of its pending JoinRequest.
 	// Clearing the field revokes the access of the current agent and allows the next one to join. The agent that had the
 	// claim keeps everything on the member; set the field again to restore its access.
@@ -36,41 +36,41 @@ type MemberClusterSpec struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Credential is the type of the credential that the agent requested. The JoinRequest of the agent with the claim sets
+	// credential is the type of the credential that the agent requested. The JoinRequest of the agent with the claim sets
 	// it.
 	// +optional
 	Credential CredentialType `json:"credential,omitempty"`
 
-	// Identity is the subject that the agent authenticates as, if it has its own credential and the hub issues none.
+	// identity is the subject that the agent authenticates as, if it has its own credential and the hub issues none.
 	// +kubebuilder:validation:XValidation:rule="self.kind in ['User', 'Group', 'ServiceAccount']",message="identity.kind must be User, Group or ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || has(self.__namespace__) && size(self.__namespace__) > 0",message="identity.namespace is required when identity.kind is ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 && !(self.name in ['system:authenticated', 'system:unauthenticated', 'system:anonymous', 'system:masters', 'system:serviceaccounts'])",message="identity.name must name one member's subject, not a system-wide group"
 	// +optional
 	Identity *rbacv1.Subject `json:"identity,omitempty"`
 
-	// HeartbeatPeriodSeconds is the time between two heartbeats of the agent.
+	// heartbeatPeriodSeconds is the time between two heartbeats of the agent.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 600",message="heartbeatPeriodSeconds must be from 1 to 600"
 	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
-	// JoinMode defines where the agent of this member runs and how it is installed.
+	// joinMode defines where the agent of this member runs and how it is installed.
 	// +kubebuilder:default=Pull
 	// +optional
 	JoinMode JoinMode `json:"joinMode,omitempty"`
 
-	// KubeConfigSecretRef references the Secret with which the hub itself reaches the member. Its credential, address or
+	// kubeConfigSecretRef references the Secret with which the hub itself reaches the member. Its credential, address or
 	// certificate authority may change at any time, but it must lead to the same cluster. Unset: the hub does not connect
 	// to the member.
 	// +optional
 	KubeConfigSecretRef *KubeConfigSecretRef `json:"kubeConfigSecretRef,omitempty"`
 
-	// Leave defines how the cluster leaves.
+	// leave defines how the cluster leaves.
 	// +kubebuilder:default={}
 	// +optional
 	Leave LeavePolicy `json:"leave,omitempty"`
 
-	// Taints exclude placements from the cluster. The hub adds and removes only taints with the prefix
+	// taints exclude placements from the cluster. The hub adds and removes only taints with the prefix
 	// "membership.muster.dev/".
 	// +listType=map
 	// +listMapKey=key
@@ -101,18 +101,19 @@ const (
 // KubeConfigSecretRef references a Secret on the hub with the access to a member: a kubeconfig in one key, as
 // cluster-api writes it; or, if that key does not exist, the keys of package registration/kubeconfig.
 type KubeConfigSecretRef struct {
-	// Name of the Secret.
+	// name of the Secret.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Namespace of the Secret. A hub reads Secrets only in the configured namespaces. Empty: the first of these, by
+	// namespace of the Secret. A hub reads Secrets only in the configured namespaces. Empty: the first of these, by
 	// default muster-connections.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Key whose value is the kubeconfig.
+	// key whose value is the kubeconfig.
 	// +kubebuilder:default=value
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -121,22 +122,23 @@ type KubeConfigSecretRef struct {
 
 // Endpoint is the address of a member's API server and the data to verify it.
 type Endpoint struct {
-	// Server is the URL of the API server.
+	// server is the URL of the API server.
+	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	Server string `json:"server"`
 
-	// CABundle is the PEM-encoded bundle that verifies the server's certificate. Empty: the certificate authorities of the
+	// caBundle is the PEM-encoded bundle that verifies the server's certificate. Empty: the certificate authorities of the
 	// host.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 
-	// TLSServerName is the name in the server's certificate. Empty: the host of the URL.
+	// tlsServerName is the name in the server's certificate. Empty: the host of the URL.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	TLSServerName string `json:"tlsServerName,omitempty"`
 
-	// ProxyURL is the URL of the proxy, without a password. Empty: none.
+	// proxyURL is the URL of the proxy, without a password. Empty: none.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
@@ -272,21 +274,21 @@ const (
 
 // InstallStatus is the state of the last installation by the hub.
 type InstallStatus struct {
-	// Hash of what was installed, and of the hub's address and certificate authority.
+	// hash of what was installed, and of the hub's address and certificate authority.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Hash string `json:"hash,omitempty"`
 
-	// RequestedAt is the last handled value of the annotation membership.muster.dev/install-requested-at.
+	// requestedAt is the last handled value of the annotation membership.muster.dev/install-requested-at.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	RequestedAt string `json:"requestedAt,omitempty"`
 
-	// InstalledAt is the time of the installation.
+	// installedAt is the time of the installation.
 	// +optional
 	InstalledAt *metav1.Time `json:"installedAt,omitempty"`
 
-	// Recovery counts the installations of the agent because its credential had expired while its heartbeat was lost.
+	// recovery counts the installations of the agent because its credential had expired while its heartbeat was lost.
 	// Unset: none since the last heartbeat.
 	// +optional
 	Recovery *InstallRecovery `json:"recovery,omitempty"`
@@ -294,43 +296,47 @@ type InstallStatus struct {
 
 // InstallRecovery counts the installations of an agent because of one expired credential.
 type InstallRecovery struct {
-	// CredentialExpirationTime is when that credential expired. The count ends when the agent comes back with another
+	// credentialExpirationTime is when that credential expired. The count ends when the agent comes back with another
 	// credential.
+	// +required
 	CredentialExpirationTime metav1.Time `json:"credentialExpirationTime"`
 
-	// Attempts is the number of installations.
+	// attempts is the number of installations.
+	// +required
 	Attempts int32 `json:"attempts"`
 }
 
 // LeaveStatus is the progress of a leave.
 type LeaveStatus struct {
-	// StartedAt is when the leave began.
+	// startedAt is when the leave began.
+	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// Deadline is when the leave is forced.
+	// deadline is when the leave is forced.
+	// +required
 	Deadline metav1.Time `json:"deadline"`
 
-	// Waiting is what the leave currently waits for: the name of a gate, "agent" or "namespace".
+	// waiting is what the leave currently waits for: the name of a gate, "agent" or "namespace".
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// Remaining lists what blocks the leave, at most twenty entries.
+	// remaining lists what blocks the leave, at most twenty entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Remaining []string `json:"remaining,omitempty"`
 
-	// Forced is true if the deadline passed and the member was removed before the leave was complete.
+	// forced is true if the deadline passed and the member was removed before the leave was complete.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// ForcedAt is when the force was recorded, before it was carried out: at the deadline, or later if the deadline was
+	// forcedAt is when the force was recorded, before it was carried out: at the deadline, or later if the deadline was
 	// set to a time in the past, or the hub was unavailable. Unset if forced is false.
 	// +optional
 	ForcedAt *metav1.Time `json:"forcedAt,omitempty"`
 
-	// Ended is true after the leave has ended.
+	// ended is true after the leave has ended.
 	// +optional
 	Ended bool `json:"ended,omitempty"`
 }
@@ -341,21 +347,21 @@ type MemberClusterStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Namespace of the member on the hub. It contains everything that the member's agents may access.
+	// namespace of the member on the hub. It contains everything that the member's agents may access.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Subject is the subject of the member's permissions.
+	// subject is the subject of the member's permissions.
 	// +optional
 	Subject *rbacv1.Subject `json:"subject,omitempty"`
 
-	// CredentialExpirationTime is when the joined agent has no valid credential any more, unless it renews its credential
+	// credentialExpirationTime is when the joined agent has no valid credential any more, unless it renews its credential
 	// before: the latest expiration of its credentials. Unset if they do not expire.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans,
+	// conditions are: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans,
 	// PropertiesCollected, Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
@@ -363,48 +369,48 @@ type MemberClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Version of the member.
+	// version of the member.
 	// +optional
 	Version VersionInfo `json:"version,omitempty"`
 
-	// Resources of the member.
+	// resources of the member.
 	// +optional
 	Resources ResourceUsage `json:"resources,omitempty"`
 
-	// Properties of the member.
+	// properties of the member.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// APIs are the kinds that the member serves, if its agent reports them. Empty: unknown.
+	// apis are the kinds that the member serves, if its agent reports them. Empty: unknown.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	APIs []ServedAPIs `json:"apis,omitempty"`
 
-	// Orphans summarizes the orphaned objects on the member, as its agent reports them. Unset: none are reported.
+	// orphans summarizes the orphaned objects on the member, as its agent reports them. Unset: none are reported.
 	// +optional
 	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
-	// Agents of the member.
+	// agents of the member.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// Endpoint is the address at which the hub reaches the member, from the Secret of kubeConfigSecretRef.
+	// endpoint is the address at which the hub reaches the member, from the Secret of kubeConfigSecretRef.
 	// +optional
 	Endpoint *Endpoint `json:"endpoint,omitempty"`
 
-	// Install is the state of the last installation by the hub, if joinMode is Install.
+	// install is the state of the last installation by the hub, if joinMode is Install.
 	// +optional
 	Install *InstallStatus `json:"install,omitempty"`
 
-	// Leave is the progress of a leave, and its outcome. It is removed when the cluster joins again.
+	// leave is the progress of a leave, and its outcome. It is removed when the cluster joins again.
 	// +optional
 	Leave *LeaveStatus `json:"leave,omitempty"`
 }
@@ -429,11 +435,16 @@ type MemberClusterStatus struct {
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
 type MemberCluster struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the MemberCluster.
 	// +kubebuilder:default={}
+	// +optional
 	Spec MemberClusterSpec `json:"spec,omitempty"`
+	// status is the observed state of the MemberCluster.
 	// +optional
 	Status MemberClusterStatus `json:"status,omitempty"`
 }

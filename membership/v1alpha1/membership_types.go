@@ -7,50 +7,55 @@ import (
 
 // MembershipSpec is written by the hub for the agents of a member.
 type MembershipSpec struct {
-	// MemberName is the name of the MemberCluster.
+	// memberName is the name of the MemberCluster.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	MemberName string `json:"memberName"`
 
-	// MemberUID is the UID of the MemberCluster. A MemberCluster that was deleted and created again is another member.
+	// memberUID is the UID of the MemberCluster. A MemberCluster that was deleted and created again is another member.
+	// +required
 	MemberUID types.UID `json:"memberUID"`
 
-	// Claim is spec.claim of the MemberCluster. An agent with this claim key that is registered with another MemberUID,
+	// claim is spec.claim of the MemberCluster. An agent with this claim key that is registered with another MemberUID,
 	// for example that of a MemberCluster that was lost and created again, takes over the new one.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Hub identifies the hub of the member. Its epoch is the last one that the hub has confirmed to this member: the hub
+	// hub identifies the hub of the member. Its epoch is the last one that the hub has confirmed to this member: the hub
 	// has read all of its objects since it began that epoch. The hub confirms an epoch when status.requiredHubEpoch
 	// requires it.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 
-	// State is the desired state: Join or Leave.
+	// state is the desired state: Join or Leave.
+	// +required
 	// +kubebuilder:default=Join
 	State DesiredState `json:"state"`
 
-	// Rejoin is true if the MemberCluster is kept after a leave, so that an agent that left makes JoinRequests to come
+	// rejoin is true if the MemberCluster is kept after a leave, so that an agent that left makes JoinRequests to come
 	// back.
 	// +optional
 	Rejoin bool `json:"rejoin,omitempty"`
 
-	// Clean is true after all gates of the hub have opened: the agent must then clean up the member and confirm that.
+	// clean is true after all gates of the hub have opened: the agent must then clean up the member and confirm that.
 	// +optional
 	Clean bool `json:"clean,omitempty"`
 
-	// HeartbeatPeriodSeconds is the time between two heartbeats.
+	// heartbeatPeriodSeconds is the time between two heartbeats.
+	// +required
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds"`
 
-	// Leave is the leave policy. The agent stores it, in case the hub deregisters the member while the agent is
+	// leave is the leave policy. The agent stores it, in case the hub deregisters the member while the agent is
 	// disconnected.
+	// +required
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave"`
 
-	// Taints of the member.
+	// taints of the member.
 	// +listType=map
 	// +listMapKey=key
 	// +listMapKey=effect
@@ -58,7 +63,7 @@ type MembershipSpec struct {
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
-	// Renewal is the hub's answer to the renewal that the agent requested in its status.
+	// renewal is the hub's answer to the renewal that the agent requested in its status.
 	// +optional
 	Renewal *RenewalAnswer `json:"renewal,omitempty"`
 }
@@ -92,20 +97,20 @@ const (
 
 // MembershipStatus is written by the agents of a member for the hub.
 type MembershipStatus struct {
-	// Claim is the fingerprint of the claim key of the agent that writes this status. The hub ignores the report of an
+	// claim is the fingerprint of the claim key of the agent that writes this status. The hub ignores the report of an
 	// agent that does not have the claim of the MemberCluster.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// RequiredHubEpoch is the minimum epoch that the agent waits for before it deletes anything on the member. An agent
+	// requiredHubEpoch is the minimum epoch that the agent waits for before it deletes anything on the member. An agent
 	// sets it when it notices that the hub was restored to an earlier state. The hub increases its epoch to at least this
 	// value. Zero: the agent does not wait.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RequiredHubEpoch int64 `json:"requiredHubEpoch,omitempty"`
 
-	// Conditions: Joined, PropertiesCollected, CredentialValid. Joined=False with reason CleanedUp confirms that the
+	// conditions are: Joined, PropertiesCollected, CredentialValid. Joined=False with reason CleanedUp confirms that the
 	// member has no objects of the hub any more.
 	// +listType=map
 	// +listMapKey=type
@@ -113,46 +118,46 @@ type MembershipStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Remaining lists what the agent must still clean up, at most twenty entries.
+	// remaining lists what the agent must still clean up, at most twenty entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Remaining []string `json:"remaining,omitempty"`
 
-	// Version of the member.
+	// version of the member.
 	// +optional
 	Version VersionInfo `json:"version,omitempty"`
 
-	// Resources of the member.
+	// resources of the member.
 	// +optional
 	Resources ResourceUsage `json:"resources,omitempty"`
 
-	// Properties of the member.
+	// properties of the member.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// APIs are the kinds that the member serves, if its agent reports them. Empty: unknown.
+	// apis are the kinds that the member serves, if its agent reports them. Empty: unknown.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	APIs []ServedAPIs `json:"apis,omitempty"`
 
-	// Orphans summarizes the orphaned objects on the member. Unset: the member has none, or its agent applies no Works.
+	// orphans summarizes the orphaned objects on the member. Unset: the member has none, or its agent applies no Works.
 	// +optional
 	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
-	// Agents of the member.
+	// agents of the member.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// Renewal requests the next credential from the hub.
+	// renewal requests the next credential from the hub.
 	// +optional
 	Renewal *Renewal `json:"renewal,omitempty"`
 }
@@ -172,10 +177,15 @@ type MembershipStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'self'",message="a Membership is named self: there is one in each member's namespace"
 type Membership struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the Membership.
+	// +required
 	Spec MembershipSpec `json:"spec"`
+	// status is the observed state of the Membership.
 	// +optional
 	Status MembershipStatus `json:"status,omitempty"`
 }

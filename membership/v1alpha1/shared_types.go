@@ -19,11 +19,12 @@ const (
 
 // HubIdentity distinguishes hubs, and an earlier state of a hub from a later one.
 type HubIdentity struct {
-	// ID of the hub. It never changes.
+	// id of the hub. It never changes.
+	// +required
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
 
-	// Epoch of the hub. It only increases, unless the hub is restored from a backup.
+	// epoch of the hub. It only increases, unless the hub is restored from a backup.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
@@ -43,12 +44,12 @@ const (
 
 // LeavePolicy defines how a member leaves.
 type LeavePolicy struct {
-	// Resources defines what happens to the objects of the hub on the member.
+	// resources defines what happens to the objects of the hub on the member.
 	// +kubebuilder:default=Delete
 	// +optional
 	Resources ResourcePolicy `json:"resources,omitempty"`
 
-	// DeadlineSeconds limits the duration of the leave. After that, what is still missing (for example a dead agent, or a
+	// deadlineSeconds limits the duration of the leave. After that, what is still missing (for example a dead agent, or a
 	// closed gate) is recorded and the member is removed from the hub without it.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=1
@@ -59,24 +60,26 @@ type LeavePolicy struct {
 
 // Taint excludes placements that do not tolerate it from a member.
 type Taint struct {
-	// Key of the taint, a qualified name such as "example.com/maintenance".
+	// key of the taint, a qualified name such as "example.com/maintenance".
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be a qualified name such as example.com/maintenance: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	Key string `json:"key"`
 
-	// Value of the taint.
+	// value of the taint.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// Effect of the taint: NoSchedule prevents new placements, PreferNoSchedule does so if there is an alternative,
+	// effect of the taint: NoSchedule prevents new placements, PreferNoSchedule does so if there is an alternative,
 	// NoExecute also moves existing placements away.
+	// +required
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// TimeAdded is when the taint was added; toleration seconds count from it. Unset: they count from when the reader of
+	// timeAdded is when the taint was added; toleration seconds count from it. Unset: they count from when the reader of
 	// the taint first observed it, again after each restart of the reader.
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
@@ -84,12 +87,14 @@ type Taint struct {
 
 // Property is a fact about a member, such as its region. Placements can select by it.
 type Property struct {
-	// Name of the property, a qualified name.
+	// name of the property, a qualified name.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Value of the property.
+	// value of the property.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
 }
@@ -97,15 +102,17 @@ type Property struct {
 // OrphanSummary summarizes the orphaned objects on a member: objects that no Work contains any more although no user
 // requested their deletion.
 type OrphanSummary struct {
-	// Objects is the number of orphaned objects.
+	// objects is the number of orphaned objects.
+	// +required
 	// +kubebuilder:validation:Minimum=0
 	Objects int64 `json:"objects"`
 
-	// Works is the number of Works, existing or missing, whose objects are orphaned.
+	// works is the number of Works, existing or missing, whose objects are orphaned.
+	// +required
 	// +kubebuilder:validation:Minimum=0
 	Works int64 `json:"works"`
 
-	// WorkNames are the names of the first of these Works in alphabetical order, at most ten.
+	// workNames are the names of the first of these Works in alphabetical order, at most ten.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=253
@@ -115,27 +122,29 @@ type OrphanSummary struct {
 
 // ResourceUsage is the sum over the nodes of a member that are ready and schedulable.
 type ResourceUsage struct {
-	// Capacity is the total capacity of the nodes.
+	// capacity is the total capacity of the nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Allocatable is the part of the capacity that pods may use.
+	// allocatable is the part of the capacity that pods may use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// Available is the part of allocatable that no pod has requested.
+	// available is the part of allocatable that no pod has requested.
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 }
 
 // ServedAPIs are the kinds of one version of an API group that a member serves.
 type ServedAPIs struct {
-	// GroupVersion such as "apps/v1", or "v1" for the core group.
+	// groupVersion such as "apps/v1", or "v1" for the core group.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	GroupVersion string `json:"groupVersion"`
 
-	// Kinds in alphabetical order.
+	// kinds in alphabetical order.
+	// +required
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=512
 	// +kubebuilder:validation:items:MaxLength=63
@@ -144,12 +153,12 @@ type ServedAPIs struct {
 
 // VersionInfo contains the versions of a member.
 type VersionInfo struct {
-	// Kubernetes is the git version of the member's API server.
+	// kubernetes is the git version of the member's API server.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 
-	// Agent is the version of the agent's program.
+	// agent is the version of the agent's program.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Agent string `json:"agent,omitempty"`
@@ -157,19 +166,20 @@ type VersionInfo struct {
 
 // AgentStatus is the state of one agent of a member.
 type AgentStatus struct {
-	// Type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
+	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type"`
 
-	// Conditions of the agent: Joined and Healthy.
+	// conditions of the agent: Joined and Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastHeartbeat is the last heartbeat that the hub had observed when it last wrote this status. It is not kept
+	// lastHeartbeat is the last heartbeat that the hub had observed when it last wrote this status. It is not kept
 	// current, because a heartbeat costs the hub one Lease write only. The Lease "heartbeat" in the member's namespace
 	// contains the latest.
 	// +optional
@@ -196,21 +206,22 @@ const (
 // CredentialRequest requests a credential that only the requesting agent can use. The hub checks the fields that each
 // type requires, and not a validation rule: the API server's CEL decodes byte fields with another base64 than its JSON.
 type CredentialRequest struct {
-	// Type of the requested credential.
+	// type of the requested credential.
+	// +required
 	Type CredentialType `json:"type"`
 
-	// CertificateRequest is a PEM-encoded PKCS#10 request. Its private key never leaves the agent.
+	// certificateRequest is a PEM-encoded PKCS#10 request. Its private key never leaves the agent.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	CertificateRequest []byte `json:"certificateRequest,omitempty"`
 
-	// PublicKey is an X25519 key of 32 bytes, created for this request only. The hub seals the token for it with HPKE (RFC
+	// publicKey is an X25519 key of 32 bytes, created for this request only. The hub seals the token for it with HPKE (RFC
 	// 9180).
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PublicKey []byte `json:"publicKey,omitempty"`
 
-	// ExpirationSeconds is the requested lifetime. The hub may grant less. The API server's minimum is 600.
+	// expirationSeconds is the requested lifetime. The hub may grant less. The API server's minimum is 600.
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
@@ -219,24 +230,25 @@ type CredentialRequest struct {
 
 // Credential is an issued credential for a [CredentialRequest].
 type Credential struct {
-	// Type of the credential.
+	// type of the credential.
+	// +required
 	Type CredentialType `json:"type"`
 
-	// Certificate is the PEM-encoded client certificate.
+	// certificate is the PEM-encoded client certificate.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	Certificate []byte `json:"certificate,omitempty"`
 
-	// SealedToken is the token, sealed with HPKE for the public key of the request.
+	// sealedToken is the token, sealed with HPKE for the public key of the request.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	SealedToken []byte `json:"sealedToken,omitempty"`
 
-	// IssuedAt is when the credential was issued, by the hub's clock.
+	// issuedAt is when the credential was issued, by the hub's clock.
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 
-	// ExpirationTime is when the credential expires, by the hub's clock. Empty: unknown to the hub.
+	// expirationTime is when the credential expires, by the hub's clock. Empty: unknown to the hub.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
@@ -245,21 +257,23 @@ type Credential struct {
 // because a thief of a credential would have access for ever. The claim key, which never leaves the agent, must sign
 // the request.
 type Renewal struct {
-	// ID distinguishes this request from the agent's earlier ones.
+	// id distinguishes this request from the agent's earlier ones.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// Request is the requested credential.
+	// request is the requested credential.
+	// +required
 	Request CredentialRequest `json:"request"`
 
-	// ClaimKey is the agent's claim key, a P-256 public key in PKIX form. The hub refuses one whose fingerprint is not
+	// claimKey is the agent's claim key, a P-256 public key in PKIX form. The hub refuses one whose fingerprint is not
 	// the spec.claim of the MemberCluster.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	ClaimKey []byte `json:"claimKey,omitempty"`
 
-	// Signature by the claim key of all fields above and the UID of the MemberCluster. The hub refuses a renewal without
+	// signature by the claim key of all fields above and the UID of the MemberCluster. The hub refuses a renewal without
 	// it.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
@@ -268,15 +282,16 @@ type Renewal struct {
 
 // RenewalAnswer is the hub's answer to a [Renewal].
 type RenewalAnswer struct {
-	// ID of the answered request.
+	// id of the answered request.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// Credential is the issued credential. Empty if Refused is set.
+	// credential is the issued credential. Empty if Refused is set.
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 
-	// Refused is why no credential was issued, and what to do.
+	// refused is why no credential was issued, and what to do.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Refused string `json:"refused,omitempty"`

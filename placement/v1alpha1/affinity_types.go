@@ -6,13 +6,13 @@ import (
 
 // ClusterAffinity says which clusters come into question, and which of those are the better ones.
 type ClusterAffinity struct {
-	// Required lists what clusters come into question: those that match any of the terms. Empty: all clusters.
+	// required lists what clusters come into question: those that match any of the terms. Empty: all clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Required []ClusterSelectorTerm `json:"required,omitempty"`
 
-	// Preferred raises (or, by a negative weight, lowers) the score of the clusters that match a term. A cluster
+	// preferred raises (or, by a negative weight, lowers) the score of the clusters that match a term. A cluster
 	// gets the sum of the weights of all terms that it matches.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -24,17 +24,17 @@ type ClusterAffinity struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.labelSelector) && (has(self.labelSelector.matchLabels) && size(self.labelSelector.matchLabels) > 0 || has(self.labelSelector.matchExpressions) && size(self.labelSelector.matchExpressions) > 0)) || (has(self.properties) && size(self.properties) > 0) || (has(self.cel) && size(self.cel) > 0)",message="an empty term matches every cluster: give it a labelSelector, properties or cel, or remove it"
 type ClusterSelectorTerm struct {
-	// LabelSelector matches the labels of a cluster.
+	// labelSelector matches the labels of a cluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// Properties match the properties of a cluster. All of them must.
+	// properties match the properties of a cluster. All of them must.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 
-	// CEL lists expressions over the variable "cluster". All of them must be true.
+	// cel lists expressions over the variable "cluster". All of them must be true.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -45,11 +45,13 @@ type ClusterSelectorTerm struct {
 
 // PreferredTerm is a term and what it is worth to match it.
 type PreferredTerm struct {
-	// Weight is what a cluster that matches gains, from -100 to 100. It cannot be 0.
+	// weight is what a cluster that matches gains, from -100 to 100. It cannot be 0.
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"
 	Weight int32 `json:"weight"`
 
-	// Term says which clusters gain it.
+	// term says which clusters gain it.
+	// +required
 	Term ClusterSelectorTerm `json:"term"`
 }
 
@@ -97,15 +99,17 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Quantity' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$')",fieldPath=".values",message="values must be quantities such as 500m, 1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to have it found out"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Version' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be semantic versions of three numbers such as v1.31.2 with type Version; leave type out to have it found out"
 type PropertyRequirement struct {
-	// Name of the property.
+	// name of the property.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property"
 	Name string `json:"name"`
 
-	// Operator says how the property is compared with the values.
+	// operator says how the property is compared with the values.
+	// +required
 	Operator PropertyOperator `json:"operator"`
 
-	// Values to compare with: exactly one with Gt, Ge, Eq, Ne, Lt and Le, any number but none with In and NotIn,
+	// values to compare with: exactly one with Gt, Ge, Eq, Ne, Lt and Le, any number but none with In and NotIn,
 	// none with Exists and DoesNotExist.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -113,7 +117,7 @@ type PropertyRequirement struct {
 	// +optional
 	Values []string `json:"values,omitempty"`
 
-	// Type says what the values and the property are compared as. Empty: that is found out from the values. They are
+	// type says what the values and the property are compared as. Empty: that is found out from the values. They are
 	// quantities if all of them are, else versions if all of them are semantic versions such as v1.31.2, else
 	// strings. So 1.30 alone is a quantity, and equal to 1.3; write v1.30.0 for the version, or set the type
 	// String for the text.

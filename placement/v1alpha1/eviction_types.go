@@ -15,7 +15,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type DisruptionBudget struct {
-	// MinAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there
+	// minAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there
 	// should be, rounded up. More than there should be is as many as there should be.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
@@ -23,7 +23,7 @@ type DisruptionBudget struct {
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// MaxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a
+	// maxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a
 	// number, or a percentage of them, rounded up. 0 lets no available cluster go before another is ready in its place.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
@@ -34,17 +34,19 @@ type DisruptionBudget struct {
 
 // PlacementEvictionSpec says which placement is to leave which cluster.
 type PlacementEvictionSpec struct {
-	// Placement is the name of the Placement, in the namespace of the eviction.
+	// placement is the name of the Placement, in the namespace of the eviction.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Placement string `json:"placement"`
 
-	// Cluster is the name of the cluster.
+	// cluster is the name of the cluster.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// TTLSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The
+	// ttlSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The
 	// cluster may be chosen again from then on. Unset: never.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
 	// +optional
@@ -77,7 +79,7 @@ const (
 
 // PlacementEvictionStatus is what has become of an eviction.
 type PlacementEvictionStatus struct {
-	// Conditions: Executed.
+	// conditions are: Executed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -101,12 +103,17 @@ type PlacementEvictionStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PlacementEviction struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec does not change: for another cluster there is another eviction.
+	// spec does not change: for another cluster there is another eviction.
+	// spec is the desired state of the PlacementEviction.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an eviction cannot be changed: delete it, and create another"
+	// +required
 	Spec PlacementEvictionSpec `json:"spec"`
+	// status is the observed state of the PlacementEviction.
 	// +optional
 	Status PlacementEvictionStatus `json:"status,omitempty"`
 }

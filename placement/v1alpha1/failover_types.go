@@ -35,7 +35,7 @@ const (
 // it can no longer be on: those with a NoExecute taint that it does not tolerate, or no longer. Changes of its own
 // policy take effect at once and are not bounded by it.
 type FailoverPolicy struct {
-	// Replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the
+	// replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the
 	// cluster until another one is ready in its place, so the workloads on a member that returns are deleted only
 	// then. A cluster stays if there is no replacement. With type PickAll no cluster has a replacement, so none is
 	// awaited. EvictFirst: the cluster is left at once. Unset: BeforeEvict.
@@ -43,18 +43,18 @@ type FailoverPolicy struct {
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`
 
-	// MaxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more
+	// maxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more
 	// do not count. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for 1"
 	// +optional
 	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
 
-	// PeriodSeconds is the period of maxEvictions, from 1 to 86400. Unset: 60.
+	// periodSeconds is the period of maxEvictions, from 1 to 86400. Unset: 60.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 86400",message="periodSeconds must be from 1 to 86400 (a day); leave it out for 60"
 	// +optional
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 
-	// Recovery says what happens when a cluster recovers that was replaced.
+	// recovery says what happens when a cluster recovers that was replaced.
 	// +kubebuilder:default=Stay
 	// +optional
 	Recovery RecoveryPolicy `json:"recovery,omitempty"`
@@ -62,9 +62,11 @@ type FailoverPolicy struct {
 
 // EvictionCount is how many clusters were left at about one time.
 type EvictionCount struct {
-	// Time is when: the end of the second, or a little later where evictions were counted together.
+	// time is when: the end of the second, or a little later where evictions were counted together.
+	// +required
 	Time metav1.Time `json:"time"`
-	// Count is how many.
+	// count is how many.
+	// +required
 	Count int32 `json:"count"`
 }
 

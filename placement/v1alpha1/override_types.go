@@ -27,13 +27,13 @@ const (
 //
 // Package placement/override has their rules.
 type Overrides struct {
-	// Rules are carried out in their order on each object, so that the later of two that say something else wins.
+	// rules are carried out in their order on each object, so that the later of two that say something else wins.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Rules []OverrideRule `json:"rules,omitempty"`
 
-	// ExpandManifests puts in what the variables in the strings of the manifests stand for, before any rule. Names of
+	// expandManifests puts in what the variables in the strings of the manifests stand for, before any rule. Names of
 	// fields, and what an object is told by (apiVersion, kind, metadata.name and metadata.namespace), cannot have any.
 	// +optional
 	ExpandManifests bool `json:"expandManifests,omitempty"`
@@ -45,31 +45,31 @@ type Overrides struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || !(has(self.jsonPatch) && size(self.jsonPatch) > 0 || has(self.mergePatch))",fieldPath=".delete",reason=FieldValueForbidden,message="an object that is deleted cannot be patched: remove the patches, or delete"
 // +kubebuilder:validation:XValidation:rule="!has(self.delete) || !self.delete || has(self.objects) && size(self.objects) > 0",fieldPath=".objects",reason=FieldValueRequired,message="objects is required with delete: say which, since no selector stands for all objects"
 type OverrideRule struct {
-	// Clusters that the rule is for: those that any of the selectors matches. Empty: all.
+	// clusters that the rule is for: those that any of the selectors matches. Empty: all.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Clusters []ClusterSelector `json:"clusters,omitempty"`
 
-	// Objects that the rule is for: those that any of the selectors matches. Empty: all.
+	// objects that the rule is for: those that any of the selectors matches. Empty: all.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Objects []ObjectSelector `json:"objects,omitempty"`
 
-	// JSONPatch changes the objects as RFC 6902 says. If one of its operations fails, the cluster gets none of the objects
+	// jsonPatch changes the objects as RFC 6902 says. If one of its operations fails, the cluster gets none of the objects
 	// until that is mended.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	JSONPatch []JSONPatchOperation `json:"jsonPatch,omitempty"`
 
-	// MergePatch changes the objects as RFC 7386 says: what is null in it is removed, lists are replaced.
+	// mergePatch changes the objects as RFC 7386 says: what is null in it is removed, lists are replaced.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	MergePatch *runtime.RawExtension `json:"mergePatch,omitempty"`
 
-	// Delete keeps the objects from the clusters, or removes them from there. No later rule brings them back.
+	// delete keeps the objects from the clusters, or removes them from there. No later rule brings them back.
 	// +optional
 	Delete bool `json:"delete,omitempty"`
 }
@@ -81,7 +81,7 @@ type OverrideRule struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) && size(self.names) > 0 || has(self.cel) && size(self.cel) > 0 || has(self.labelSelector) && (has(self.labelSelector.matchLabels) && size(self.labelSelector.matchLabels) > 0 || has(self.labelSelector.matchExpressions) && size(self.labelSelector.matchExpressions) > 0)",message="an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it"
 type ClusterSelector struct {
-	// Names of clusters, any of which will do.
+	// names of clusters, any of which will do.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
@@ -89,11 +89,11 @@ type ClusterSelector struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// LabelSelector matches the labels of a cluster.
+	// labelSelector matches the labels of a cluster.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// CEL lists expressions over the variable "cluster", as in a policy. All of them must be true.
+	// cel lists expressions over the variable "cluster", as in a policy. All of them must be true.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
@@ -106,19 +106,19 @@ type ClusterSelector struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type ObjectSelector struct {
-	// Group of the objects' API; "" is the core one. Unset: any.
+	// group of the objects' API; "" is the core one. Unset: any.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Group *string `json:"group,omitempty"`
-	// Kind of the objects.
+	// kind of the objects.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// Namespace of the objects.
+	// namespace of the objects.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Name of the objects.
+	// name of the objects.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -149,14 +149,16 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.op == 'test' || size(self.path) > 0 && !(self.path in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.path.startsWith('/apiVersion/') && !self.path.startsWith('/kind/') && !self.path.startsWith('/status/') && !self.path.startsWith('/metadata/name/') && !self.path.startsWith('/metadata/namespace/') && !self.path.startsWith('/metadata/generateName/') && !self.path.startsWith('/metadata/ownerReferences/')",fieldPath=".path",reason=FieldValueForbidden,message="path must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
 // +kubebuilder:validation:XValidation:rule="self.op != 'move' || !has(self.from) || size(self.from) > 0 && !(self.from in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.from.startsWith('/apiVersion/') && !self.from.startsWith('/kind/') && !self.from.startsWith('/status/') && !self.from.startsWith('/metadata/name/') && !self.from.startsWith('/metadata/namespace/') && !self.from.startsWith('/metadata/generateName/') && !self.from.startsWith('/metadata/ownerReferences/')",fieldPath=".from",reason=FieldValueForbidden,message="from must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
 type JSONPatchOperation struct {
-	// Op is what is done.
+	// op is what is done.
+	// +required
 	Op JSONPatchOp `json:"op"`
-	// Path says where, as a JSON pointer (RFC 6901): /spec/template/spec/containers/0/image. In a name ~1 stands for / and
+	// path says where, as a JSON pointer (RFC 6901): /spec/template/spec/containers/0/image. In a name ~1 stands for / and
 	// ~0 for ~. It has no variables.
+	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)*$`
 	Path string `json:"path"`
-	// From says where move and copy take it from, as a JSON pointer.
+	// from says where move and copy take it from, as a JSON pointer.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)*$`
 	// +optional

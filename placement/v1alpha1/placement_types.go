@@ -7,12 +7,12 @@ import (
 
 // PlacementSpec says which clusters are wanted.
 type PlacementSpec struct {
-	// Policy is what the clusters are chosen by. Empty: all clusters that placements may be on.
+	// policy is what the clusters are chosen by. Empty: all clusters that placements may be on.
 	// +kubebuilder:default={type: PickAll}
 	// +optional
 	Policy PlacementPolicy `json:"policy,omitempty"`
 
-	// DecisionGroups divide the chosen clusters, so that what is rolled out can go from one to the next. A cluster is in
+	// decisionGroups divide the chosen clusters, so that what is rolled out can go from one to the next. A cluster is in
 	// the first group that selects it; one that none selects is in a group without a name, which comes last.
 	// +listType=map
 	// +listMapKey=name
@@ -20,7 +20,7 @@ type PlacementSpec struct {
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
 
-	// ClustersPerDecisionGroup is the maximum number of clusters in a part of a decision group: a number from 1, or a
+	// clustersPerDecisionGroup is the maximum number of clusters in a part of a decision group: a number from 1, or a
 	// percentage of the selected clusters, rounded up. Larger groups, including the group of clusters that no group
 	// selects, are divided into parts; a Placement with many clusters uses larger parts, so that there are about 100 at
 	// most. A rollout of type ProgressivePerGroup updates one part after the other. A cluster keeps its part while the
@@ -31,30 +31,31 @@ type PlacementSpec struct {
 	// +optional
 	ClustersPerDecisionGroup *intstr.IntOrString `json:"clustersPerDecisionGroup,omitempty"`
 
-	// Failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset:
+	// failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset:
 	// chosen clusters stay, whatever their health is; their taints membership.muster.dev/unreachable and
 	// membership.muster.dev/not-ready only keep new placements away. A NoExecute taint of a user makes a placement
 	// leave in any case: at once if failover is unset.
 	// +optional
 	Failover *FailoverPolicy `json:"failover,omitempty"`
 
-	// DisruptionBudget bounds what evictions by hand may cost. Unset: they are executed at once.
+	// disruptionBudget bounds what evictions by hand may cost. Unset: they are executed at once.
 	// +optional
 	DisruptionBudget *DisruptionBudget `json:"disruptionBudget,omitempty"`
 }
 
 // DecisionGroup is some of the clusters that are chosen.
 type DecisionGroup struct {
-	// Name of the group, a DNS label.
+	// name of the group, a DNS label.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a decision group must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	Name string `json:"name"`
 
-	// Selector selects the clusters of the group by their labels. Empty: all that no earlier group has.
+	// selector selects the clusters of the group by their labels. Empty: all that no earlier group has.
 	// +optional
 	Selector metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Properties select the clusters of the group by their properties, in addition to the selector. A cluster must match
+	// properties select the clusters of the group by their properties, in addition to the selector. A cluster must match
 	// all of them. Default: the selector alone selects the clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -128,39 +129,39 @@ const (
 
 // PlacementStatus is what has become of a placement.
 type PlacementStatus struct {
-	// ObservedGeneration is the generation of the placement that this status is about.
+	// observedGeneration is the generation of the placement that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// DecidedGeneration is the generation that was decided last: an earlier one while this one cannot be.
+	// decidedGeneration is the generation that was decided last: an earlier one while this one cannot be.
 	// +optional
 	DecidedGeneration int64 `json:"decidedGeneration,omitempty"`
 
-	// SelectedClusters is how many clusters are chosen.
+	// selectedClusters is how many clusters are chosen.
 	// +optional
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// DesiredClusters is how many clusters the policy asks for: numberOfClusters with PickN, the length of
+	// desiredClusters is how many clusters the policy asks for: numberOfClusters with PickN, the length of
 	// clusterNames with PickFixed, and with PickAll as many as there are to choose.
 	// +optional
 	DesiredClusters int32 `json:"desiredClusters"`
 
-	// ReadyClusters is how many of the chosen clusters are healthy.
+	// readyClusters is how many of the chosen clusters are healthy.
 	// +optional
 	ReadyClusters int32 `json:"readyClusters"`
 
-	// Rescheduled is the value of the annotation placement.muster.dev/reschedule that was heeded last.
+	// rescheduled is the value of the annotation placement.muster.dev/reschedule that was heeded last.
 	// +optional
 	Rescheduled string `json:"rescheduled,omitempty"`
 
-	// RecentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first.
+	// recentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first.
 	// It may contain older ones.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	RecentEvictions []EvictionCount `json:"recentEvictions,omitempty"`
 
-	// Conditions: Scheduled, and PropertiesKnown if the policy names properties or sorters.
+	// conditions are: Scheduled, and PropertiesKnown if the policy names properties or sorters.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -180,11 +181,16 @@ type PlacementStatus struct {
 // +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.conditions[?(@.type=="Scheduled")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Placement struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state of the Placement.
 	// +kubebuilder:default={}
+	// +optional
 	Spec PlacementSpec `json:"spec,omitempty"`
+	// status is the observed state of the Placement.
 	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }

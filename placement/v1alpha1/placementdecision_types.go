@@ -17,34 +17,35 @@ const MaxDecisions = 100
 
 // ClusterDecision is a cluster that was chosen.
 type ClusterDecision struct {
-	// ClusterName is the name of the cluster.
+	// clusterName is the name of the cluster.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ClusterName string `json:"clusterName"`
 
-	// Group is the decision group that the cluster is in, if its Placement has any.
+	// group is the decision group that the cluster is in, if its Placement has any.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Group string `json:"group,omitempty"`
 
-	// GroupPart is the part of the decision group that the cluster is in, counted from 0. It is 0 unless the
+	// groupPart is the part of the decision group that the cluster is in, counted from 0. It is 0 unless the
 	// clustersPerDecisionGroup of the Placement divides groups.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	GroupPart int32 `json:"groupPart,omitempty"`
 
-	// Reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement"
+	// reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement"
 	// or "WaitsForTurn".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Replaces is the cluster whose place this one has taken by failover, if its Placement has a policy for that.
+	// replaces is the cluster whose place this one has taken by failover, if its Placement has a policy for that.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Replaces string `json:"replaces,omitempty"`
 
-	// Binding is the name of the ClusterSetBinding by which the cluster was chosen. Empty: the hub does not restrict
+	// binding is the name of the ClusterSetBinding by which the cluster was chosen. Empty: the hub does not restrict
 	// namespaces, or the cluster was chosen before it did.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -61,10 +62,12 @@ type ClusterDecision struct {
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.decisions[*].clusterName`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PlacementDecision struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Decisions are the clusters.
+	// decisions are the clusters.
 	// +listType=map
 	// +listMapKey=clusterName
 	// +kubebuilder:validation:MaxItems=100

@@ -49,18 +49,18 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.requiredAPIs) || size(self.requiredAPIs) == 0",fieldPath=".requiredAPIs",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove requiredAPIs, or set the type to PickAll or PickN"
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickAll' || !has(self.topologySpread) || self.topologySpread.all(c, c.whenUnsatisfiable != 'DoNotSchedule')",fieldPath=".topologySpread",message="topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"
 type PlacementPolicy struct {
-	// Type says how many clusters are taken: PickAll takes every cluster that comes into question, PickN so many of
+	// type says how many clusters are taken: PickAll takes every cluster that comes into question, PickN so many of
 	// them, PickFixed those that are named.
 	// +kubebuilder:default=PickAll
 	// +optional
 	Type PolicyType `json:"type,omitempty"`
 
-	// NumberOfClusters is how many PickN takes, from 0 to 10000. Required with PickN, and only there.
+	// numberOfClusters is how many PickN takes, from 0 to 10000. Required with PickN, and only there.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 10000",message="numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"
 	// +optional
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// ClusterNames names the clusters that PickFixed takes. Required with PickFixed, and only there.
+	// clusterNames names the clusters that PickFixed takes. Required with PickFixed, and only there.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
@@ -68,24 +68,24 @@ type PlacementPolicy struct {
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
-	// Affinity says which clusters come into question, and which are the better ones.
+	// affinity says which clusters come into question, and which are the better ones.
 	// +optional
 	Affinity *ClusterAffinity `json:"affinity,omitempty"`
 
-	// Sorters score clusters by a number that each of them has.
+	// sorters score clusters by a number that each of them has.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Sorters []PropertySorter `json:"sorters,omitempty"`
 
-	// Tolerations let clusters come into question in spite of their taints.
+	// tolerations let clusters come into question in spite of their taints.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
-	// TopologySpread keeps the numbers of clusters that are taken from each domain, such as a region, near to each
+	// topologySpread keeps the numbers of clusters that are taken from each domain, such as a region, near to each
 	// other. With PickAll only ScheduleAnyway is possible.
 	// +listType=map
 	// +listMapKey=topologyKey
@@ -93,14 +93,14 @@ type PlacementPolicy struct {
 	// +optional
 	TopologySpread []TopologySpreadConstraint `json:"topologySpread,omitempty"`
 
-	// GroupSpread bounds the number of groups, such as providers, that clusters are taken from.
+	// groupSpread bounds the number of groups, such as providers, that clusters are taken from.
 	// +listType=map
 	// +listMapKey=label
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	GroupSpread []GroupSpreadConstraint `json:"groupSpread,omitempty"`
 
-	// Rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays
+	// rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays
 	// for as long as it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not
 	// tolerated. Spread constraints, sorters and preferences apply to newly chosen clusters only. If numberOfClusters
 	// is reduced, unhealthy clusters go first, and then those with the lowest score. Always: every decision considers
@@ -109,14 +109,14 @@ type PlacementPolicy struct {
 	// +optional
 	Rebalance RebalancePolicy `json:"rebalance,omitempty"`
 
-	// Prioritizers change the weights that the scheduler's profile gives to its score plugins.
+	// prioritizers change the weights that the scheduler's profile gives to its score plugins.
 	// +listType=map
 	// +listMapKey=plugin
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Prioritizers []Prioritizer `json:"prioritizers,omitempty"`
 
-	// Resources is what a cluster must have available.
+	// resources is what a cluster must have available.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: give the amount of each that a cluster must have available"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="resources must have qualified names such as cpu or nvidia.com/gpu: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
@@ -125,7 +125,7 @@ type PlacementPolicy struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not
+	// requiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not
 	// tell what it serves is taken to serve all, and the condition Scheduled says so: a MemberCluster tells it in
 	// status.apis, if its agent is set up for that.
 	// +listType=map
@@ -139,7 +139,7 @@ type PlacementPolicy struct {
 	// +optional
 	RequiredAPIs []metav1.GroupVersionKind `json:"requiredAPIs,omitempty"`
 
-	// Profile names the profile of the scheduler that chooses. Empty: its default.
+	// profile names the profile of the scheduler that chooses. Empty: its default.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="profile must be a qualified name such as example.com/cheapest: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	// +optional
@@ -161,20 +161,21 @@ const (
 // PropertySorter scores clusters by a number that each of them has: the first in order gets the most, the last gets
 // the least, and those between them in proportion.
 type PropertySorter struct {
-	// Name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the name of
+	// name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the name of
 	// a resource, such as "available/cpu".
+	// +required
 	// +kubebuilder:validation:MaxLength=329
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property, or of a resource such as available/cpu"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(capacity|allocatable|available)/') || self.matches('^[a-z]+/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"
 	Name string `json:"name"`
 
-	// Order says which clusters get the most: with Descending those that have the most, with Ascending those that
+	// order says which clusters get the most: with Descending those that have the most, with Ascending those that
 	// have the least.
 	// +kubebuilder:default=Descending
 	// +optional
 	Order SortOrder `json:"order,omitempty"`
 
-	// Weight of this sorter among the others, from 1 to 100.
+	// weight of this sorter among the others, from 1 to 100.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"
 	// +optional
@@ -187,31 +188,31 @@ type PropertySorter struct {
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
 // +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || !has(self.effect) || self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute"
 type Toleration struct {
-	// Key of the taints that are tolerated. Empty, with operator Exists: every key.
+	// key of the taints that are tolerated. Empty, with operator Exists: every key.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be a qualified name such as example.com/maintenance: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// Operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them whatever their
+	// operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them whatever their
 	// value.
 	// +kubebuilder:default=Equal
 	// +kubebuilder:validation:Enum=Equal;Exists
 	// +optional
 	Operator corev1.TolerationOperator `json:"operator,omitempty"`
 
-	// Value of the taints that are tolerated.
+	// value of the taints that are tolerated.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="value must be letters, digits, '-', '_' or '.', and start and end with a letter or digit"
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// Effect of the taints that are tolerated. Empty: every effect.
+	// effect of the taints that are tolerated. Empty: every effect.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
-	// TolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
+	// tolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
 	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all.
 	// Unset: for ever. For the taints membership.muster.dev/unreachable and membership.muster.dev/not-ready it has an
 	// effect only if the placement sets spec.failover: without it these taints remove no cluster.
@@ -237,25 +238,26 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
 type TopologySpreadConstraint struct {
-	// TopologyKey is the label whose values are the domains. A cluster without it is in none, and DoNotSchedule does
+	// topologyKey is the label whose values are the domains. A cluster without it is in none, and DoNotSchedule does
 	// not take it.
+	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label such as topology.kubernetes.io/region: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	TopologyKey string `json:"topologyKey"`
 
-	// MaxSkew is by how many clusters the domain with the most may be ahead of the one with the fewest.
+	// maxSkew is by how many clusters the domain with the most may be ahead of the one with the fewest.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="maxSkew must be 1 or more; leave it out for 1"
 	// +optional
 	MaxSkew int32 `json:"maxSkew,omitempty"`
 
-	// MinDomains is how many domains there must be. As long as there are fewer, the one with the fewest clusters counts
+	// minDomains is how many domains there must be. As long as there are fewer, the one with the fewest clusters counts
 	// as if it had none. With DoNotSchedule only. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minDomains must be 1 or more; leave it out for no minimum"
 	// +optional
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// WhenUnsatisfiable says what to do where maxSkew cannot be kept.
+	// whenUnsatisfiable says what to do where maxSkew cannot be kept.
 	// +kubebuilder:default=DoNotSchedule
 	// +optional
 	WhenUnsatisfiable UnsatisfiableAction `json:"whenUnsatisfiable,omitempty"`
@@ -266,17 +268,18 @@ type TopologySpreadConstraint struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || self.maxGroups <= 0 || !has(self.minGroups) || self.maxGroups >= self.minGroups",fieldPath=".maxGroups",message="maxGroups must not be less than minGroups; leave it out for no maximum"
 type GroupSpreadConstraint struct {
-	// Label whose values are the groups. A cluster without it is in none, and is not taken.
+	// label whose values are the groups. A cluster without it is in none, and is not taken.
+	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="label must be the key of a label such as example.com/provider: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	Label string `json:"label"`
 
-	// MinGroups is the least number of groups to take clusters from. 0: no minimum.
+	// minGroups is the least number of groups to take clusters from. 0: no minimum.
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="minGroups must not be negative; leave it out for no minimum"
 	// +optional
 	MinGroups int32 `json:"minGroups,omitempty"`
 
-	// MaxGroups is the greatest number of groups to take clusters from. 0: no maximum.
+	// maxGroups is the greatest number of groups to take clusters from. 0: no maximum.
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="maxGroups must not be negative; leave it out for no maximum"
 	// +optional
 	MaxGroups int32 `json:"maxGroups,omitempty"`
@@ -284,12 +287,14 @@ type GroupSpreadConstraint struct {
 
 // Prioritizer changes the weight of a score plugin.
 type Prioritizer struct {
-	// Plugin is the name of a score plugin of the scheduler's profile.
+	// plugin is the name of a score plugin of the scheduler's profile.
+	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="plugin must be a qualified name such as example.com/carbon: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	Plugin string `json:"plugin"`
 
-	// Weight of the plugin among the others, from 0 to 100. 0: it does not count.
+	// weight of the plugin among the others, from 0 to 100. 0: it does not count.
+	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100; 0 turns the plugin off"
 	Weight int32 `json:"weight"`
 }

@@ -37,63 +37,69 @@ const (
 
 // RolloutCounts says how many clusters are how far on their way to the revision that they shall be at.
 type RolloutCounts struct {
-	// Total of all clusters.
+	// total of all clusters.
+	// +required
 	Total int32 `json:"total"`
-	// Pending are those that are not updated yet.
+	// pending are those that are not updated yet.
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
-	// Progressing are those that are updated and not well yet.
+	// progressing are those that are updated and not well yet.
 	// +optional
 	Progressing int32 `json:"progressing,omitempty"`
-	// Soaking are those that are well, but not for long enough yet.
+	// soaking are those that are well, but not for long enough yet.
 	// +optional
 	Soaking int32 `json:"soaking,omitempty"`
-	// Succeeded are those that are well.
+	// succeeded are those that are well.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// Failed are those that say so.
+	// failed are those that say so.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// TimedOut are those that have not been well for progressDeadlineSeconds.
+	// timedOut are those that have not been well for progressDeadlineSeconds.
 	// +optional
 	TimedOut int32 `json:"timedOut,omitempty"`
 }
 
 // RolloutStageStatus is the row of a stage, or of a decision group, in the table of a rollout.
 type RolloutStageStatus struct {
-	// Name of the stage, "Remaining" for the clusters in none, a decision group's name/index, or its index if it has no
+	// name of the stage, "Remaining" for the clusters in none, a decision group's name/index, or its index if it has no
 	// name. "All" where there is but one.
+	// +required
 	Name string `json:"name"`
 	// Phase of the stage.
 	Phase RolloutPhase `json:"phase"`
 	// RolloutCounts of its clusters.
 	RolloutCounts `json:",inline"`
-	// ReachedAt is when all before it was done, and its gate Before reached.
+	// reachedAt is when all before it was done, and its gate Before reached.
 	// +optional
 	ReachedAt *metav1.Time `json:"reachedAt,omitempty"`
-	// FinishedAt is when all of its clusters were done first, and its gate After reached.
+	// finishedAt is when all of its clusters were done first, and its gate After reached.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
 // UnwellCluster is a cluster that was not well at a revision when it was last seen there.
 type UnwellCluster struct {
-	// Name of the cluster.
+	// name of the cluster.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Group is the decision group that the cluster was in: name/index, or the index if the group has no name. A part of a
+	// group is the decision group that the cluster was in: name/index, or the index if the group has no name. A part of a
 	// group other than the first is added to the index, as in name/index.part.
+	// +required
 	// +kubebuilder:validation:MaxLength=128
 	Group string `json:"group"`
 }
 
 // RollbackStatus is the record of a rollback.
 type RollbackStatus struct {
-	// StartedAt is when it began.
+	// startedAt is when it began.
+	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// Cause says in a sentence why.
+	// cause says in a sentence why.
+	// +required
 	Cause string `json:"cause"`
-	// FinishedAt is when no cluster was left to take back.
+	// finishedAt is when no cluster was left to take back.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
@@ -101,24 +107,24 @@ type RollbackStatus struct {
 // RolloutStatus is what has become of a rollout. It is for people and, since it is kept from one look to the next, all
 // that a rollout remembers.
 type RolloutStatus struct {
-	// Revision that is rolled out.
+	// revision that is rolled out.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 	// Phase of the rollout.
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
-	// Message says in a sentence what happens, or what is waited for.
+	// message says in a sentence what happens, or what is waited for.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// RolloutCounts of all clusters. While clusters are taken back they are about the way back.
 	RolloutCounts `json:",inline"`
-	// Stages in their order.
+	// stages in their order.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Stages []RolloutStageStatus `json:"stages,omitempty"`
-	// Unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go
+	// unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go
 	// on to count as failed, until they are back at the revision, there is another one, or the state is Stop. When the
 	// list is full of those that have left, more have failed than may, whatever maxFailures says.
 	// +listType=map
@@ -126,21 +132,21 @@ type RolloutStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Unwell []UnwellCluster `json:"unwell,omitempty"`
-	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have
+	// stableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have
 	// nothing get it until it is their turn.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
-	// StableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout
+	// stableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout
 	// that is not over.
 	// +optional
 	StableSince *metav1.Time `json:"stableSince,omitempty"`
-	// StartedAt is when this revision was first seen.
+	// startedAt is when this revision was first seen.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// FinishedAt is when the rollout succeeded.
+	// finishedAt is when the rollout succeeded.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// Rollback is there from when it begins until there is another revision.
+	// rollback is there from when it begins until there is another revision.
 	// +optional
 	Rollback *RollbackStatus `json:"rollback,omitempty"`
 }

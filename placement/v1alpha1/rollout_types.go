@@ -61,13 +61,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || size(self.stages) == 0 || (has(self.type) && self.type == 'Stages')",fieldPath=".stages",reason=FieldValueForbidden,message="stages goes with type Stages only: remove it, or set the type to Stages"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Stages' || (has(self.stages) && size(self.stages) > 0)",fieldPath=".stages",reason=FieldValueRequired,message="stages is required with type Stages; use type Progressive for a rollout without them"
 type RolloutStrategy struct {
-	// Type says in which order clusters are updated: All at once, Progressive some at a time, ProgressivePerGroup one
+	// type says in which order clusters are updated: All at once, Progressive some at a time, ProgressivePerGroup one
 	// decision group after the other, Stages one stage after the other.
 	// +kubebuilder:default=All
 	// +optional
 	Type RolloutType `json:"type,omitempty"`
 
-	// MaxConcurrency is how many clusters may be on their way to a revision at a time: a number, or a percentage of all
+	// maxConcurrency is how many clusters may be on their way to a revision at a time: a number, or a percentage of all
 	// clusters, rounded down, and always at least one. Default: 25% with type Progressive, and else no bound but that of a
 	// stage.
 	// +kubebuilder:validation:XIntOrString
@@ -76,18 +76,18 @@ type RolloutStrategy struct {
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// MinSuccessSeconds is how long a cluster must have been well at a revision before it counts as updated.
+	// minSuccessSeconds is how long a cluster must have been well at a revision before it counts as updated.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="minSuccessSeconds must be from 0 to 31536000 (a year)"
 	// +optional
 	MinSuccessSeconds int32 `json:"minSuccessSeconds,omitempty"`
 
-	// ProgressDeadlineSeconds is how long a cluster may take to become well at a revision before it counts as failed.
+	// progressDeadlineSeconds is how long a cluster may take to become well at a revision before it counts as failed.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 31536000",message="progressDeadlineSeconds must be from 1 to 31536000 (a year)"
 	// +optional
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// MaxFailures is how many clusters may fail before the rollout does: a number, or a percentage of all clusters,
+	// maxFailures is how many clusters may fail before the rollout does: a number, or a percentage of all clusters,
 	// rounded down. In a mandatory group none may. One that failed, or could not be reached, and has left is among them.
 	// Default: 0.
 	// +kubebuilder:validation:XIntOrString
@@ -96,18 +96,18 @@ type RolloutStrategy struct {
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
-	// OnFailure says what is done when more clusters have failed: Halt the rollout, or RollBack those that were updated.
+	// onFailure says what is done when more clusters have failed: Halt the rollout, or RollBack those that were updated.
 	// +kubebuilder:default=Halt
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
 
-	// State lets the rollout Run, Pause for a while, or Stop. Clusters that have nothing yet get the revision that
+	// state lets the rollout Run, Pause for a while, or Stop. Clusters that have nothing yet get the revision that
 	// succeeded last meanwhile.
 	// +kubebuilder:default=Run
 	// +optional
 	State RolloutState `json:"state,omitempty"`
 
-	// MandatoryGroups are updated first, in this order, and every cluster in them must succeed before another group
+	// mandatoryGroups are updated first, in this order, and every cluster in them must succeed before another group
 	// begins. The groups that are not named follow by their index. With type ProgressivePerGroup only. One that no
 	// placement declares holds the rollout; one that is declared and has no clusters is passed, unless it lost them while
 	// it was its turn.
@@ -116,7 +116,7 @@ type RolloutStrategy struct {
 	// +optional
 	MandatoryGroups []DecisionGroupReference `json:"mandatoryGroups,omitempty"`
 
-	// Stages are run in this order. Required with type Stages, and only there. A cluster is in the first stage that
+	// stages are run in this order. Required with type Stages, and only there. A cluster is in the first stage that
 	// selects it. Those that none selects come last, in a stage of their own that is named Remaining.
 	// +listType=map
 	// +listMapKey=name
@@ -130,9 +130,12 @@ type RolloutStrategy struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.name) && size(self.name) > 0) != has(self.index)",message="a group must be named by either name or index"
 type DecisionGroupReference struct {
+	// name is the name of the groups.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Name string `json:"name,omitempty"`
+
+	// index is the index of one group, counted from 0.
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="index must not be negative"
 	// +optional
 	Index *int32 `json:"index,omitempty"`
@@ -140,22 +143,23 @@ type DecisionGroupReference struct {
 
 // RolloutStage is a part of a rollout by stages.
 type RolloutStage struct {
-	// Name of the stage, a DNS label, by which it is approved.
+	// name of the stage, a DNS label, by which it is approved.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a stage must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	Name string `json:"name"`
 
-	// Selector chooses clusters by their labels. Empty: all that are in no stage before this one.
+	// selector chooses clusters by their labels. Empty: all that are in no stage before this one.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// OrderBy is the key of a label by whose value the clusters of the stage are ordered: numbers first, by value, then
+	// orderBy is the key of a label by whose value the clusters of the stage are ordered: numbers first, by value, then
 	// other values, then those without the label.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	OrderBy string `json:"orderBy,omitempty"`
 
-	// MaxConcurrency is how many clusters of the stage may be on their way to a revision at a time: a number, or a
+	// maxConcurrency is how many clusters of the stage may be on their way to a revision at a time: a number, or a
 	// percentage of the clusters of the stage, rounded down, and always at least one. Default: 1.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
@@ -163,11 +167,11 @@ type RolloutStage struct {
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// Before must be passed before the first cluster of the stage is updated.
+	// before must be passed before the first cluster of the stage is updated.
 	// +optional
 	Before RolloutGate `json:"before,omitzero"`
 
-	// After must be passed once the stage is done, before the next is reached and, with the last, before the rollout
+	// after must be passed once the stage is done, before the next is reached and, with the last, before the rollout
 	// succeeds.
 	// +optional
 	After RolloutGate `json:"after,omitzero"`
@@ -175,11 +179,11 @@ type RolloutStage struct {
 
 // RolloutGate holds a rollout until all that it asks for is there. The zero RolloutGate is open.
 type RolloutGate struct {
-	// Approval asks for a RolloutApproval.
+	// approval asks for a RolloutApproval.
 	// +optional
 	Approval bool `json:"approval,omitempty"`
 
-	// WaitSeconds is how long to wait once the gate is reached.
+	// waitSeconds is how long to wait once the gate is reached.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="waitSeconds must be from 0 to 31536000 (a year)"
 	// +optional
 	WaitSeconds int32 `json:"waitSeconds,omitempty"`
@@ -199,12 +203,15 @@ const (
 // RolloutApproval opens one gate for one revision. It may be given before it is asked for. Taken away, it holds what
 // has not begun yet.
 type RolloutApproval struct {
-	// Revision that is approved. An approval of one says nothing about the next.
+	// revision that is approved. An approval of one says nothing about the next.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
-	// Stage is its name.
+	// stage is its name.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Stage string `json:"stage"`
-	// Gate of the stage.
+	// gate of the stage.
+	// +required
 	Gate GatePosition `json:"gate"`
 }

@@ -7,28 +7,33 @@ import (
 
 // WorkSetRevisionSpec is one part of what a WorkSet is, or was, to bring to clusters. It never changes.
 type WorkSetRevisionSpec struct {
-	// WorkSet is the name of the WorkSet that this is a revision of.
+	// workSet is the name of the WorkSet that this is a revision of.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	WorkSet string `json:"workSet"`
 
-	// Revision is the name of the revision, as in status.revisions of the WorkSet. This object has that name, too, and the
+	// revision is the name of the revision, as in status.revisions of the WorkSet. This object has that name, too, and the
 	// number of the part after it if there are several.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
 
-	// Hash is that of all the content of the revision, in 64 hexadecimal digits.
+	// hash is that of all the content of the revision, in 64 hexadecimal digits.
+	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Hash string `json:"hash"`
 
-	// Part says which part of the revision this is, and how many there are, as in 1/3.
+	// part says which part of the revision this is, and how many there are, as in 1/3.
+	// +required
 	// +kubebuilder:validation:MaxLength=9
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,3}/[1-9][0-9]{0,3}$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}/[0-9]{1,4}$') || int(self.split('/')[0]) <= int(self.split('/')[1])",message="part must be one of those that there are, as in 1/3"
 	Part string `json:"part"`
 
-	// Objects is how many the revision has in all its parts.
+	// objects is how many the revision has in all its parts.
+	// +required
 	// +kubebuilder:validation:Minimum=0
 	Objects int32 `json:"objects"`
 
@@ -53,15 +58,20 @@ type WorkSetRevisionSpec struct {
 // +kubebuilder:printcolumn:name="Part",type=string,JSONPath=`.spec.part`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type WorkSetRevision struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of the object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Number counts up with each change of the WorkSet. A revision that comes again gets a new one. Of several parts, the
+	// number counts up with each change of the WorkSet. A revision that comes again gets a new one. Of several parts, the
 	// highest number counts.
+	// +required
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`
 
+	// spec is the desired state of the WorkSetRevision.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a revision never changes: delete it, and its WorkSet makes another where it is needed"
+	// +required
 	Spec WorkSetRevisionSpec `json:"spec"`
 }
 

@@ -112,54 +112,54 @@ const (
 // WorkSetStatus is what has become of a WorkSet. It is bounded in size, however many clusters there are; see
 // [MaxWorkSetStatusBytes].
 type WorkSetStatus struct {
-	// ObservedGeneration is the generation of the WorkSet that this status is about.
+	// observedGeneration is the generation of the WorkSet that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Message is the one sentence that says how the WorkSet is doing and, if something is wrong, what and what to do.
+	// message is the one sentence that says how the WorkSet is doing and, if something is wrong, what and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Revision is the one that all clusters are to have.
+	// revision is the one that all clusters are to have.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Revisions that there are, the newest first, up to 64.
+	// revisions that there are, the newest first, up to 64.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Revisions []RevisionSummary `json:"revisions,omitempty"`
 
-	// Objects is how many objects the revision has.
+	// objects is how many objects the revision has.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
 
-	// Counts of the clusters.
+	// counts of the clusters.
 	// +optional
 	Counts ClusterCounts `json:"counts"`
 
-	// Rollout of the revision.
+	// rollout of the revision.
 	// +optional
 	Rollout RolloutStatus `json:"rollout,omitzero"`
 
-	// Clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves,
+	// clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves,
 	// is on the way, waits, and then who is available. In each state they are by name. There are up to 100.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Clusters []ClusterSummary `json:"clusters,omitempty"`
 
-	// OmittedClusters is how many more there are.
+	// omittedClusters is how many more there are.
 	// +optional
 	OmittedClusters int32 `json:"omittedClusters,omitempty"`
 
-	// Feedback sums up the values that the members report, which manifestOptions ask for.
+	// feedback sums up the values that the members report, which manifestOptions ask for.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Feedback []FeedbackSummary `json:"feedback,omitempty"`
 
-	// Conditions: Applied, Available, Progressing, Degraded.
+	// conditions are: Applied, Available, Progressing, Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -169,54 +169,63 @@ type WorkSetStatus struct {
 
 // RevisionSummary is a line of the history.
 type RevisionSummary struct {
-	// Name of the revision, which follows from what is in it.
+	// name of the revision, which follows from what is in it.
+	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Number counts up with each change. A revision that comes again gets a new one.
+	// number counts up with each change. A revision that comes again gets a new one.
+	// +required
 	Number int64 `json:"number"`
-	// CreatedAt is when it was first there.
+	// createdAt is when it was first there.
+	// +required
 	CreatedAt metav1.Time `json:"createdAt"`
-	// Clusters is how many clusters have it.
+	// clusters is how many clusters have it.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
 }
 
 // ClusterCounts says how many clusters are how far. One cluster can be in several of them.
 type ClusterCounts struct {
-	// Total is how many the placements have chosen.
+	// total is how many the placements have chosen.
+	// +required
 	Total int32 `json:"total"`
-	// Updated were told the current revision.
+	// updated were told the current revision.
+	// +required
 	Updated int32 `json:"updated"`
-	// Applied have all that they were told last.
+	// applied have all that they were told last.
+	// +required
 	Applied int32 `json:"applied"`
-	// Available have it, and all of it is ready.
+	// available have it, and all of it is ready.
+	// +required
 	Available int32 `json:"available"`
-	// Failed say that it will not come right by itself, or could not be told.
+	// failed say that it will not come right by itself, or could not be told.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// Unknown cannot be reached.
+	// unknown cannot be reached.
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
-	// Leaving are no longer chosen, and do not count in total.
+	// leaving are no longer chosen, and do not count in total.
 	// +optional
 	Leaving int32 `json:"leaving,omitempty"`
 }
 
 // ClusterSummary is how one cluster is doing.
 type ClusterSummary struct {
-	// Name of the cluster.
+	// name of the cluster.
+	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// State of the cluster.
+	// state of the cluster.
+	// +required
 	State ClusterState `json:"state"`
-	// Revision that it was told last.
+	// revision that it was told last.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// Replicas that it was given, over all workloads, if they are divided.
+	// replicas that it was given, over all workloads, if they are divided.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Message says what is wrong, or waited for. Empty: nothing is.
+	// message says what is wrong, or waited for. Empty: nothing is.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -226,14 +235,16 @@ type ClusterSummary struct {
 type FeedbackSummary struct {
 	// ResourceIdentifier is the object.
 	workv1alpha1.ResourceIdentifier `json:",inline"`
-	// Value is the name that it is reported under.
+	// value is the name that it is reported under.
+	// +required
 	Value string `json:"value"`
-	// Clusters is how many clusters report it.
+	// clusters is how many clusters report it.
+	// +required
 	Clusters int32 `json:"clusters"`
-	// Sum of the values, where all are numbers.
+	// sum of the values, where all are numbers.
 	// +optional
 	Sum string `json:"sum,omitempty"`
-	// Values are those that are most frequent, where not all are numbers, up to eight.
+	// values are those that are most frequent, where not all are numbers, up to eight.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
@@ -242,9 +253,11 @@ type FeedbackSummary struct {
 
 // ValueCount is a value, and how often there is it.
 type ValueCount struct {
-	// Value as text, cut to 128 bytes.
+	// value as text, cut to 128 bytes.
+	// +required
 	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
-	// Clusters is how many clusters report it.
+	// clusters is how many clusters report it.
+	// +required
 	Clusters int32 `json:"clusters"`
 }
