@@ -4,23 +4,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterAffinity says which clusters come into question, and which of those are the better ones.
+// ClusterAffinity defines which clusters are eligible, and which of them are preferred.
 type ClusterAffinity struct {
-	// required lists what clusters come into question: those that match any of the terms. Empty: all clusters.
+	// required lists the terms that make a cluster eligible. A cluster must match at least one term. Empty: all clusters
+	// are eligible.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Required []ClusterSelectorTerm `json:"required,omitempty"`
 
-	// preferred raises (or, by a negative weight, lowers) the score of the clusters that match a term. A cluster
-	// gets the sum of the weights of all terms that it matches.
+	// preferred changes the score of the clusters that match a term; a negative weight reduces it. A cluster gets the sum
+	// of the weights of all terms that it matches.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Preferred []PreferredTerm `json:"preferred,omitempty"`
 }
 
-// ClusterSelectorTerm matches the clusters that all of what is set in it matches. It must not be empty.
+// ClusterSelectorTerm matches the clusters that match each of its fields that is set. It must not be empty.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.labelSelector) && (has(self.labelSelector.matchLabels) && size(self.labelSelector.matchLabels) > 0 || has(self.labelSelector.matchExpressions) && size(self.labelSelector.matchExpressions) > 0)) || (has(self.properties) && size(self.properties) > 0) || (has(self.cel) && size(self.cel) > 0)",message="an empty term matches every cluster: give it a labelSelector, properties or cel, or remove it"
 type ClusterSelectorTerm struct {
@@ -28,13 +29,13 @@ type ClusterSelectorTerm struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// properties match the properties of a cluster. All of them must.
+	// properties are requirements for the properties of a cluster. All of them must match.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 
-	// cel lists expressions over the variable "cluster". All of them must be true.
+	// cel lists CEL expressions over the variable "cluster". All of them must be true.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -43,19 +44,19 @@ type ClusterSelectorTerm struct {
 	CEL []string `json:"cel,omitempty"`
 }
 
-// PreferredTerm is a term and what it is worth to match it.
+// PreferredTerm is a term with a weight.
 type PreferredTerm struct {
-	// weight is what a cluster that matches gains, from -100 to 100. It cannot be 0.
+	// weight is added to the score of a cluster that matches, from -100 to 100. It cannot be 0.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"
 	Weight int32 `json:"weight"`
 
-	// term says which clusters gain it.
+	// term selects the clusters that get the weight.
 	// +required
 	Term ClusterSelectorTerm `json:"term"`
 }
 
-// PropertyOperator says how the property of a cluster is compared with the values of a [PropertyRequirement].
+// PropertyOperator defines how the property of a cluster is compared with the values of a [PropertyRequirement].
 //
 // +kubebuilder:validation:Enum=Gt;Ge;Eq;Ne;Lt;Le;In;NotIn;Exists;DoesNotExist
 type PropertyOperator string
@@ -75,7 +76,7 @@ const (
 	PropertyDoesNotExist PropertyOperator = "DoesNotExist" // the cluster does not have the property
 )
 
-// PropertyType says what the value of a property is.
+// PropertyType is the type of the value of a property.
 //
 // +kubebuilder:validation:Enum=Quantity;Version;String
 type PropertyType string
@@ -89,7 +90,7 @@ const (
 	PropertyString PropertyType = "String"
 )
 
-// PropertyRequirement asks something of a property of a cluster.
+// PropertyRequirement is a requirement for a property of a cluster.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Eq', 'Ne', 'Lt', 'Le']) || (has(self.values) && size(self.values) == 1)",fieldPath=".values",message="values must have exactly one entry with the operators Gt, Ge, Eq, Ne, Lt and Le; use In or NotIn for several"
 // +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",fieldPath=".values",message="values must have at least one entry with the operators In and NotIn; use Exists or DoesNotExist if any value will do"
@@ -99,28 +100,28 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Quantity' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$')",fieldPath=".values",message="values must be quantities such as 500m, 1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to have it found out"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Version' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be semantic versions of three numbers such as v1.31.2 with type Version; leave type out to have it found out"
 type PropertyRequirement struct {
-	// name of the property.
+	// name is the name of the property.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property"
 	Name string `json:"name"`
 
-	// operator says how the property is compared with the values.
+	// operator defines how the property is compared with the values.
 	// +required
 	Operator PropertyOperator `json:"operator"`
 
-	// values to compare with: exactly one with Gt, Ge, Eq, Ne, Lt and Le, any number but none with In and NotIn,
-	// none with Exists and DoesNotExist.
+	// values are the values to compare with: exactly one with Gt, Ge, Eq, Ne, Lt and Le, at least one with In and NotIn,
+	// and none with Exists and DoesNotExist.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	Values []string `json:"values,omitempty"`
 
-	// type says what the values and the property are compared as. Empty: that is found out from the values. They are
-	// quantities if all of them are, else versions if all of them are semantic versions such as v1.31.2, else
-	// strings. So 1.30 alone is a quantity, and equal to 1.3; write v1.30.0 for the version, or set the type
-	// String for the text.
+	// type is the type as which the values and the property are compared. Empty: the type is determined from the values:
+	// quantities if all values are quantities, versions if all are semantic versions such as v1.31.2, and strings
+	// otherwise. 1.30 alone is a quantity and equal to 1.3; write v1.30.0 for the version, or set the type to String for
+	// the text.
 	// +optional
 	Type PropertyType `json:"type,omitempty"`
 }

@@ -15,16 +15,17 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type DisruptionBudget struct {
-	// minAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there
-	// should be, rounded up. More than there should be is as many as there should be.
+	// minAvailable is the number of clusters that must be available after an eviction: a number, or a percentage of the
+	// desired number of clusters, rounded up. A value above the desired number means the desired number.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="minAvailable must be a number from 0, or a percentage from 0% to 100%"
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// maxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a
-	// number, or a percentage of them, rounded up. 0 lets no available cluster go before another is ready in its place.
+	// maxUnavailable is the number of desired clusters that may be unavailable after an eviction: a number, or a
+	// percentage of the desired number of clusters, rounded up. With 0, an available cluster is evicted only after its
+	// replacement is ready.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxUnavailable must be a number from 0, or a percentage from 0% to 100%"
@@ -32,7 +33,7 @@ type DisruptionBudget struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// PlacementEvictionSpec says which placement is to leave which cluster.
+// PlacementEvictionSpec defines which placement leaves which cluster.
 type PlacementEvictionSpec struct {
 	// placement is the name of the Placement, in the namespace of the eviction.
 	// +required
@@ -46,15 +47,15 @@ type PlacementEvictionSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// ttlSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The
-	// cluster may be chosen again from then on. Unset: never.
+	// ttlSecondsAfterExecution is the time after its execution after which the eviction is deleted, from 0 to 31536000.
+	// The placement may select the cluster again from then on. Unset: the eviction is not deleted.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
 	// +optional
 	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
 }
 
-// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of the eviction.
-// It is True from the time at which the PlacementDecisions do not contain the cluster any more.
+// ConditionExecuted of a PlacementEviction is True while the eviction keeps the placement off the cluster. It becomes
+// True when the PlacementDecisions no longer contain the cluster.
 const ConditionExecuted = "Executed"
 
 // Reasons of the condition Executed. The eviction of a Placement that does not exist has the reason
@@ -77,7 +78,7 @@ const (
 	ReasonPickFixed = "PickFixed"
 )
 
-// PlacementEvictionStatus is what has become of an eviction.
+// PlacementEvictionStatus is the observed state of an eviction.
 type PlacementEvictionStatus struct {
 	// conditions are: Executed.
 	// +listType=map
@@ -87,12 +88,11 @@ type PlacementEvictionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PlacementEviction has a placement leave a cluster as soon as its disruption budget allows that, and keeps it off the
-// cluster for as long as the eviction is there: delete it to allow the cluster again. One that cannot be executed
-// waits. Of several, the oldest goes first.
+// PlacementEviction removes a cluster from a placement as soon as the disruption budget allows it, and excludes the
+// cluster while the eviction exists. Delete the eviction to allow the cluster again. An eviction that cannot be
+// executed waits. The oldest eviction is executed first.
 //
-// A placement that is not on the cluster has nothing to leave: the eviction is executed at once, and keeps it off all
-// the same.
+// If the placement does not have the cluster, the eviction is executed at once, and excludes the cluster as well.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -108,8 +108,7 @@ type PlacementEviction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec does not change: for another cluster there is another eviction.
-	// spec is the desired state of the PlacementEviction.
+	// spec is the cluster and the placement. It cannot change; create another eviction for another cluster.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an eviction cannot be changed: delete it, and create another"
 	// +required
 	Spec PlacementEvictionSpec `json:"spec"`

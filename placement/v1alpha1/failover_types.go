@@ -19,15 +19,15 @@ const (
 	EvictFirst ReplacePolicy = "EvictFirst"
 )
 
-// RecoveryPolicy says what happens when a cluster recovers that had to be replaced.
+// RecoveryPolicy defines what happens when a cluster that was replaced recovers.
 //
 // +kubebuilder:validation:Enum=Stay;Return
 type RecoveryPolicy string
 
 const (
-	// Stay leaves things where they are. It is the default.
+	// Stay keeps the replacement. It is the default.
 	Stay RecoveryPolicy = "Stay"
-	// Return goes back to the cluster.
+	// Return moves the placement back to the cluster.
 	Return RecoveryPolicy = "Return"
 )
 
@@ -43,29 +43,29 @@ type FailoverPolicy struct {
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`
 
-	// maxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more
-	// do not count. Unset: 1.
+	// maxEvictions is the maximum number of clusters that are left in each period, from 1 to 10000. Clusters that are no
+	// longer in the fleet do not count. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for 1"
 	// +optional
 	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
 
-	// periodSeconds is the period of maxEvictions, from 1 to 86400. Unset: 60.
+	// periodSeconds is the length of the period of maxEvictions, from 1 to 86400. Unset: 60.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 86400",message="periodSeconds must be from 1 to 86400 (a day); leave it out for 60"
 	// +optional
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 
-	// recovery says what happens when a cluster recovers that was replaced.
+	// recovery defines what happens when a cluster that was replaced recovers.
 	// +kubebuilder:default=Stay
 	// +optional
 	Recovery RecoveryPolicy `json:"recovery,omitempty"`
 }
 
-// EvictionCount is how many clusters were left at about one time.
+// EvictionCount is the number of clusters that were left at about the same time.
 type EvictionCount struct {
-	// time is when: the end of the second, or a little later where evictions were counted together.
+	// time is the end of the second in which the clusters were left, or a later time if evictions were counted together.
 	// +required
 	Time metav1.Time `json:"time"`
-	// count is how many.
+	// count is the number of clusters.
 	// +required
 	Count int32 `json:"count"`
 }

@@ -5,35 +5,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyType says how many clusters a policy takes.
+// PolicyType defines how many clusters a policy selects.
 //
 // +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
 type PolicyType string
 
 const (
-	// PickAll takes every cluster that comes into question. It is the default.
+	// PickAll selects every eligible cluster. It is the default.
 	PickAll PolicyType = "PickAll"
-	// PickN takes so many of the clusters that come into question, the best first.
+	// PickN selects numberOfClusters of the eligible clusters, in the order of their scores.
 	PickN PolicyType = "PickN"
-	// PickFixed takes the clusters that are named, if they are eligible.
+	// PickFixed selects the clusters in clusterNames, if they are eligible.
 	PickFixed PolicyType = "PickFixed"
 )
 
-// RebalancePolicy says whether a chosen, healthy cluster may be given up for a better one.
+// RebalancePolicy defines whether a selected, healthy cluster may be replaced by a better one.
 //
 // +kubebuilder:validation:Enum=Never;Always
 type RebalancePolicy string
 
 const (
-	// RebalanceNever keeps chosen clusters. It is the default.
+	// RebalanceNever keeps selected clusters. It is the default.
 	RebalanceNever RebalancePolicy = "Never"
-	// RebalanceAlways compares chosen clusters with all others in every decision.
+	// RebalanceAlways compares selected clusters with all others in every decision.
 	RebalanceAlways RebalancePolicy = "Always"
 )
 
-// PlacementPolicy says which clusters are wanted. The zero PlacementPolicy is all that placements may be on.
+// PlacementPolicy defines which clusters are selected. The zero PlacementPolicy selects all clusters that placements
+// may use.
 //
-// With PickFixed a person has chosen the clusters, so a policy has nothing else to choose by.
+// With PickFixed a user has selected the clusters, so the fields that select or score clusters are forbidden.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickN' || has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueRequired,message="numberOfClusters is required with type PickN; use type PickAll for as many as there are"
 // +kubebuilder:validation:XValidation:rule="self.type == 'PickN' || !has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueForbidden,message="numberOfClusters goes with type PickN only: remove it, or set the type to PickN"
@@ -49,18 +50,19 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.requiredAPIs) || size(self.requiredAPIs) == 0",fieldPath=".requiredAPIs",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove requiredAPIs, or set the type to PickAll or PickN"
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickAll' || !has(self.topologySpread) || self.topologySpread.all(c, c.whenUnsatisfiable != 'DoNotSchedule')",fieldPath=".topologySpread",message="topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"
 type PlacementPolicy struct {
-	// type says how many clusters are taken: PickAll takes every cluster that comes into question, PickN so many of
-	// them, PickFixed those that are named.
+	// type defines how many clusters are selected: PickAll selects every eligible cluster, PickN selects numberOfClusters
+	// of them, and PickFixed selects the clusters in clusterNames.
 	// +kubebuilder:default=PickAll
 	// +optional
 	Type PolicyType `json:"type,omitempty"`
 
-	// numberOfClusters is how many PickN takes, from 0 to 10000. Required with PickN, and only there.
+	// numberOfClusters is the number of clusters that PickN selects, from 0 to 10000. Required with PickN, and forbidden
+	// otherwise.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 10000",message="numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"
 	// +optional
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
-	// clusterNames names the clusters that PickFixed takes. Required with PickFixed, and only there.
+	// clusterNames are the names of the clusters that PickFixed selects. Required with PickFixed, and forbidden otherwise.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=63
@@ -68,32 +70,32 @@ type PlacementPolicy struct {
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
-	// affinity says which clusters come into question, and which are the better ones.
+	// affinity defines which clusters are eligible, and which of them are preferred.
 	// +optional
 	Affinity *ClusterAffinity `json:"affinity,omitempty"`
 
-	// sorters score clusters by a number that each of them has.
+	// sorters score clusters by the value of a numeric property.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Sorters []PropertySorter `json:"sorters,omitempty"`
 
-	// tolerations let clusters come into question in spite of their taints.
+	// tolerations make clusters eligible in spite of their taints.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
-	// topologySpread keeps the numbers of clusters that are taken from each domain, such as a region, near to each
-	// other. With PickAll only ScheduleAnyway is possible.
+	// topologySpread distributes the selected clusters evenly among domains, such as regions. With PickAll only
+	// ScheduleAnyway is allowed.
 	// +listType=map
 	// +listMapKey=topologyKey
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	TopologySpread []TopologySpreadConstraint `json:"topologySpread,omitempty"`
 
-	// groupSpread bounds the number of groups, such as providers, that clusters are taken from.
+	// groupSpread limits the number of groups, such as providers, that clusters are selected from.
 	// +listType=map
 	// +listMapKey=label
 	// +kubebuilder:validation:MaxItems=4
@@ -109,14 +111,14 @@ type PlacementPolicy struct {
 	// +optional
 	Rebalance RebalancePolicy `json:"rebalance,omitempty"`
 
-	// prioritizers change the weights that the scheduler's profile gives to its score plugins.
+	// prioritizers override the weights that the scheduler's profile gives to its score plugins.
 	// +listType=map
 	// +listMapKey=plugin
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Prioritizers []Prioritizer `json:"prioritizers,omitempty"`
 
-	// resources is what a cluster must have available.
+	// resources are the resources that a cluster must have available.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: give the amount of each that a cluster must have available"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="resources must have qualified names such as cpu or nvidia.com/gpu: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
@@ -126,8 +128,8 @@ type PlacementPolicy struct {
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
 	// requiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not
-	// tell what it serves is taken to serve all, and the condition Scheduled says so: a MemberCluster tells it in
-	// status.apis, if its agent is set up for that.
+	// report its APIs is treated as if it served all kinds, and the condition Scheduled says so. A MemberCluster reports
+	// them in status.apis, if its agent is configured to do so.
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=version
@@ -139,75 +141,74 @@ type PlacementPolicy struct {
 	// +optional
 	RequiredAPIs []metav1.GroupVersionKind `json:"requiredAPIs,omitempty"`
 
-	// profile names the profile of the scheduler that chooses. Empty: its default.
+	// profile is the name of the scheduler's profile. Empty: the default profile.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="profile must be a qualified name such as example.com/cheapest: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	// +optional
 	Profile string `json:"profile,omitempty"`
 }
 
-// SortOrder says which end of an order comes first.
+// SortOrder defines which values get a high score.
 //
 // +kubebuilder:validation:Enum=Ascending;Descending
 type SortOrder string
 
 const (
-	// Ascending gives the least the highest score.
+	// Ascending gives the lowest value the highest score.
 	Ascending SortOrder = "Ascending"
-	// Descending gives the greatest the highest score. It is the default.
+	// Descending gives the highest value the highest score. It is the default.
 	Descending SortOrder = "Descending"
 )
 
-// PropertySorter scores clusters by a number that each of them has: the first in order gets the most, the last gets
-// the least, and those between them in proportion.
+// PropertySorter scores clusters by the value of a numeric property. The first cluster in the order gets the highest
+// score, the last gets the lowest, and the others get scores in proportion.
 type PropertySorter struct {
-	// name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the name of
-	// a resource, such as "available/cpu".
+	// name is the name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the
+	// name of a resource, such as "available/cpu".
 	// +required
 	// +kubebuilder:validation:MaxLength=329
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property, or of a resource such as available/cpu"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^(capacity|allocatable|available)/') || self.matches('^[a-z]+/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"
 	Name string `json:"name"`
 
-	// order says which clusters get the most: with Descending those that have the most, with Ascending those that
-	// have the least.
+	// order defines which clusters get the highest score: with Descending those with the highest value, with Ascending
+	// those with the lowest value.
 	// +kubebuilder:default=Descending
 	// +optional
 	Order SortOrder `json:"order,omitempty"`
 
-	// weight of this sorter among the others, from 1 to 100.
+	// weight is the weight of this sorter relative to the others, from 1 to 100.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 }
 
-// Toleration lets a cluster come into question in spite of its taints that match.
+// Toleration makes a cluster eligible in spite of the taints that it matches.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator == 'Exists' || (has(self.key) && size(self.key) > 0)",fieldPath=".key",reason=FieldValueRequired,message="key is required with operator Equal; use operator Exists to tolerate every taint"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
 // +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || !has(self.effect) || self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute"
 type Toleration struct {
-	// key of the taints that are tolerated. Empty, with operator Exists: every key.
+	// key is the key of the tolerated taints. Empty, with operator Exists: every key.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be a qualified name such as example.com/maintenance: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them whatever their
-	// value.
+	// operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them with any value.
 	// +kubebuilder:default=Equal
 	// +kubebuilder:validation:Enum=Equal;Exists
 	// +optional
 	Operator corev1.TolerationOperator `json:"operator,omitempty"`
 
-	// value of the taints that are tolerated.
+	// value is the value of the tolerated taints.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="value must be letters, digits, '-', '_' or '.', and start and end with a letter or digit"
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// effect of the taints that are tolerated. Empty: every effect.
+	// effect is the effect of the tolerated taints. Empty: every effect.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
@@ -221,71 +222,71 @@ type Toleration struct {
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
-// UnsatisfiableAction says what to do where a spread cannot be kept.
+// UnsatisfiableAction defines what happens if a spread constraint cannot be satisfied.
 //
 // +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
 type UnsatisfiableAction string
 
 const (
-	// DoNotSchedule takes fewer clusters rather than to break the spread. It is the default.
+	// DoNotSchedule selects fewer clusters instead of violating the constraint. It is the default.
 	DoNotSchedule UnsatisfiableAction = "DoNotSchedule"
-	// ScheduleAnyway takes first the clusters that break the spread the least.
+	// ScheduleAnyway prefers the clusters that violate the constraint least.
 	ScheduleAnyway UnsatisfiableAction = "ScheduleAnyway"
 )
 
-// TopologySpreadConstraint keeps the numbers of clusters that are taken from each domain near to each other. The
-// clusters with the same value of a label make a domain.
+// TopologySpreadConstraint distributes the selected clusters evenly among domains. The clusters with the same value of
+// a label form a domain.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
 type TopologySpreadConstraint struct {
-	// topologyKey is the label whose values are the domains. A cluster without it is in none, and DoNotSchedule does
-	// not take it.
+	// topologyKey is the label whose values are the domains. A cluster without the label is in no domain, and
+	// DoNotSchedule does not select it.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label such as topology.kubernetes.io/region: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	TopologyKey string `json:"topologyKey"`
 
-	// maxSkew is by how many clusters the domain with the most may be ahead of the one with the fewest.
+	// maxSkew is the maximum difference between the numbers of selected clusters in any two domains.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="maxSkew must be 1 or more; leave it out for 1"
 	// +optional
 	MaxSkew int32 `json:"maxSkew,omitempty"`
 
-	// minDomains is how many domains there must be. As long as there are fewer, the one with the fewest clusters counts
-	// as if it had none. With DoNotSchedule only. Unset: 1.
+	// minDomains is the minimum number of domains. While there are fewer domains, the smallest number of clusters in a
+	// domain counts as 0. With DoNotSchedule only. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minDomains must be 1 or more; leave it out for no minimum"
 	// +optional
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// whenUnsatisfiable says what to do where maxSkew cannot be kept.
+	// whenUnsatisfiable defines what happens if maxSkew cannot be satisfied.
 	// +kubebuilder:default=DoNotSchedule
 	// +optional
 	WhenUnsatisfiable UnsatisfiableAction `json:"whenUnsatisfiable,omitempty"`
 }
 
-// GroupSpreadConstraint bounds the number of groups that clusters are taken from. The clusters with the same value of a
-// label make a group.
+// GroupSpreadConstraint limits the number of groups that clusters are selected from. The clusters with the same value
+// of a label form a group.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || self.maxGroups <= 0 || !has(self.minGroups) || self.maxGroups >= self.minGroups",fieldPath=".maxGroups",message="maxGroups must not be less than minGroups; leave it out for no maximum"
 type GroupSpreadConstraint struct {
-	// label whose values are the groups. A cluster without it is in none, and is not taken.
+	// label is the label whose values are the groups. A cluster without the label is in no group, and is not selected.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="label must be the key of a label such as example.com/provider: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	Label string `json:"label"`
 
-	// minGroups is the least number of groups to take clusters from. 0: no minimum.
+	// minGroups is the minimum number of groups. 0: no minimum.
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="minGroups must not be negative; leave it out for no minimum"
 	// +optional
 	MinGroups int32 `json:"minGroups,omitempty"`
 
-	// maxGroups is the greatest number of groups to take clusters from. 0: no maximum.
+	// maxGroups is the maximum number of groups. 0: no maximum.
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="maxGroups must not be negative; leave it out for no maximum"
 	// +optional
 	MaxGroups int32 `json:"maxGroups,omitempty"`
 }
 
-// Prioritizer changes the weight of a score plugin.
+// Prioritizer overrides the weight of a score plugin.
 type Prioritizer struct {
 	// plugin is the name of a score plugin of the scheduler's profile.
 	// +required
@@ -293,7 +294,7 @@ type Prioritizer struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="plugin must be a qualified name such as example.com/carbon: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	Plugin string `json:"plugin"`
 
-	// weight of the plugin among the others, from 0 to 100. 0: it does not count.
+	// weight is the weight of the plugin relative to the others, from 0 to 100. 0: the plugin has no effect.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100; 0 turns the plugin off"
 	Weight int32 `json:"weight"`

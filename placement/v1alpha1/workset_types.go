@@ -14,27 +14,28 @@ import (
 //
 // JSON is measured as the API server stores it: <, > and & are six bytes each.
 const (
-	// MaxSelectors is how many selectors of resources a WorkSet may have.
+	// MaxSelectors is the maximum number of resource selectors of a WorkSet.
 	MaxSelectors = 32
-	// MaxInlineManifests is how many manifests a WorkSet may have itself. Selectors can bring more.
+	// MaxInlineManifests is the maximum number of manifests in spec.manifests. Selectors can add more.
 	MaxInlineManifests = 200
-	// MaxInlineBytes is how long they may be together, as JSON.
+	// MaxInlineBytes is the maximum total size of spec.manifests as JSON.
 	MaxInlineBytes = 512 << 10
-	// MaxWorkSetSpecBytes is how long the spec of a WorkSet may be, as JSON.
+	// MaxWorkSetSpecBytes is the maximum size of the spec of a WorkSet as JSON.
 	MaxWorkSetSpecBytes = 928 << 10
-	// MaxWorkSetStatusBytes is how long the status of a WorkSet may be, as JSON; see [WorkSetStatus.Trim].
+	// MaxWorkSetStatusBytes is the maximum size of the status of a WorkSet as JSON. See [WorkSetStatus.Trim].
 	MaxWorkSetStatusBytes = 256 << 10
-	// MaxClusterSummaries is how many clusters the status of a WorkSet tells of.
+	// MaxClusterSummaries is the maximum number of clusters in the status of a WorkSet.
 	MaxClusterSummaries = 100
-	// MaxFeedbackSummaries is how many values the status of a WorkSet sums up.
+	// MaxFeedbackSummaries is the maximum number of values that the status of a WorkSet aggregates.
 	MaxFeedbackSummaries = 64
 )
 
-// WorkSetSpec says what is to be on which clusters, and how it gets there.
+// WorkSetSpec defines which objects are distributed to which clusters, and how.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.resources) && size(self.resources) > 0 || has(self.manifests) && size(self.manifests) > 0",message="there is nothing to distribute: give it resources, manifests or both; to take everything back delete the WorkSet"
 type WorkSetSpec struct {
-	// placements whose clusters get the objects. A cluster that several have chosen gets them once.
+	// placements are the Placements whose clusters get the objects. A cluster that several Placements select gets the
+	// objects once.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -42,46 +43,46 @@ type WorkSetSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Placements []PlacementReference `json:"placements"`
 
-	// resources select objects of the hub, which the clusters get as they are there, without what is of the hub alone,
-	// such as status and owners. A change of one of them is a new revision.
+	// resources select objects of the hub. The clusters get them without what belongs to the hub, such as status and owner
+	// references. A change of a selected object creates a new revision.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Resources []ResourceSelector `json:"resources,omitempty"`
 
-	// allowEmpty says that a selector of resources may match nothing although it matched objects before, and that the
-	// clusters then lose these objects. Default: false. The clusters keep what they have, and the condition Degraded has
-	// the reason SelectionEmpty.
+	// allowEmpty permits a resource selector that matched objects before to match none, so that the clusters lose these
+	// objects. Default: false. The clusters then keep the objects, and the condition Degraded has the reason
+	// SelectionEmpty.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// manifests are objects as one would write them for kubectl, by the rules of a Work: a namespace is not filled in.
-	// What is selected as well is taken from here. Together they may be 512 KiB long.
+	// manifests are objects as they are written for kubectl. The rules of a Work apply: no default namespace is set. If
+	// resources select the same object, the manifest is used. The total size is limited to 512 KiB.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	Manifests []workv1alpha1.Manifest `json:"manifests,omitempty"`
 
-	// overrides say what some clusters get that is not what all get.
+	// overrides change the objects for some clusters.
 	// +optional
 	Overrides *Overrides `json:"overrides,omitempty"`
 
-	// replicas divides the replicas of workloads among the clusters. Unset: each cluster gets what the objects say.
+	// replicas divides the replicas of workloads among the clusters. Unset: each cluster gets the number in the object.
 	// +optional
 	Replicas *ReplicaDivision `json:"replicas,omitempty"`
 
-	// work says how the members apply the objects, and what becomes of them in the end.
+	// work defines how the members apply the objects, and what happens to the objects when they are no longer desired.
 	// +kubebuilder:default={}
 	// +optional
 	Work WorkTemplate `json:"work,omitzero"`
 
-	// rollout says how a new revision reaches the clusters. Empty: all at once.
+	// rollout defines how a new revision reaches the clusters. Empty: all clusters at once.
 	// +kubebuilder:default={type: All}
 	// +optional
 	Rollout RolloutStrategy `json:"rollout,omitzero"`
 
-	// approvals open the gates of the rollout that ask for one. Who approves may own an approval alone, by server-side
-	// apply. Those of revisions that are gone do no harm.
+	// approvals open the gates of the rollout that require an approval. With server-side apply, each approver can own one
+	// approval. Approvals of deleted revisions are ignored.
 	// +listType=map
 	// +listMapKey=revision
 	// +listMapKey=stage
@@ -92,13 +93,14 @@ type WorkSetSpec struct {
 	// +optional
 	Approvals []RolloutApproval `json:"approvals,omitempty"`
 
-	// revision is that which the clusters shall have, one of status.revisions: to roll back, or to hold what is there
-	// while the objects change. Empty: what resources and manifests say now.
+	// revision is the desired revision, one of status.revisions. Set it to roll back, or to keep a revision while the
+	// objects change. Empty: the revision of the present resources and manifests.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// revisionHistoryLimit is how many revisions are kept that no cluster has and that are not needed otherwise.
+	// revisionHistoryLimit is the number of revisions to keep in addition to those that clusters have or that are needed
+	// otherwise.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
@@ -108,56 +110,56 @@ type WorkSetSpec struct {
 
 // PlacementReference names a Placement in the same namespace.
 type PlacementReference struct {
-	// name of the Placement. One that is not there takes nothing away from clusters: what was distributed stays until the
-	// reference is removed or the Placement is back.
+	// name is the name of the Placement. If the Placement does not exist, its clusters keep what was distributed until the
+	// reference is removed or the Placement exists again.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// ResourceSelector selects objects of one kind. Of those that it matches the ones are left out that no member should
-// get, such as the events of the hub; one that is selected by its name and cannot travel is an error.
+// ResourceSelector selects objects of one kind. Matching objects that no member should get, such as Events of the hub,
+// are left out. Selecting such an object by its name is an error.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
 type ResourceSelector struct {
-	// group of the objects' API; empty is the core one.
+	// group is the API group of the objects. Empty: the core group.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as apps, and is empty for the core group"
 	// +optional
 	Group string `json:"group,omitempty"`
 
-	// version of the objects' API. Empty: the one that the hub prefers.
+	// version is the API version of the objects. Empty: the preferred version of the hub.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="version must be that of an API, such as v1, and is empty for the one that the hub prefers"
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// kind of the objects.
+	// kind is the kind of the objects.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
 	Kind string `json:"kind"`
 
-	// namespace of the objects. Empty: that of the WorkSet, where the kind is namespaced. What a WorkSet may select
-	// besides its own namespace and what is in it is for the hub's operator to say.
+	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. The
+	// operator of the hub decides whether a WorkSet may select objects outside of its own namespace.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// name of the object. Empty: all that labelSelector matches.
+	// name is the name of the object. Empty: all objects that labelSelector matches.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of an object, which has no / and no %; use labelSelector for several"
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// labelSelector matches the labels of objects. Empty: all of the kind.
+	// labelSelector matches the labels of objects. Empty: all objects of the kind.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// DivisionStrategy says how replicas are divided.
+// DivisionStrategy defines how replicas are divided.
 //
 // +kubebuilder:validation:Enum=Duplicated;StaticWeight;DynamicWeight;Aggregated
 type DivisionStrategy string
@@ -173,26 +175,27 @@ const (
 	DivisionAggregated DivisionStrategy = "Aggregated"
 )
 
-// ReplicaDivision divides the replicas of workloads among clusters: what an object says is then the sum over all of
-// them.
+// ReplicaDivision divides the replicas of workloads among clusters. The number in an object is the total over all
+// clusters.
 //
 // +kubebuilder:validation:XValidation:rule="self.strategy == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",fieldPath=".weights",reason=FieldValueForbidden,message="weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'StaticWeight' || !has(self.weights) || size(self.weights) == 0 || self.weights.exists(w, w.weight > 0)",fieldPath=".weights",message="nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"
 type ReplicaDivision struct {
-	// strategy is the way replicas are divided. Duplicated gives each cluster all replicas, StaticWeight divides by
-	// weights, DynamicWeight by what the clusters have room for, Aggregated uses as few clusters as possible.
+	// strategy defines how replicas are divided. Duplicated gives each cluster all replicas, StaticWeight divides in
+	// proportion to weights, DynamicWeight divides in proportion to the available capacity, and Aggregated uses as few
+	// clusters as possible.
 	// +required
 	Strategy DivisionStrategy `json:"strategy"`
 
-	// weights of clusters, of which the first that matches counts. A cluster that none matches gets no replicas.
-	// Empty: all weigh the same.
+	// weights are the weights of clusters. The first entry that matches a cluster applies; a cluster without a matching
+	// entry gets no replicas. Empty: all clusters have the same weight.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Weights []ClusterWeight `json:"weights,omitempty"`
 
-	// objects whose replicas are divided: those that any of the selectors matches and that have spec.replicas. Empty: all
-	// Deployments, StatefulSets, ReplicaSets and ReplicationControllers.
+	// objects select the objects whose replicas are divided: those that match any of the selectors and have spec.replicas.
+	// Empty: all Deployments, StatefulSets, ReplicaSets and ReplicationControllers.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
@@ -201,47 +204,47 @@ type ReplicaDivision struct {
 
 // ClusterWeight is the weight of some clusters.
 type ClusterWeight struct {
-	// clusters that it is of.
+	// clusters select the clusters that have the weight.
 	// +required
 	Clusters ClusterSelector `json:"clusters"`
-	// weight in proportion to which a cluster gets replicas, from 0, for none, to 1000000.
+	// weight is the weight, from 0 to 1000000. A cluster with the weight 0 gets no replicas.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Weight int32 `json:"weight"`
 }
 
-// WorkTemplate is what the Works of a WorkSet have in common beside their manifests. Its fields mean what they mean in
-// a Work.
+// WorkTemplate contains the fields that all Works of a WorkSet have in common, except for their manifests. The fields
+// have the same meaning as in a Work.
 type WorkTemplate struct {
-	// apply says how the manifests are applied. Its fieldOwner cannot change.
+	// apply defines how the manifests are applied. Its fieldOwner cannot change.
 	// +kubebuilder:default={}
 	// +optional
 	Apply workv1alpha1.ApplyPolicy `json:"apply,omitzero"`
 
-	// manifestOptions say how some of the manifests are to be treated unlike the others. Where several select a manifest,
-	// the later one wins, field by field. Together they may be 128 KiB long.
+	// manifestOptions override options for some manifests. If several entries select a manifest, the later entry overrides
+	// the earlier one, field by field. The total size is limited to 128 KiB.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	ManifestOptions []workv1alpha1.ManifestOption `json:"manifestOptions,omitempty"`
 
-	// waves say how one wave of manifests waits for the one before.
+	// waves define how one wave of manifests waits for the previous wave.
 	// +kubebuilder:default={}
 	// +optional
 	Waves workv1alpha1.WavePolicy `json:"waves,omitzero"`
 
-	// delete says what becomes of the objects on a cluster that is to have them no longer.
+	// delete defines what happens to the objects on a cluster that should no longer have them.
 	// +kubebuilder:default={}
 	// +optional
 	Delete workv1alpha1.DeletePolicy `json:"delete,omitzero"`
 
-	// executor applies, reads and deletes the objects in the name of this ServiceAccount of the member.
+	// executor is the ServiceAccount of the member that applies, reads and deletes the objects.
 	// +optional
 	Executor *workv1alpha1.Executor `json:"executor,omitempty"`
 }
 
-// WorkSet says what: it distributes objects to the clusters of Placements, as Works in the namespaces of the members.
+// WorkSet distributes objects to the clusters of Placements, as Works in the namespaces of the members.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
