@@ -78,8 +78,8 @@ func (h *hub) lookAgain(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestRegistration_AccessSurvivesFailures: what a member was told before goes on running there while it is held, or anything is
-// wrong: so its agent's credential is renewed, and nothing else of it changes.
+// TestRegistration_AccessSurvivesFailures: what a member was told before goes on running there while it is held, or
+// anything is wrong: so its agent's credential is renewed, and nothing else of it changes.
 func TestRegistration_AccessSurvivesFailures(t *testing.T) {
 	testkit.Virtual(t, testRegistrationAccessSurvivesFailures)
 }
@@ -232,8 +232,8 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	})
 }
 
-// TestRegistration_UnrequestedAccessIsRemoved: what an agent has on the hub goes when it does not ask for it any more, though its
-// status says that it has none.
+// TestRegistration_UnrequestedAccessIsRemoved: what an agent has on the hub goes when it does not ask for it any more,
+// though its status says that it has none.
 func TestRegistration_UnrequestedAccessIsRemoved(t *testing.T) {
 	testkit.Virtual(t, testRegistrationUnrequestedAccessIsRemoved)
 }

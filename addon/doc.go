@@ -125,7 +125,8 @@
 //
 // The folder rbac contains the ClusterRole muster-addon. In addition, the controllers require get, list and watch on
 // each configuration kind that Addons name and that is not of muster, and the permissions in the folder
-// internal/registration/rbac if [Options].Registration is set. The agents of members require no permissions besides those for other Works.
+// internal/registration/rbac if [Options].Registration is set. The agents of members require no permissions besides
+// those for other Works.
 //
 // A user who can write Addons or AddonTemplates can run anything on the members. A user who can write a MemberAddon can
 // choose among configurations for one member, within the limits of [Options].Allow.

@@ -237,7 +237,10 @@ func testAgentFailures(t *testing.T) {
 		failingAgent{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) {
 			return nil, fmt.Errorf("no way")
 		}},
-		failingAgent{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) { <-hangs; return nil, nil }},
+		failingAgent{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) {
+			<-hangs
+			return nil, nil
+		}},
 		failingAgent{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) {
 			return []client.Object{nil}, nil
 		}},

@@ -70,7 +70,9 @@ func testDeadline(t *testing.T) {
 		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
 		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded),
 			works("deleted"), works("gone"), addon("gone"))
-		h.eventually("an Event tells", func() bool { return h.reported("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
+		h.eventually("an Event tells", func() bool {
+			return h.reported("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1
+		})
 	})
 	testkit.Step(t, "a deadline of 0", func() {
 		h := h.in(t)

@@ -30,7 +30,7 @@ import (
 type record struct {
 	metav1.ObjectMeta // name, versions, labels and annotations
 
-	existing bundle.Held
+	existing bundle.Existing
 	health   health.Work
 	jobs     removal.Hook // the state of the hooks, if the Work contains hooks
 	revision string
@@ -124,9 +124,9 @@ func recordOf(work *workv1alpha1.Work) *record {
 			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
 			Finalizers: work.Finalizers,
 		},
-		existing: bundle.Held{
+		existing: bundle.Existing{
 			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
-			Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
+			Processed: bundle.Processed(work), Deleting: work.DeletionTimestamp != nil,
 		},
 		health: health.Of(work), revision: work.Annotations[v1alpha1.RevisionAnnotation],
 		parts: work.Annotations[v1alpha1.PreDeleteAnnotation] == "true",
@@ -194,7 +194,8 @@ func (d *distribution) hasHooks() bool { return len(d.hooks) > 0 }
 // distribute updates the Works of an add-on, and reports whether they were up to date. The caller repeats it until they
 // are.
 func (c *shared) distribute(ctx context.Context, d *distribution, has []*record) (current bool, err error) {
-	options, existing, byName := bundle.HashOptions(&d.spec), make([]bundle.Held, len(has)), make(map[string]*record, len(has))
+	options, existing, byName := bundle.HashOptions(&d.spec), make([]bundle.Existing, len(has)),
+		make(map[string]*record, len(has))
 	for i, r := range has {
 		existing[i] = r.existing
 		existing[i].Noted = r.revision == d.assigned.revision && r.parts == d.hasHooks()
@@ -203,7 +204,8 @@ func (c *shared) distribute(ctx context.Context, d *distribution, has []*record)
 		}
 		byName[r.Name] = r
 	}
-	steps, err := bundle.Arrange(workBase(d.key, d.namespace), existing, bundle.Wanted{Objects: d.objects, Options: options})
+	steps, err := bundle.Arrange(workBase(d.key, d.namespace), existing,
+		bundle.Wanted{Objects: d.objects, Options: options})
 	if err != nil {
 		return false, err
 	}

@@ -7,58 +7,60 @@ import (
 	"strings"
 )
 
-// Wanted is what a member is to have.
+// Wanted is the desired state of a member.
 type Wanted struct {
 	Objects []Object
-	// Options is the hash of what the spec of each Work says besides, by [HashOptions].
+	// Options is the hash of the spec of each Work without its manifests, as [HashOptions] returns it.
 	Options Hash
 }
 
-// Act is what is done to a Work.
+// Act is the request of a step.
 type Act int
 
 const (
-	// Create makes a Work that is not there.
+	// Create creates a Work.
 	Create Act = iota
-	// Update writes a Work as it is to be: its spec, its marks and, on the first one, the note.
+	// Update writes the spec and the marks of a Work, and the note if the Work is the first one.
 	Update
-	// Note writes the note on the first Work, which is as it is to be or has to wait.
+	// Note writes only the note on the first Work, because the rest of the Work is up to date or cannot be written yet.
 	Note
 	// Delete deletes a Work.
 	Delete
 )
 
-// String is create, update, note or delete.
+// String returns create, update, note or delete.
 func (a Act) String() string { return [...]string{"create", "update", "note", "delete"}[a] }
 
 // Step is one request.
 type Step struct {
 	Act Act
-	// Work as it is to be. Of one that is deleted there is the name alone.
+	// Work is the desired Work. For Delete, only its name is set.
 	Work Work
-	// First says that it is the member's first Work: the one that the note is on.
+	// First is true for the first Work of the member, which has the note.
 	First bool
-	// Waits says why the step cannot be taken yet, as a clause. Empty: it can.
+	// Waits is the reason why the step must wait, as a clause. Empty: the step can be taken.
 	Waits string
 }
 
-// Arrange returns the steps from the Works that a member has to those that it is to have, in the order in which they
-// are taken; none: all is as it is to be. The package's documentation says why some of them wait.
+// Arrange returns the steps that turn the existing Works of a member into the desired ones, in the order in which they
+// should be taken. An empty result means that all Works are up to date. The package documentation describes why some
+// steps wait.
 //
-// The Works that there are must be all that the caller has made for this, and no others: one whose name is not base,
-// a hyphen and a number is taken for a copy that a user made, and is deleted. Without objects all Works are.
+// has must contain all Works that the caller created for this base, and no others. A Work whose name is not base, a
+// hyphen and a number is treated as a copy made by a user, and is deleted. Without desired objects, all Works are
+// deleted.
 //
-// A step that waits is left out, and so are those after one that has failed. Once anything has changed, Works are
-// arranged anew: what is wanted may be something else by then.
+// The caller skips steps that wait, and the steps after a failed one. After any change, call Arrange again, because the
+// desired state may have changed.
 //
-// No argument is changed. The order of what there is matters to the order of deletions alone. The error is as of
+// Arrange does not change its arguments. The order of has only affects the order of deletions. The errors are those of
 // [Pack].
-func Arrange(base string, has []Held, want Wanted) ([]Step, error) {
+func Arrange(base string, has []Existing, want Wanted) ([]Step, error) {
 	return arrange(standard, base, has, want)
 }
 
-func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error) {
-	var live, orphans []*Held
+func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, error) {
+	var live, orphans []*Existing
 	dying := map[string]bool{}
 	for i := range has {
 		switch h := &has[i]; {
@@ -70,7 +72,7 @@ func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error
 			live = append(live, h)
 		}
 	}
-	previous, byName := make([]Work, len(live)), make(map[string]*Held, len(live))
+	previous, byName := make([]Work, len(live)), make(map[string]*Existing, len(live))
 	for i, h := range live {
 		previous[i], byName[h.Name] = h.Work, h
 	}
@@ -124,7 +126,7 @@ func arrange(limits limits, base string, has []Held, want Wanted) ([]Step, error
 //
 // An object that was on its way already, when something else was wanted, is in a third Work besides. The first of those
 // that it leaves keeps it until it has arrived, and the others need not: they might wait for each other.
-func mover(base string, live map[string]*Held, from *Held, homes map[Key]string) string {
+func mover(base string, live map[string]*Existing, from *Existing, homes map[Key]string) string {
 	for i := range from.Objects {
 		o := &from.Objects[i]
 		home := homes[o.Key()]
@@ -133,7 +135,7 @@ func mover(base string, live map[string]*Held, from *Held, homes map[Key]string)
 		}
 		kept := false
 		for name, h := range live {
-			kept = kept || h.Settled && h.has(o.Key()) && (name == home || numberOf(base, name) < numberOf(base, from.Name))
+			kept = kept || h.Processed && h.has(o.Key()) && (name == home || numberOf(base, name) < numberOf(base, from.Name))
 		}
 		if !kept {
 			return fmt.Sprintf("%s moves to Work %s, which is not applied yet", o.ResourceIdentifier, home)
@@ -142,7 +144,7 @@ func mover(base string, live map[string]*Held, from *Held, homes map[Key]string)
 	return ""
 }
 
-// Waiting says what steps wait for. Empty: for nothing, or there is one that can be taken.
+// Waiting returns why all steps wait. Empty: no step waits, or at least one step can be taken.
 func Waiting(steps []Step) string {
 	why := ""
 	for i := range steps {

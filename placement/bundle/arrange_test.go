@@ -71,7 +71,7 @@ func TestArrange(t *testing.T) {
 		{"what it moves to goes", wants(1, a, b), func(m *member) {
 			m.deliver(t, wants(1, grown, b))
 			m.obey("w-1")
-			m.change("w-1", func(h *Held) { h.Deleting = true })
+			m.change("w-1", func(h *Existing) { h.Deleting = true })
 		}, wants(1, grown, b), []string{
 			"update w-0 with the note: ConfigMap a moves to Work w-1, which is not applied yet",
 			"create w-1: Work w-1, which is being deleted, is not gone yet",
@@ -82,30 +82,32 @@ func TestArrange(t *testing.T) {
 		{"a move is called off: the Work that had the object shall have it first", wants(1, a, b), func(m *member) {
 			m.deliver(t, wants(1, grown, b))
 			m.obey("w-1")
-			m.change("w-0", func(h *Held) { h.Settled = false })
+			m.change("w-0", func(h *Existing) { h.Processed = false })
 		}, wants(1, a, b), []string{"delete w-1: ConfigMap a moves to Work w-0, which is not applied yet"}},
 		{"without objects all go", wants(1, a, b, c), nil, wants(0), []string{"delete w-0", "delete w-1"}},
 		{"what is being deleted is not deleted again", wants(1, a, b, c), func(m *member) {
-			m.change("w-1", func(h *Held) { h.Deleting = true })
+			m.change("w-1", func(h *Existing) { h.Deleting = true })
 		}, wants(0), []string{"delete w-0"}},
 		{"a name is waited for", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Deleting = true })
+			m.change("w-0", func(h *Existing) { h.Deleting = true })
 		}, wants(1, a),
 			[]string{"create w-0 with the note: Work w-0, which is being deleted, is not gone yet"}},
 		{"others' edits are undone", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Hash = Hash{1} })
+			m.change("w-0", func(h *Existing) { h.Hash = Hash{1} })
 		}, wants(1, a), []string{"update w-0 with the note"}},
 		{"what the API server has made of a Work is as good as what it was written to be", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Written, h.Hash, h.Options = &Fingerprint{h.Hash, h.Options}, Hash{1}, Hash{2} })
+			m.change("w-0", func(h *Existing) {
+				h.Written, h.Hash, h.Options = &Fingerprint{h.Hash, h.Options}, Hash{1}, Hash{2}
+			})
 		}, wants(1, a), nil},
 		{"unless something else is wanted by now", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Written, h.Hash = &Fingerprint{h.Hash, h.Options}, Hash{1} })
+			m.change("w-0", func(h *Existing) { h.Written, h.Hash = &Fingerprint{h.Hash, h.Options}, Hash{1} })
 		}, wants(1, b), []string{"update w-0 with the note"}},
 		{"or somebody has taken its marks off", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Written, h.Marked = &Fingerprint{h.Hash, h.Options}, false })
+			m.change("w-0", func(h *Existing) { h.Written, h.Marked = &Fingerprint{h.Hash, h.Options}, false })
 		}, wants(1, a), []string{"update w-0 with the note"}},
 		{"what was written to be something else, and is as it is wanted", wants(1, a), func(m *member) {
-			m.change("w-0", func(h *Held) { h.Written = &Fingerprint{Hash{1}, Hash{2}} })
+			m.change("w-0", func(h *Existing) { h.Written = &Fingerprint{Hash{1}, Hash{2}} })
 		}, wants(1, a), nil},
 		{"another note is put right", wants(1, a), func(m *member) {
 			m.notes["w-0"] = 9
@@ -234,7 +236,7 @@ func TestArrangeProperties(t *testing.T) {
 				for i := range rapid.IntRange(0, len(steps)).Draw(t, "so many") {
 					if steps[i].Waits == "" {
 						m.take(t, want, &steps[i])
-						if rapid.Bool().Draw(t, "the agent is fast") && !m.works[steps[i].Work.Name].Settled {
+						if rapid.Bool().Draw(t, "the agent is fast") && !m.works[steps[i].Work.Name].Processed {
 							keeps(func() { m.obey(steps[i].Work.Name) })
 						}
 					}
@@ -249,15 +251,15 @@ func TestArrangeProperties(t *testing.T) {
 				name := rapid.SampledFrom(names).Draw(t, "work")
 				switch rapid.IntRange(0, 4).Draw(t, "what") {
 				case 0:
-					m.change(name, func(h *Held) { h.Objects, h.Hash, h.Settled = nil, Hash{}, false })
+					m.change(name, func(h *Existing) { h.Objects, h.Hash, h.Processed = nil, Hash{}, false })
 				case 1:
-					m.change(name, func(h *Held) { h.Marked = false })
+					m.change(name, func(h *Existing) { h.Marked = false })
 				case 2:
 					m.notes[name] = -1
 				case 3:
-					m.change(name, func(h *Held) { h.Deleting = true })
+					m.change(name, func(h *Existing) { h.Deleting = true })
 				case 4:
-					m.change(name, func(h *Held) { h.Options, h.Settled = Hash{9}, false })
+					m.change(name, func(h *Existing) { h.Options, h.Processed = Hash{9}, false })
 				}
 			},
 		})
@@ -300,7 +302,7 @@ func TestArrangeCrossing(t *testing.T) {
 	m := newMember()
 	for name, objects := range map[string][]Object{"w-0": old, "w-1": {config(t, "d", 800)},
 		"w-2": {config(t, "c", 471)}} {
-		m.works[name] = Held{Work: Work{Name: name, Objects: objects}, Marked: true}
+		m.works[name] = Existing{Work: Work{Name: name, Objects: objects}, Marked: true}
 		m.obey(name)
 	}
 	want := wants(1, config(t, "a", 81), config(t, "b", 249), config(t, "c", 471), config(t, "d", 800))

@@ -10,8 +10,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// RefusedError is the error of an object that no member should get. Who has named the object wants to hear of it; who
-// selects all objects of a namespace leaves it out.
+// RefusedError is the error for an object that no member should get. Report it if a user named the object, and leave
+// the object out if the user selected all objects of a namespace.
 type RefusedError struct {
 	Object workv1alpha1.ResourceIdentifier
 	// Reason is a clause, such as "every cluster has its own".
@@ -22,8 +22,8 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s does not travel: %s", r.Object, r.Reason)
 }
 
-// Clean takes from an object, as the hub's API server has it, what is of the hub alone. The object is not changed. The
-// error is a [*RefusedError], or as of [Parse].
+// Clean removes from an object of the hub's API server the fields that belong to the hub. It does not change its
+// argument. The error is a [*RefusedError], or one of the errors of [Parse].
 func Clean(object *unstructured.Unstructured) (Object, error) {
 	id, _ := identify(object.Object)
 	for i := range refusals {

@@ -1,64 +1,62 @@
-// Package bundle makes Works of objects. It is pure: no client, no clock.
+// Package bundle divides objects among Works. The package is pure: it uses no client and no clock.
 //
-// [Clean] takes from an object of the hub what is of the hub alone, or refuses one that no member should get. [Parse]
-// reads a manifest that a user wrote. Either is an [Object]: what it is told by, its text, and the hash of that.
-// [Pack] divides objects among Works, and [Arrange] says how those that a member has become those.
+// [Clean] removes from an object of the hub the fields that belong to the hub, or refuses an object that no member
+// should get. [Parse] parses a manifest. Both return an [Object]. [Pack] divides objects among Works, and [Arrange]
+// returns the steps from the existing Works of a member to the desired ones.
 //
 // # Works
 //
-// A Work has a limit, which is etcd's in the end, so many objects need several. Where an object is must not depend on
-// what else there is: each move makes one Work give an object up and another take it over. So Pack starts from where
-// everything is:
+// The size of a Work is limited, so many objects need several Works. Each move of an object makes one Work give it up
+// and another one take it over. Pack therefore starts from the existing distribution:
 //
-//   - An object stays in its Work for as long as there is room for it there.
-//   - Where objects have grown over the limit, changed ones go, never an unchanged one.
-//   - What has no place yet goes into the first Work with room for it, else into a new one. It leaves an eighth of each
-//     Work free, for the others to grow.
-//   - A Work that has become empty goes. Works are never merged.
+//   - An object stays in its Work while there is room for it.
+//   - If objects have grown over the limit, Pack moves changed objects, and never an unchanged one.
+//   - A new object goes into the first Work with room for it, or else into a new Work. It leaves an eighth of each Work
+//     free for the growth of other objects.
+//   - A Work without objects is deleted. Works are never merged.
 //
-// So to add, remove or change an object changes one Work, or two if it has outgrown its own, and Works that did not
-// change have the hash that they had.
+// Adding, removing or changing an object therefore changes one Work, or two if the object has outgrown its Work. The
+// hash of every other Work stays the same.
 //
 // # Steps
 //
-// An object that moves is in two Works for a while. If the one that it moves from gave it up first, or the member came
-// to that first, the object would be deleted and made again. So [Arrange] has what moves written, and applied by the
-// member, before it is given up:
+// An object that moves is in two Works for a while. If its old Work gave it up before the member had applied the new
+// one, the member would delete the object and create it again. [Arrange] therefore orders the steps:
 //
-//   - A Work that lets an object go, or is deleted, waits until each Work that gains one of its objects is there, has
-//     it, and is settled.
-//   - An object that was on its way already, when something else is wanted, is in three Works for a while. The first of
-//     those that it leaves keeps it until it has arrived, and the others let it go as soon as that one has it.
-//   - So no Works wait for each other in a circle: what leaves a Work is longer than what is free there, so it goes to
-//     one that has less in it.
-//   - A Work whose name is taken by one that is being deleted waits until that is gone.
-//   - All others are written at once. One that is as it is to be is not written.
+//   - A Work that gives up an object, or is deleted, waits until each Work that gains one of its objects exists,
+//     contains the object, and is processed by the member.
+//   - If the desired state changes during a move, an object can be in three Works. The first of the Works that give it
+//     up keeps it until it has arrived. The other ones give it up as soon as the first one contains it.
+//   - Works do not wait for each other in a circle: an object that leaves a Work is larger than the free space there,
+//     so it moves to a Work with less content.
+//   - A Work whose name belongs to a Work that is being deleted waits until that Work is gone.
+//   - All other Works are written at once. A Work that is up to date is not written.
 //
-// A [Held] says what there is. Two things tell whether a Work is as it is to be, beside its objects: the hash of its
-// options, which are the same for all Works of a member, and whether it has its marks, the labels and annotations that
-// say whose it is. What changes more often than that, such as a revision and its time, is a note on the first Work
-// alone, so that a revision that leaves the objects as they were costs one small write. It goes with the content, and
-// does not wait: where the first Work has to, the note is written without it. A note therefore says what the member was
-// told, and an empty list of steps that it has been written.
+// [Existing] describes an existing Work. Besides its objects, two things decide whether a Work is up to date: the hash
+// of its options, which are the same for all Works of a member, and its marks, the labels and annotations that identify
+// the owner. What changes more often, such as the revision and its time, is a note on the first Work only, so that a
+// revision with the same objects costs one small write. The note is written together with the content. If the first
+// Work must wait, the note is written without the content. A note therefore shows what was assigned to the member, and
+// an empty list of steps shows that everything has been written.
 //
-// Arrange has no memory. Called with the existing Works after each change, by any process, it leads from every state
-// to the end. What it is given must be no older than the caller's last write: a cache that is late would have that
-// repeated.
+// Arrange is stateless. Any process can call it with the existing Works after each change, and it leads from every
+// state to the desired one. Its input must not be older than the last write of the caller; with a stale cache, the
+// write would be repeated.
 //
 // # Order
 //
-// A Work applies Namespaces and CustomResourceDefinitions before what needs them, but Works know nothing of each other:
-// an object whose Namespace or kind comes by another Work may be tried in vain until that is there, and is then applied
-// by the agent's next try. Pack places Namespaces and CustomResourceDefinitions first, and they alone may use the
-// eighth of the first Work that others leave free; so usually they are in the first Work, with what fits beside them.
-// The same goes the other way: a Namespace may be deleted while objects of other Works are in it.
+// A Work applies Namespaces and CustomResourceDefinitions before other objects, but Works are independent of each
+// other. If the Namespace or the definition of an object is in another Work, applying the object may fail until the
+// other Work is applied; the agent then retries. Pack places Namespaces and CustomResourceDefinitions first, and only
+// they may use the free eighth of the first Work, so they usually are in the first Work. During deletion, a Namespace
+// may be deleted while objects of other Works are in it.
 //
-// # What never travels
+// # Fields and objects that are not distributed
 //
-// What the hub's API server and controllers have written a member's will write themselves. Where one can see that a
-// field is the user's own wish it stays: the clusterIP of a headless Service, the selector of a Job with
-// manualSelector, the volumeName of a claim that was not bound by the controller. Of a ServiceAccount's secrets only
-// those go that are named like its tokens.
+// The API server and the controllers of a member write some fields themselves. Clean removes these fields, unless the
+// value is known to be set by a user: the clusterIP of a headless Service, the selector of a Job with manualSelector,
+// and the volumeName of a claim that was not bound by the controller. Of the secrets of a ServiceAccount, only those
+// with the name of a token are removed.
 //
 // [Clean] takes away:
 //

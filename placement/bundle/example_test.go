@@ -92,14 +92,14 @@ func ExampleArrange() {
 	has := map[string]*workv1alpha1.Work{"web-0": {Spec: spec}}
 
 	for round := range 3 {
-		var held []bundle.Held
+		var existing []bundle.Existing
 		for name, work := range has {
-			held = append(held, bundle.Held{
+			existing = append(existing, bundle.Existing{
 				Work: bundle.Read(name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
-				Marked: true, Noted: true, Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
+				Marked: true, Noted: true, Processed: bundle.Processed(work), Deleting: work.DeletionTimestamp != nil,
 			})
 		}
-		steps, err := bundle.Arrange("web", held, wanted)
+		steps, err := bundle.Arrange("web", existing, wanted)
 		if err != nil {
 			panic(err)
 		}

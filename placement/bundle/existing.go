@@ -11,45 +11,47 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Held is a Work that a member has on the hub, as far as [Arrange] wants to know. Of one whose deletion has begun the
-// name is enough.
-type Held struct {
+// Existing is an existing Work of a member on the hub, as [Arrange] needs it. If its deletion has begun, the name is
+// sufficient.
+type Existing struct {
 	// Work is what [Read] returns. The texts of its objects are not needed, and may be dropped.
 	Work
-	// Options is the hash of what its spec says besides, by [HashOptions].
+	// Options is the hash of the spec without its manifests, as [HashOptions] returns it.
 	Options Hash
-	// Written is what the caller has written, if no other client changed the spec since, by its generation: what the
-	// API server made of that is as good. Nil: only what was read counts, as after a restart.
+	// Written is the fingerprint of what the caller has written, if no other client has changed the spec since then, which
+	// its generation shows. The defaults that the API server added then do not count as a difference. Nil: only what was
+	// read is compared, as after a restart.
 	Written *Fingerprint
-	// Marked says that it has the labels and annotations that all Works of the caller have. One that has not is written
+	// Marked is true if the Work has the labels and annotations that all Works of the caller have. Otherwise it is written
 	// again.
 	Marked bool
-	// Noted says that it has the note: what the first Work alone is to say besides, such as which revision the member was
-	// told. A caller without notes says so of all Works.
+	// Noted is true if the Work has the note that only the first Work has, such as the revision that was assigned to the
+	// member. It is always true for callers without notes.
 	Noted bool
-	// Settled says that the member has done what it can with it as it is, by [Settled].
-	Settled bool
-	// Deleting says that its deletion has begun.
+	// Processed reports whether the member has processed the present generation of a Work: the Work is applied, or is
+	// degraded, which only a change can resolve.
+	Processed bool
+	// Deleting is true if the deletion of the Work has begun.
 	Deleting bool
 }
 
-// Fingerprint tells what the spec of one Work says from what others say.
+// Fingerprint identifies the content of the spec of a Work.
 type Fingerprint struct {
 	Objects Hash // of the Work: [Work].Hash
 	Options Hash // by [HashOptions]
 }
 
 // is reports whether the Work is as it is wanted, but for the note.
-func (h *Held) is(want Fingerprint) bool {
+func (h *Existing) is(want Fingerprint) bool {
 	return h.Marked && (Fingerprint{h.Hash, h.Options} == want || h.Written != nil && *h.Written == want)
 }
 
-func (h *Held) has(key Key) bool {
+func (h *Existing) has(key Key) bool {
 	return slices.ContainsFunc(h.Objects, func(o Object) bool { return o.Key() == key })
 }
 
-// HashOptions returns the hash of all that a Work says besides its manifests. What is not said is taken for the default
-// that the API server puts there, so that the spec as it is written and the one that is read have the same.
+// HashOptions returns the hash of the spec of a Work without its manifests. A field that is not set has the same hash
+// as the default that the API server sets.
 func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	rest := *spec
 	rest.Manifests = nil
@@ -66,9 +68,9 @@ func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	return sha256.Sum256(text)
 }
 
-// Settled reports whether the member has done what it can with a Work as it is: it says of this generation that all is
-// applied, or that it is in trouble, of which only a change may be the end.
-func Settled(work *workv1alpha1.Work) bool {
+// Processed reports whether the member has done what it can with a Work as it is: it says of this generation that all
+// is applied, or that it is in trouble, of which only a change may be the end.
+func Processed(work *workv1alpha1.Work) bool {
 	return work.Status.ObservedGeneration == work.Generation &&
 		slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool {
 			return (c.Type == workv1alpha1.ConditionApplied || c.Type == workv1alpha1.ConditionDegraded) &&

@@ -120,6 +120,6 @@ func TestObserved(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Generation: 2},
 			Status:     workv1alpha1.WorkStatus{ObservedGeneration: test.observed, Conditions: test.conditions},
 		}
-		require.Equal(t, test.want, Settled(work), test.reason)
+		require.Equal(t, test.want, Processed(work), test.reason)
 	}
 }

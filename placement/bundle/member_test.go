@@ -18,14 +18,14 @@ func wants(note int, objects ...Object) wish { return wish{Wanted{Objects: objec
 
 // member is what a hub has for one member, and its agent.
 type member struct {
-	works   map[string]Held // Noted is not kept: it depends on what is wanted
+	works   map[string]Existing // Noted is not kept: it depends on what is wanted
 	notes   map[string]int
 	applied map[string][]Object // by Work
 	writes  []string
 }
 
 func newMember() *member {
-	return &member{works: map[string]Held{}, notes: map[string]int{}, applied: map[string][]Object{}}
+	return &member{works: map[string]Existing{}, notes: map[string]int{}, applied: map[string][]Object{}}
 }
 
 // reached is a member where a wish has come true.
@@ -40,7 +40,7 @@ func (m *member) names() []string { return slices.Sorted(maps.Keys(m.works)) }
 
 // arrange reads what there is, as a controller does that knows nothing else.
 func (m *member) arrange(t require.TestingT, w wish) []Step {
-	var has []Held
+	var has []Existing
 	for _, name := range m.names() {
 		h := m.works[name]
 		h.Noted = m.notes[name] == w.note
@@ -63,7 +63,7 @@ func (m *member) take(t require.TestingT, w wish, s *Step) {
 	require.False(t, h.Deleting, "%s %s", s.Act, name)
 	switch s.Act {
 	case Create, Update:
-		h = Held{Work: s.Work, Options: w.Options, Marked: true}
+		h = Existing{Work: s.Work, Options: w.Options, Marked: true}
 	case Delete:
 		h.Deleting = true
 	}
@@ -84,12 +84,12 @@ func (m *member) obey(name string) {
 		return
 	}
 	m.applied[name] = h.Objects
-	h.Settled = true
+	h.Processed = true
 	m.works[name] = h
 }
 
 // change changes a Work as others may.
-func (m *member) change(name string, change func(*Held)) {
+func (m *member) change(name string, change func(*Existing)) {
 	h := m.works[name]
 	h.Objects = slices.Clone(h.Objects)
 	change(&h)
@@ -101,7 +101,7 @@ func (m *member) settle(t require.TestingT, w wish) {
 	for range 40 {
 		steps := m.arrange(t, w)
 		if len(steps) == 0 && !slices.ContainsFunc(m.names(), func(name string) bool {
-			return m.works[name].Deleting || !m.works[name].Settled
+			return m.works[name].Deleting || !m.works[name].Processed
 		}) {
 			return
 		}

@@ -15,23 +15,24 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Object is one object that members get. It is never changed, and may be shared by many.
+// Object is an object for members. It must not be changed, and may be shared.
 type Object struct {
-	// ResourceIdentifier is what the object is told by, without its resource.
+	// ResourceIdentifier identifies the object. Its resource is empty.
 	workv1alpha1.ResourceIdentifier
-	// JSON is the object's text. Two texts that say the same are the same: fields are in order, without spaces.
+	// JSON is the canonical text of the object: fields are sorted, and there are no spaces. Equal objects have equal
+	// texts.
 	JSON []byte
-	// Hash is that of the text.
+	// Hash is a hash of content.
 	Hash Hash
 }
 
 // Hash tells content from other content.
 type Hash [sha256.Size]byte
 
-// String is the hash in 64 hexadecimal digits.
+// String returns the hash as 64 hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Key is what tells an object on a member from all others: its identifier, but for the version.
+// Key identifies an object on a member: its identifier without the version.
 type Key struct{ Group, Kind, Namespace, Name string }
 
 // Key returns the object's key.
@@ -40,7 +41,7 @@ func (o *Object) Key() Key { return Key{o.Group, o.Kind, o.Namespace, o.Name} }
 // stored is how many of the bytes that a Work may have the object takes.
 func (o *Object) stored() int { return workv1alpha1.StoredBytes(o.JSON) }
 
-// Manifest is the object as a Work has it. It shares the object's text.
+// Manifest returns the object as a manifest of a Work. The manifest shares the text of the object.
 func (o *Object) Manifest() workv1alpha1.Manifest {
 	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: o.JSON}}
 }
@@ -51,8 +52,8 @@ var (
 	ErrTooDeep = fmt.Errorf("its maps and lists are nested more than %d deep", workv1alpha1.MaxManifestDepth)
 )
 
-// Parse reads a manifest. The error is [ErrInvalid] or [ErrTooDeep], with what could be read of the object's name. What
-// else the manifest must be is checked by [workv1alpha1.WorkSpec.Decode].
+// Parse parses a manifest. The error is [ErrInvalid] or [ErrTooDeep], and the Object then contains what could be read
+// of the identifier. [workv1alpha1.WorkSpec.Decode] checks all other rules for manifests.
 func Parse(text []byte) (Object, error) {
 	if deep(text) {
 		return Object{}, ErrTooDeep
@@ -64,7 +65,7 @@ func Parse(text []byte) (Object, error) {
 	return Of(content)
 }
 
-// Of makes an object of what JSON was decoded into, which it does not keep. The error is as of [Parse].
+// Of returns the Object for decoded JSON. It does not retain content. The errors are those of [Parse].
 func Of(content map[string]any) (Object, error) {
 	id, complete := identify(content)
 	if !complete {

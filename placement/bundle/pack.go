@@ -19,17 +19,17 @@ var (
 	ErrDuplicate = errors.New("the object is contained more than once")
 )
 
-// Work is one of the Works that a member gets.
+// Work is one of the Works of a member.
 type Work struct {
-	// Name is that of all the member's Works from here, and a number from 0: web-0.
+	// Name is the base name of all Works of the member, a hyphen, and a number that starts at 0: web-0.
 	Name string
-	// Objects are in the order of their kinds and names, Namespaces and CustomResourceDefinitions first.
+	// Objects are sorted by kind and name. Namespaces and CustomResourceDefinitions come first.
 	Objects []Object
-	// Hash is that of all objects together. It does not depend on the name.
+	// Hash is the hash of all objects. It does not depend on the name.
 	Hash Hash
 }
 
-// Manifests are the objects as the Work has them.
+// Manifests returns the objects as manifests of the Work.
 func (w *Work) Manifests() []workv1alpha1.Manifest {
 	out := make([]workv1alpha1.Manifest, len(w.Objects))
 	for i := range w.Objects {
@@ -38,8 +38,9 @@ func (w *Work) Manifests() []workv1alpha1.Manifest {
 	return out
 }
 
-// Read returns what the hub has as a Work, for a [Pack] after a restart. If Pack made it, its hash is what it was.
-// Manifests that cannot be read are left out: the hash is another one then, and the Work is written again.
+// Read returns the Work for manifests that were read from the hub, for a [Pack] after a restart. If Pack made the
+// manifests, the hash is the same. Manifests that cannot be parsed are left out; the hash then differs, and the Work is
+// written again.
 func Read(name string, manifests []workv1alpha1.Manifest) Work {
 	b := &bin{}
 	for i := range manifests {
@@ -54,15 +55,15 @@ func Read(name string, manifests []workv1alpha1.Manifest) Work {
 	return b.work(name)
 }
 
-// Pack divides objects among Works, in the order of their numbers, so that each object is in one of them and no Work is
-// longer than it may be. The package's documentation says which goes where.
+// Pack divides objects among Works. Each object is in exactly one Work, and no Work exceeds its maximum size. The
+// package documentation describes how the Work of an object is chosen. The result is sorted by number.
 //
-// Previous is what an earlier Pack returned, or what there is, by [Read]. All that matters of a previous Work is its
-// name and the identifiers and hashes of its objects. A Work that is missing from the result is to be deleted; its
-// number is free for a new one. Neither argument is changed, and their order makes no difference.
+// previous contains the Works of an earlier Pack, or the existing Works as returned by [Read]. Pack uses only their
+// names and the identifiers and hashes of their objects. A previous Work that is not in the result should be deleted;
+// its number may be used again. Pack does not change its arguments, and their order is not significant.
 //
-// The error names every object that is too large or there more than once, and each previous Work that base has no part
-// in; then there is no result.
+// The error names every object that is too large or contained more than once, and each previous Work whose name does
+// not start with base. The result is then nil.
 func Pack(base string, previous []Work, objects []Object) ([]Work, error) {
 	return pack(standard, base, previous, objects)
 }

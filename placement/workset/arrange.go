@@ -28,11 +28,11 @@ type step struct {
 // arrange returns the steps from the existing Works of a cluster to the desired ones. The names of all Works begin with
 // base.
 func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
-	works := make([]bundle.Held, len(has))
+	works := make([]bundle.Existing, len(has))
 	for i, r := range has {
-		works[i] = bundle.Held{
+		works[i] = bundle.Existing{
 			Work: r.content, Options: r.options, Written: r.written,
-			Marked: r.marked, Noted: want.notedOn(r), Settled: r.settled, Deleting: r.DeletionTimestamp != nil,
+			Marked: r.marked, Noted: want.notedOn(r), Processed: r.settled, Deleting: r.DeletionTimestamp != nil,
 		}
 	}
 	return bundle.Arrange(base, works, want.Wanted)

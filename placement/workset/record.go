@@ -70,7 +70,7 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
 		},
 		set:     setOf(work.Labels, work.Annotations),
-		settled: bundle.Settled(work),
+		settled: bundle.Processed(work),
 		status:  progress.Of(work),
 	}
 	r.assigned.revision = work.Annotations[v1alpha1.RevisionAnnotation]
