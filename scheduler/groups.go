@@ -22,7 +22,7 @@ func (g *Groups) Of(slot int) int { return int(g.of[slot]) }
 // Name is the text that the clusters of a group have.
 func (g *Groups) Name(group int) string { return g.names.name(int32(group)) }
 
-// Len is the number that all groups are below. Some of them may be empty.
+// Len returns the number of groups. Groups are numbered from 0, and some may be empty.
 func (g *Groups) Len() int { return g.names.len() }
 
 // Set returns the clusters that have this text. The set is shared and must not be changed.

@@ -59,9 +59,9 @@ type Request struct {
 	// it, unless fewer clusters are wanted: constraints and scores apply to newly chosen clusters only. With
 	// [v1alpha1.RebalanceAlways] a healthy bound cluster competes with all others, and wins ties.
 	Bound []string
-	// Placed are the clusters that the placement runs on now. Scores do not count the placement's own usage there,
-	// and ties go to these clusters. Bound clusters are always included, so nil means Bound. A caller that decides
-	// anew, as if nothing had been chosen before, sets Placed and leaves Bound empty.
+	// Placed are the clusters that the placement runs on now. Scores ignore the resources that the placement itself uses
+	// there, and if scores are equal, these clusters are preferred. Bound clusters are always included, so nil means
+	// Bound. To decide as if nothing had been selected before, set Placed and leave Bound empty.
 	Placed []string
 	// Failover allows a bound cluster to be left because of the NoExecute taints that follow its health. False: such
 	// taints only keep new placements away.

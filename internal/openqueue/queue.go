@@ -18,7 +18,7 @@ type Queue[T comparable] struct {
 	early []func() // what was added before it began
 }
 
-// Source has the controller make the queue.
+// Source creates the queue when the controller starts.
 func (q *Queue[T]) Source() source.TypedSource[T] {
 	return source.TypedFunc[T](func(_ context.Context, begun workqueue.TypedRateLimitingInterface[T]) error {
 		q.mu.Lock()

@@ -28,8 +28,7 @@ type Existing struct {
 	// Noted is true if the Work has the note that only the first Work has, such as the revision that was assigned to the
 	// member. It is always true for callers without notes.
 	Noted bool
-	// Processed reports whether the member has processed the present generation of a Work: the Work is applied, or is
-	// degraded, which only a change can resolve.
+	// Processed is true if the member has processed the Work, as [Processed] reports.
 	Processed bool
 	// Deleting is true if the deletion of the Work has begun.
 	Deleting bool
@@ -68,8 +67,8 @@ func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	return sha256.Sum256(text)
 }
 
-// Processed reports whether the member has done what it can with a Work as it is: it says of this generation that all
-// is applied, or that it is in trouble, of which only a change may be the end.
+// Processed reports whether the member has processed the present generation of a Work: the Work is applied, or is
+// degraded, which only a change can resolve.
 func Processed(work *workv1alpha1.Work) bool {
 	return work.Status.ObservedGeneration == work.Generation &&
 		slices.ContainsFunc(work.Status.Conditions, func(c metav1.Condition) bool {

@@ -22,11 +22,11 @@ type Object struct {
 	// JSON is the canonical text of the object: fields are sorted, and there are no spaces. Equal objects have equal
 	// texts.
 	JSON []byte
-	// Hash is a hash of content.
+	// Hash is the hash of JSON.
 	Hash Hash
 }
 
-// Hash tells content from other content.
+// Hash is a hash of content.
 type Hash [sha256.Size]byte
 
 // String returns the hash as 64 hexadecimal digits.

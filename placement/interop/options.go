@@ -21,19 +21,20 @@ const (
 	DefaultClusterManager   = "muster"
 )
 
-// Options are what a product can decide. The zero value works; each field says what it then means.
+// Options are the options of the export. The zero value is valid.
 type Options struct {
-	// ProfileNamespace is the namespace of all ClusterProfiles. It is created when the first of them is, if it is not
-	// there. Empty: DefaultProfileNamespace.
+	// ProfileNamespace is the namespace of all ClusterProfiles. It is created together with the first ClusterProfile if it
+	// does not exist. Empty: DefaultProfileNamespace.
 	ProfileNamespace string
-	// ClusterManager is who manages the ClusterProfiles: their spec.clusterManager.name and their label, and the
-	// schedulerName of decisions. A product should have a name of its own, and keep it: profiles that have another are
-	// left alone, those of an earlier name too. It is a label's value. Empty: DefaultClusterManager.
+	// ClusterManager identifies the manager of the ClusterProfiles: it is the value of spec.clusterManager.name and of
+	// their label, and the schedulerName of decisions. A product should set its own name and never change it:
+	// ClusterProfiles of other managers, and of an earlier name, are not changed. It must be a valid label value. Empty:
+	// DefaultClusterManager.
 	ClusterManager string
-	// AccessProviders are what profiles say about the way to their clusters, such as [KubeconfigSecretReader]. Providers
-	// of other names are left alone. Nil: nothing.
+	// AccessProviders are the access providers that ClusterProfiles list, such as [KubeconfigSecretReader]. Providers of
+	// other names are not changed. Nil: none.
 	AccessProviders []AccessProvider
-	// Clock tells the time. Nil: the system's.
+	// Clock provides the time. Nil: the system's clock.
 	Clock clock.WithTicker
 }
 

@@ -8,48 +8,47 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Observed is what is known of a rollout.
+// Observed is the observed state of a rollout.
 type Observed struct {
 	Now      time.Time
 	Strategy v1alpha1.RolloutStrategy
-	// Revision that is to be rolled out. It names what is distributed, a hash for example: one that was rolled back is
-	// not tried again under its name.
+	// Revision is the revision to roll out. It must identify the content, as a hash does: a revision that was rolled back
+	// is not tried again under the same name.
 	Revision string
 	// Targets are the clusters, in any order, each once.
 	Targets []Target
-	// Groups are all decision groups that are declared, with clusters or without, for ProgressivePerGroup: a
-	// mandatory group that is none of them holds the rollout. Nil: not known; every group is taken for a declared
-	// one.
+	// Groups are all declared decision groups, with or without clusters, for ProgressivePerGroup: a mandatory group that
+	// is not declared blocks the rollout. Nil: unknown; every group counts as declared.
 	Groups    []Group
 	Approvals []v1alpha1.RolloutApproval
-	// Status is that of the last [Plan]. Zero: there is none yet.
+	// Status is the status of the last [Plan]. Zero: there is none yet.
 	Status v1alpha1.RolloutStatus
 }
 
-// Target is a cluster, and what is on record about it.
+// Target is a cluster and its recorded state.
 type Target struct {
 	Name   string
 	Group  Group             // for ProgressivePerGroup
 	Labels map[string]string // for Stages
-	// Revision that it is at or on its way to: the one that it was last told. Empty: none.
+	// Revision is the revision that was last assigned to the cluster. Empty: none.
 	Revision string
-	// Since is when it was told that, by the clock that Now is of.
+	// Since is the time at which Revision was assigned, by the clock of Now.
 	Since time.Time
-	// Health is how it fares at Revision. What is known only of another revision is [Unknown].
+	// Health is the health of the cluster at Revision. If only the health at another revision is known, it is [Unknown].
 	Health Health
-	// HealthSince is since when. It need not start anew where Progressing and Unknown follow on each other.
+	// HealthSince is the time of the last change of Health. It need not change between Progressing and Unknown.
 	HealthSince time.Time
 }
 
-// Group is the decision group that a cluster is in, or a part of it. A reference to a group by name or index is a
-// reference to all of its parts.
+// Group is the decision group of a cluster, or a part of it. A reference to a group by name or index refers to all of
+// its parts.
 type Group struct {
 	Name  string // may be empty
 	Index int32
 	Part  int32 // counted from 0; parts of a group are updated in this order
 }
 
-// Health is how a cluster fares at a revision.
+// Health is the health of a cluster at a revision.
 type Health string
 
 // The healths of a cluster. Any other is taken for Unknown.
@@ -60,32 +59,32 @@ const (
 	Unknown     Health = "Unknown" // its cluster cannot be reached, for example
 )
 
-// Plan is what may be done now.
+// Plan is the decision about what may be updated now.
 type Plan struct {
-	// Update names the clusters to take to Revision, those first that are to be first.
+	// Update names the clusters to update to Revision, in their order.
 	Update   []string
 	Revision string
-	// Hold has every other cluster that is not at Revision, in the order in which they will get their turn.
+	// Hold lists every other cluster that is not at Revision, in the order of their updates.
 	Hold []Hold
-	// Stable names those on Hold that have nothing, and can have Status.StableRevision until it is their turn: at once,
-	// whatever holds them, in their order. To have a cluster take the place of another one is no part of the rollout.
+	// Stable names the clusters in Hold that have no revision, and get Status.StableRevision until they are updated: at
+	// once, for any reason of Hold, in their order. Replacing a cluster by another one is not part of a rollout.
 	Stable []string
-	// Problem is what is wrong with the strategy and holds everybody, as the path of a field in it and what to do. Empty:
-	// nothing.
+	// Problem is the error in the strategy that blocks every cluster: the path of the field, and what to change. Empty:
+	// none.
 	Problem string
-	// Status to store. It must be stored before anything is updated.
+	// Status is the new status. Store it before any cluster is updated.
 	Status v1alpha1.RolloutStatus
-	// After is when time alone will have changed something, and not before. Zero: never.
+	// After is the time after which the plan changes without any other change. Zero: never.
 	After time.Duration
 }
 
-// Hold is a cluster that is not to be updated yet, and why.
+// Hold is a cluster that is not updated yet, and the reason.
 type Hold struct {
 	Target string
 	Reason HoldReason
 }
 
-// HoldReason says why a cluster is not to be updated yet.
+// HoldReason is the reason why a cluster is not updated yet.
 type HoldReason string
 
 // The reasons to hold a cluster.
@@ -99,8 +98,8 @@ const (
 	HoldFailures    HoldReason = "MaxFailures" // more clusters have failed than may
 )
 
-// Next decides which clusters may be updated now. It fails only for what can never be carried out: a strategy that is
-// not valid, or no revision.
+// Next decides which clusters may be updated now. It returns an error only if the strategy is invalid or there is no
+// revision.
 func Next(o Observed) (Plan, error) {
 	if errs := o.Strategy.Validate(nil); len(errs) > 0 {
 		return Plan{}, fmt.Errorf("roll out %q: strategy: %w", o.Revision, errs.ToAggregate())

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// ErrMissing means that an administrator must set the member's subject, or another one. Until then the request is
-// pending. The error that wraps it says what to do.
+// ErrMissing means that spec.identity of the MemberCluster does not name the subject of the agent. The JoinRequest is
+// pending until an administrator sets it. The error that wraps ErrMissing contains the expected subject.
 var ErrMissing = errors.New("the MemberCluster's spec.identity does not name the agent's subject")
 
 // Issuer binds existing identities on the hub. It needs no permission and may be used concurrently.

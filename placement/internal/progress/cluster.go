@@ -11,27 +11,29 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Cluster is what is known of one cluster.
+// Cluster is the observed state of one cluster.
 type Cluster struct {
 	Name string
-	// Chosen by a placement. False: it is to be left, and is told of for as long as it has Works.
+	// Chosen is true if a Placement selects the cluster. Otherwise its Works are being removed, and the status lists the
+	// cluster while it has Works.
 	Chosen bool
-	// Reachable: it is a healthy member.
+	// Reachable is true if the cluster is a healthy member.
 	Reachable bool
-	// Revision that it was told last. Empty: none yet.
+	// Revision is the revision that was last assigned to the cluster. Empty: none.
 	Revision string
-	// Current: all its Works are on the hub as they are to be: content written, none missing, none too many.
+	// Current is true if all Works on the hub are up to date: their content is written, none is missing, and there are no
+	// others.
 	Current bool
-	// Works that it has, in the order of their names: an object that is in two of them is fed back by the first.
+	// Works are the existing Works, sorted by name. If an object is in two of them, the feedback of the first one is used.
 	Works []Work
-	// Hold is why it has no newer revision. Empty: it needs none, or is about to get it.
+	// Hold is the reason why the cluster has no newer revision. Empty: it needs none, or is about to get it.
 	Hold rollout.HoldReason
-	// Waits is what its Works wait for to be written: a sentence. Empty: nothing to tell of.
+	// Waits is the message about what the writing of its Works waits for. Empty: nothing.
 	Waits string
-	// Problem is why it cannot be told, such as an override that failed. Empty: nothing. What may end by itself is for
-	// Waits: a cluster with a Problem has failed.
+	// Problem is the message about why no revision can be assigned, such as a failed override. Empty: none. A cluster with
+	// a Problem has failed; use Waits for a state that may end without a change.
 	Problem string
-	// Reason of the Problem: one of those of the conditions. Empty: [v1alpha1.ReasonOverrideFailed].
+	// Reason is the reason of the condition that reports the Problem. Empty: [v1alpha1.ReasonOverrideFailed].
 	Reason string
 	// Replicas that it was given, over all workloads. Nil: they are not divided.
 	Replicas *int32

@@ -14,21 +14,21 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Target is what a selector is after, and what is watched for it.
+// Target is what a selector selects: one object by its name, or objects by their labels. Each target has one watch.
 type Target struct {
 	// The resource, in the version that was asked for or that the hub prefers.
 	schema.GroupVersionResource
-	// Kind of the objects.
+	// Kind is the kind of the objects.
 	Kind string
-	// Namespace of the objects; empty: the kind is not namespaced. It is never all namespaces.
+	// Namespace is the namespace of the objects. Empty: the kind is not namespaced. A target never spans namespaces.
 	Namespace string
-	// Name of the object; empty: any.
+	// Name is the name of the object. Empty: all objects that LabelSelector matches.
 	Name string
-	// LabelSelector that they match, as [labels.Selector.String] has it; empty: any.
+	// LabelSelector is the label selector, in the form of [labels.Selector.String]. Empty: all objects.
 	LabelSelector string
 }
 
-// String is the target as one would write a rule about it: secrets "web" in namespace shop.
+// String returns the target in the form of a rule, such as: secrets "web" in namespace shop.
 func (t Target) String() string {
 	var b strings.Builder
 	b.WriteString(t.GroupResource().String())
@@ -41,11 +41,11 @@ func (t Target) String() string {
 	return b.String()
 }
 
-// GroupKind is that of the objects.
+// GroupKind returns the group and kind of the objects.
 func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
 
-// OwnNamespace is what a WorkSet may select by default: namespaced objects in its own namespace, and that Namespace
-// by its name. To allow more call it first, and return nil for what else is fine.
+// OwnNamespace allows what a WorkSet may select by default: namespaced objects in its own namespace, and that Namespace
+// by its name. A function that allows more calls OwnNamespace first, and returns nil for the additional targets.
 func OwnNamespace(owner types.NamespacedName, target Target) error {
 	switch {
 	case owner.Namespace == "":

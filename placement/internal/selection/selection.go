@@ -34,29 +34,29 @@ const (
 	ReasonRefused     = "Refused"     // an object cannot travel
 )
 
-// Options of a Watcher.
+// Options are the options of a Watcher.
 type Options struct {
-	// Config of the hub. Its limits of requests are kept; a new watch is one request, or three.
+	// Config is the configuration of the hub's client. Its rate limits apply. A new watch takes one to three requests.
 	Config *rest.Config
-	// HTTPClient sends the requests. Nil: made of Config.
+	// HTTPClient sends the requests. Nil: created from Config.
 	HTTPClient *http.Client
-	// Mapper knows the hub's kinds. It may be behind: a kind that it does not know, or that turns out to be gone, is
-	// looked for without it later. Nil: made of Config.
+	// Mapper maps the kinds of the hub. It may be outdated: a kind that it does not know, or that no longer exists, is
+	// discovered without it. Nil: created from Config.
 	Mapper meta.RESTMapper
-	// Log says when a watch gets into trouble and out of it.
+	// Log reports when a watch fails and when it recovers.
 	Log logr.Logger
-	// Changed is called when what an owner selects may have changed since a Select returned it. It must return at once. It
+	// Changed is called when the selection of an owner may have changed since the last Select. It must return at once. It
 	// may be called concurrently, and once more after Forget.
 	Changed func(owner types.NamespacedName)
-	// Allow says whether an owner may select that; the text of the error is the message of a Problem. Each Select asks it
-	// anew, before anything is read. It may be called concurrently. Nil: [OwnNamespace].
+	// Allow returns an error if an owner may not select a target; its text is the message of a Problem. Each Select calls
+	// it before anything is read. It may be called concurrently. Nil: [OwnNamespace].
 	Allow func(owner types.NamespacedName, target Target) error
-	// Clock tells the time. Nil: the system's.
+	// Clock provides the time. Nil: the system's clock.
 	Clock clock.Clock
 }
 
-// Watcher keeps what owners select. Make it by [New]. Its methods may be called concurrently, but Select and Forget for
-// one owner only after one another.
+// Watcher watches the objects that owners select. Create it with [New]. Its methods are safe for concurrent use, except
+// that Select and Forget must not be called concurrently for the same owner.
 type Watcher struct {
 	options   Options
 	client    dynamic.Interface
@@ -73,16 +73,16 @@ type Watcher struct {
 	ended    sync.WaitGroup
 }
 
-// Selected is what an owner selects.
+// Selected is the selection of an owner.
 type Selected struct {
-	// Objects by group, kind, namespace and name. Their text is shared, and must not be changed.
+	// Objects are sorted by group, kind, namespace and name. Their text is shared, and must not be changed.
 	Objects []bundle.Object
-	// Problems in the order of the selectors. While there are any, Objects is not all there is: nothing must be taken away
-	// because of it.
+	// Problems are sorted by selector. If there is any, Objects may be incomplete, and no object may be removed because it
+	// is missing from Objects.
 	Problems []Problem
 }
 
-// Problem is why a selector does not select what it says.
+// Problem is the reason why a selector does not select what it describes.
 type Problem struct {
 	// Selector is the index of the selector.
 	Selector int
