@@ -37,25 +37,25 @@ const (
 
 // RolloutCounts says how many clusters are how far on their way to the revision that they shall be at.
 type RolloutCounts struct {
-	// total of all clusters.
+	// total is the number of all clusters.
 	// +required
 	Total int32 `json:"total"`
-	// pending are those that are not updated yet.
+	// pending is the number of clusters that are not updated yet.
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
-	// progressing are those that are updated and not well yet.
+	// progressing is the number of clusters that are updated and not healthy yet.
 	// +optional
 	Progressing int32 `json:"progressing,omitempty"`
-	// soaking are those that are well, but not for long enough yet.
+	// soaking is the number of clusters that are healthy, but not yet for minSuccessSeconds.
 	// +optional
 	Soaking int32 `json:"soaking,omitempty"`
-	// succeeded are those that are well.
+	// succeeded is the number of clusters that are updated and healthy.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// failed are those that say so.
+	// failed is the number of clusters that report a failure.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// timedOut are those that have not been well for progressDeadlineSeconds.
+	// timedOut is the number of clusters that did not become healthy within progressDeadlineSeconds.
 	// +optional
 	TimedOut int32 `json:"timedOut,omitempty"`
 }

@@ -186,43 +186,44 @@ type RevisionSummary struct {
 
 // ClusterCounts says how many clusters are how far. One cluster can be in several of them.
 type ClusterCounts struct {
-	// total is how many the placements have chosen.
+	// total is the number of clusters that the placements select.
 	// +required
 	Total int32 `json:"total"`
-	// updated were told the current revision.
+	// updated is the number of clusters with the current revision assigned.
 	// +required
 	Updated int32 `json:"updated"`
-	// applied have all that they were told last.
+	// applied is the number of clusters that have applied all objects assigned to them.
 	// +required
 	Applied int32 `json:"applied"`
-	// available have it, and all of it is ready.
+	// available is the number of clusters that have applied all objects, and all objects are ready.
 	// +required
 	Available int32 `json:"available"`
-	// failed say that it will not come right by itself, or could not be told.
+	// failed is the number of clusters that report a failure which does not resolve by itself, or to which nothing could
+	// be assigned.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// unknown cannot be reached.
+	// unknown is the number of clusters that are unreachable.
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
-	// leaving are no longer chosen, and do not count in total.
+	// leaving is the number of clusters that are no longer selected and still have Works. They are not included in total.
 	// +optional
 	Leaving int32 `json:"leaving,omitempty"`
 }
 
-// ClusterSummary is how one cluster is doing.
+// ClusterSummary is the state of one cluster.
 type ClusterSummary struct {
-	// name of the cluster.
+	// name is the name of the cluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// state of the cluster.
+	// state is the state of the cluster.
 	// +required
 	State ClusterState `json:"state"`
-	// revision that it was told last.
+	// revision is the revision that was last assigned to the cluster.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// replicas that it was given, over all workloads, if they are divided.
+	// replicas is the number of replicas assigned to the cluster over all workloads, if replicas are divided.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// message says what is wrong, or waited for. Empty: nothing is.
