@@ -140,7 +140,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		m.found = o.secret.trouble
 	case m.way == nil:
 		var err error
-		if m.way, err = newWay(o.secret.access); err != nil {
+		if m.way, err = newWay(o.secret.access, &m.fleet.options); err != nil {
 			m.found = finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 		}
 	}
@@ -217,7 +217,7 @@ func (m *member) look(ctx context.Context, o *observed) {
 
 // connect tries a new Secret, and uses it if it leads to the member.
 func (m *member) connect(ctx context.Context, o *observed) finding {
-	candidate, err := newWay(o.secret.access)
+	candidate, err := newWay(o.secret.access, &m.fleet.options)
 	if err != nil {
 		return finding{v1alpha1.ReasonKubeConfigInvalid, messageOf("The Secret cannot be used", err)}
 	}

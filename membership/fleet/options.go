@@ -32,6 +32,13 @@ type Options struct {
 	// ProbeTimeout is the timeout of each probe. Default: 10 seconds.
 	ProbeTimeout time.Duration
 
+	// MaxResponseBytes limits the responses of a member that the hub reads at the same time, watches excepted, whose events
+	// client-go limits to 16 MiB each. A request that exceeds the limit returns a [*ResponseTooLargeError]. Default: 64 MiB.
+	MaxResponseBytes int64
+
+	// ResponseTimeout is the timeout of each response of a member, its body included, and watches excepted. Default: 2 minutes.
+	ResponseTimeout time.Duration
+
 	// Workers is the number of Secrets that are read concurrently. Default: 8.
 	Workers int
 
@@ -43,6 +50,9 @@ const (
 	defaultProbeInterval = 30 * time.Second
 	defaultProbeTimeout  = 10 * time.Second
 	defaultWorkers       = 8
+
+	defaultMaxResponseBytes = 64 << 20
+	defaultResponseTimeout  = 2 * time.Minute
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -54,6 +64,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ProbeTimeout == 0 {
 		o.ProbeTimeout = defaultProbeTimeout
+	}
+	if o.MaxResponseBytes == 0 {
+		o.MaxResponseBytes = defaultMaxResponseBytes
+	}
+	if o.ResponseTimeout == 0 {
+		o.ResponseTimeout = defaultResponseTimeout
 	}
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
@@ -79,6 +95,12 @@ func (o Options) validate() error {
 	}
 	if o.ProbeTimeout < 0 {
 		invalid("ProbeTimeout", "%s must not be negative", o.ProbeTimeout)
+	}
+	if o.MaxResponseBytes < 0 {
+		invalid("MaxResponseBytes", "%d must not be negative", o.MaxResponseBytes)
+	}
+	if o.ResponseTimeout < 0 {
+		invalid("ResponseTimeout", "%s must not be negative", o.ResponseTimeout)
 	}
 	if o.Workers < 1 {
 		invalid("Workers", "must be at least 1, got %d", o.Workers)

@@ -30,14 +30,16 @@ type way struct {
 	end      func() // closes the probe's connections
 	identity string // UID of kube-system, if known
 	known    atomic.Bool
+	limits   limits
 }
 
-func newWay(access *kubeconfig.Access) (*way, error) {
+func newWay(access *kubeconfig.Access, o *Options) (*way, error) {
 	live, err := kubeconfig.NewLive(access)
 	if err != nil {
 		return nil, err
 	}
 	w := &way{live: live}
+	w.limits.bytes, w.limits.timeout = o.MaxResponseBytes, o.ResponseTimeout
 	config, takeBack, err := live.Lend()
 	if err != nil {
 		return nil, err
@@ -65,6 +67,7 @@ func (w *way) lend() (*rest.Config, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	config.Wrap(w.limits.wrap)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guard{w, next} })
 	return config, takeBack, nil
 }
