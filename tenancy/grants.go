@@ -3,10 +3,13 @@ package tenancy
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,7 +32,7 @@ type Grants struct {
 	sets     map[string]Set
 	bindings map[types.NamespacedName]observed
 	rules    map[string]*Rules // by namespace; missing: to be built
-	changed  func(namespace string)
+	watchers map[*func(namespace string)]bool
 }
 
 // observed is the last state of a ClusterSetBinding.
@@ -37,6 +40,8 @@ type observed struct {
 	uid types.UID
 	// set is the name of the ClusterSet.
 	set string
+	// limits are the same pointer while they have not changed.
+	limits *Limits
 	// granted means that the binding has its finalizer and no deletionTimestamp.
 	granted bool
 	// deleted means that the request to delete the binding was confirmed. Such an entry stays when the object is gone.
@@ -48,7 +53,7 @@ type observed struct {
 func newGrants(served func(context.Context) (bool, error)) *Grants {
 	return &Grants{
 		served: served, sets: map[string]Set{}, bindings: map[types.NamespacedName]observed{}, rules: map[string]*Rules{},
-		changed: func(string) {},
+		watchers: map[*func(string)]bool{},
 	}
 }
 
@@ -73,18 +78,25 @@ func Load(ctx context.Context, reader client.Reader) (*Grants, error) {
 	return g, nil
 }
 
-// Watch observes sets and bindings until end is called. It returns when everything that exists was observed.
+// Watch observes sets and bindings until end is called. It returns when everything that exists was observed. Several callers
+// may watch at the same time.
 func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end func(), _ error) {
 	if g.cache == nil {
 		return func() {}, nil
 	}
 	g.mu.Lock()
-	g.changed = changed
+	g.watchers[&changed] = true
 	g.mu.Unlock()
+	unwatch := func() {
+		g.mu.Lock()
+		delete(g.watchers, &changed)
+		g.mu.Unlock()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	endSets, err := follow(ctx, g.cache, &v1alpha1.ClusterSet{}, g.setChanged, g.setGone)
 	if err != nil {
 		cancel()
+		unwatch()
 		return nil, fmt.Errorf("watch ClusterSets: %w", err)
 	}
 	endBindings, err := follow(ctx, g.cache, &v1alpha1.ClusterSetBinding{},
@@ -92,10 +104,11 @@ func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end
 		func(b *v1alpha1.ClusterSetBinding) { g.bindingGone(ctx, b) })
 	if err != nil {
 		cancel()
+		unwatch()
 		endSets()
 		return nil, fmt.Errorf("watch ClusterSetBindings: %w", err)
 	}
-	return func() { cancel(); endBindings(); endSets() }, nil
+	return func() { cancel(); unwatch(); endBindings(); endSets() }, nil
 }
 
 // follow calls functions for the objects of a kind, and returns when they were called for all that exist.
@@ -139,7 +152,7 @@ func (g *Grants) Rules(namespace string) *Rules {
 			if name.Namespace != namespace || !b.granted && !b.deleted {
 				continue
 			}
-			bindings = append(bindings, Binding{Namespace: namespace, Name: name.Name, Set: b.set, Deleted: b.deleted})
+			bindings = append(bindings, Binding{Namespace: namespace, Name: name.Name, Set: b.set, Deleted: b.deleted, Limits: b.limits})
 			if set, exists := g.sets[b.set]; exists {
 				sets = append(sets, set)
 			}
@@ -195,10 +208,12 @@ func (g *Grants) unlockAndReport(namespaces map[string]bool) {
 	for namespace := range namespaces {
 		delete(g.rules, namespace)
 	}
-	changed := g.changed
+	watchers := slices.Collect(maps.Keys(g.watchers))
 	g.mu.Unlock()
 	for namespace := range namespaces {
-		changed(namespace)
+		for _, changed := range watchers {
+			(*changed)(namespace)
+		}
 	}
 }
 
@@ -208,8 +223,12 @@ func (g *Grants) bindingChanged(ctx context.Context, b *v1alpha1.ClusterSetBindi
 		uid: b.UID, set: b.Spec.ClusterSetName, confirming: b.DeletionTimestamp != nil,
 		granted: b.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(b, v1alpha1.Finalizer),
 	}
+	limits := &Limits{Kinds: b.Spec.Kinds, ServiceAccount: b.Spec.ServiceAccount}
 	g.mu.Lock()
 	before := g.bindings[name]
+	if next.limits = before.limits; next.limits == nil || !equality.Semantic.DeepEqual(*next.limits, *limits) {
+		next.limits = limits
+	}
 	if before.uid == next.uid && before.deleted {
 		next.deleted = true
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
 // Set is the observed state of a ClusterSet.
@@ -27,7 +29,26 @@ type Binding struct {
 	Set string
 	// Deleted means that the deletion of the binding was requested. The binding grants nothing.
 	Deleted bool
+	// Limits of what the namespace may distribute by this binding. Nil: none.
+	Limits *Limits
 }
+
+// Limits restrict what a namespace may distribute to clusters. They do not change.
+type Limits struct {
+	// Kinds are the kinds of the objects. Empty: every kind.
+	Kinds []v1alpha1.ObjectKind
+	// ServiceAccount is the ServiceAccount of the member in whose name objects are applied. Nil: any, and the agent itself.
+	ServiceAccount *v1alpha1.ServiceAccount
+}
+
+// AllowsKind reports whether objects of a kind may be distributed. The nil Limits allow nothing.
+func (l *Limits) AllowsKind(group, kind string) bool {
+	return l != nil && (len(l.Kinds) == 0 ||
+		slices.ContainsFunc(l.Kinds, func(k v1alpha1.ObjectKind) bool { return k.Matches(group, kind) }))
+}
+
+// unlimited are the limits of a binding without any.
+var unlimited = &Limits{}
 
 // Cluster is a member cluster that a decision is about.
 type Cluster struct {
@@ -60,6 +81,9 @@ type Decision struct {
 	Binding, Set string
 	// Message explains a denial to users. It is empty if Access is not Denied.
 	Message string
+	// Limits are those of the binding that grants the permission, or by which the cluster was chosen if Access is Unknown.
+	// Nil: nothing may be distributed to the cluster, because Access is Denied or the binding was not observed.
+	Limits *Limits
 }
 
 // Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and deny
@@ -89,6 +113,9 @@ func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
 	byName := map[string]rule{}
 	for _, b := range bindings {
 		if b.Namespace == namespace {
+			if b.Limits == nil {
+				b.Limits = unlimited
+			}
 			byName[b.Name] = rule{b, selectors[b.Set]}
 		}
 	}
@@ -117,7 +144,7 @@ func (r *Rules) Decide(cluster Cluster) Decision {
 	}
 	switch {
 	case granting != nil:
-		return Decision{Access: Allowed, Binding: granting.Name, Set: granting.Set}
+		return Decision{Access: Allowed, Binding: granting.Name, Set: granting.Set, Limits: granting.Limits}
 	case recorded == nil:
 		return Decision{Access: Unknown}
 	case recorded.Deleted:
@@ -127,7 +154,7 @@ func (r *Rules) Decide(cluster Cluster) Decision {
 		return Decision{Access: Denied, Binding: recorded.Name, Set: recorded.Set, Message: fmt.Sprintf(
 			"ClusterSet %s does not select the cluster any more, and no other binding of namespace %s grants it", recorded.Set, r.namespace)}
 	default:
-		return Decision{Access: Unknown}
+		return Decision{Access: Unknown, Limits: recorded.Limits}
 	}
 }
 

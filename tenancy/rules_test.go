@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/tenancy"
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
 var (
@@ -38,6 +39,7 @@ func drawBindings(t *rapid.T) []tenancy.Binding {
 		b := tenancy.Binding{
 			Namespace: namespaces.Draw(t, "namespace of a binding"), Name: name, Set: names.Draw(t, "set"),
 			Deleted: rapid.Bool().Draw(t, "deleted"),
+			Limits:  &tenancy.Limits{ServiceAccount: &v1alpha1.ServiceAccount{Namespace: "of", Name: name}},
 		}
 		if rapid.Bool().Draw(t, "bound") {
 			bindings = append(bindings, b)
@@ -88,6 +90,24 @@ func TestDecide_Properties(t *testing.T) {
 			t.Fatalf("Decide is %+v: the names or the message do not belong to this answer", got)
 		}
 
+		// The limits are those of the binding that is named, or by which the cluster was chosen.
+		limits := ""
+		if got.Limits != nil {
+			limits = got.Limits.ServiceAccount.Name
+		}
+		named := got.Binding
+		switch {
+		case got.Access == tenancy.Denied:
+			named = ""
+		case got.Access == tenancy.Unknown && slices.ContainsFunc(bindings, func(b tenancy.Binding) bool {
+			return namespace != "" && b.Namespace == namespace && b.Name == cluster.Binding
+		}):
+			named = cluster.Binding
+		}
+		if limits != named {
+			t.Fatalf("Decide is %+v with the limits of %q, want those of %q", got, limits, named)
+		}
+
 		slices.Reverse(bindings)
 		slices.Reverse(sets)
 		if again := tenancy.NewRules(namespace, sets, bindings).Decide(cluster); again != got {
@@ -110,6 +130,28 @@ func TestDecide_Properties(t *testing.T) {
 			t.Fatalf("Decide is %+v without bindings", none)
 		}
 	})
+}
+
+func TestLimits_AllowsKind(t *testing.T) {
+	var unknown *tenancy.Limits
+	some := &tenancy.Limits{Kinds: []v1alpha1.ObjectKind{{Group: "apps", Kind: "*"}, {Kind: "ConfigMap"}}}
+	for _, test := range []struct {
+		reason      string
+		limits      *tenancy.Limits
+		group, kind string
+		want        bool
+	}{
+		{"limits that are not known allow nothing", unknown, "", "ConfigMap", false},
+		{"no kinds allow every kind", &tenancy.Limits{}, "rbac.authorization.k8s.io", "ClusterRole", true},
+		{"a kind of the core group", some, "", "ConfigMap", true},
+		{"another kind of the core group", some, "", "Secret", false},
+		{"every kind of a group", some, "apps", "Deployment", true},
+		{"a kind with this name in another group", some, "example.com", "ConfigMap", false},
+	} {
+		if got := test.limits.AllowsKind(test.group, test.kind); got != test.want {
+			t.Errorf("%s: AllowsKind(%q, %q) is %t", test.reason, test.group, test.kind, got)
+		}
+	}
 }
 
 func TestNilRules_DecideNothing(t *testing.T) {

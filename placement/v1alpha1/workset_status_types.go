@@ -75,6 +75,8 @@ const (
 	ReasonRevisionNotFound = "RevisionNotFound"
 	// ReasonOverrideFailed: an override cannot be applied for some clusters.
 	ReasonOverrideFailed = "OverrideFailed"
+	// ReasonNotAllowed: no ClusterSetBinding allows the objects, or their executor, on some clusters.
+	ReasonNotAllowed = "NotAllowed"
 	// ReasonDivisionFailed: the replicas cannot be divided among the clusters.
 	ReasonDivisionFailed = "DivisionFailed"
 	// ReasonReplicasUnplaced: no cluster has capacity for some of the replicas.

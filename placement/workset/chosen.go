@@ -19,6 +19,7 @@ type selectedCluster struct {
 	name       string
 	group      rollout.Group
 	placements []string // names of the Placements that selected it
+	binding    string   // by which it was selected
 }
 
 // selected returns the clusters of all Placements, each once. certain is true if all Placements exist and are decided,
@@ -61,7 +62,9 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 					group := groups(d.Group)
 					group.Part = d.GroupPart
 					at = len(all)
-					indexOf[d.ClusterName], all = at, append(all, selectedCluster{name: d.ClusterName, group: group})
+					indexOf[d.ClusterName], all = at, append(all, selectedCluster{
+						name: d.ClusterName, group: group, binding: d.Binding,
+					})
 				}
 				all[at].placements = append(all[at].placements, reference.Name)
 			}

@@ -239,7 +239,7 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 			// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
 			Finalizers: []string{workv1alpha1.Finalizer},
 		},
-		Spec: *workSpec(&w.reading.content.Work, s.Work.Manifests()),
+		Spec: *w.spec(s.Work.Manifests()),
 	}
 	if s.First {
 		work.Annotations[v1alpha1.RevisionAnnotation] = wanted.assigned.revision

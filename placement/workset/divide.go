@@ -74,7 +74,7 @@ func (l *reconciliation) participant(r *reading, t *target) (_ division.Cluster,
 		part = division.Waits
 	}
 	result, err := r.plan.For(t.cluster)
-	if err != nil {
+	if err != nil || t.limit.check(&r.content.Work, result.Objects) != nil {
 		return stays, true // evaluate reports the reason
 	}
 	return division.Cluster{Cluster: t.cluster, Objects: result.Objects, Current: l.currentShare(t), Part: part}, true

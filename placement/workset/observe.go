@@ -3,6 +3,7 @@ package workset
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,6 +48,7 @@ type target struct {
 	placements string
 	reading    *reading // the assigned revision; nil: none, or it cannot be read any more
 	divided    *divided // nil: the replicas are those of the objects
+	limit      limit
 	hold       rollout.HoldReason
 	health     rollout.Health // of the assigned revision
 	evaluation
@@ -83,6 +85,8 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 	named, located := make(map[string]*target, len(chosen)), true
 	for _, c := range chosen {
 		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name), cluster: l.fleet.member(c.name).lasting}
+		t.limit = l.limitOf(t.cluster, c.binding, true)
+		l.state.bindings[c.name] = c.binding
 		t.existing = has[t.namespace]
 		t.placements = l.placementsOf(c, certain)
 		delete(has, t.namespace)
@@ -118,6 +122,7 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 			continue
 		}
 		t.group, t.grouped = l.state.groups[name]
+		t.limit = l.limitOf(t.cluster, l.state.bindings[name], false)
 		l.clusters = append(l.clusters, t)
 	}
 	for _, targets := range [][]*target{l.clusters, l.leaving} {
@@ -143,6 +148,7 @@ func (l *reconciliation) observeWorks(ctx context.Context) error {
 		l.evaluate(t)
 		t.health = t.progress().Health()
 	}
+	l.reportRefused()
 	return nil
 }
 
@@ -163,7 +169,7 @@ func (l *reconciliation) evaluate(t *target) {
 	s := l.state
 	now := cachedEvaluation{
 		by: l.set.UID, assigned: t.assigned, placements: t.placements, reading: t.reading, cluster: t.cluster,
-		namespace: t.namespace, version: t.existing.version,
+		namespace: t.namespace, limit: t.limit, version: t.existing.version,
 	}
 	if t.divided != nil {
 		now.objects = hashOf(t.divided.objects)
@@ -206,6 +212,9 @@ func (l *reconciliation) plan(t *target) evaluation {
 		}}
 	}
 	wanted, err := l.want(t).render()
+	if refused := (notAllowedError)(""); errors.As(err, &refused) {
+		return evaluation{problem: problem{v1alpha1.ReasonNotAllowed, refused.Error()}}
+	}
 	if err != nil {
 		return evaluation{problem: problem{v1alpha1.ReasonOverrideFailed, err.Error()}}
 	}
@@ -222,7 +231,8 @@ func (t *target) writable() bool { return t.cluster != nil && !t.leaving() && t.
 // want returns the desired Works of a cluster for its assigned revision.
 func (l *reconciliation) want(t *target) *want {
 	w := &want{
-		namespace: t.namespace, cluster: t.cluster, reading: t.reading, assigned: t.assigned, placements: t.placements,
+		namespace: t.namespace, cluster: t.cluster, limit: t.limit, reading: t.reading, assigned: t.assigned,
+		placements: t.placements,
 		deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp,
 	}
 	if t.divided != nil {

@@ -98,7 +98,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the watch of Works: %w", err)
 	}
-	feed := &feed{controller: c, informer: informer, known: known}
+	feed := &feed{controller: c, informer: informer, known: known, tenants: make(chan struct{})}
 	if err := mgr.Add(feed); err != nil {
 		return err
 	}
@@ -211,6 +211,7 @@ type feed struct {
 
 	informer toolscache.SharedIndexInformer // of Works
 	known    toolscache.InformerSynced      // all existing Works are
+	tenants  chan struct{}                  // closed when the bindings are observed
 }
 
 // NeedLeaderElection is true: two controllers would overwrite each other's Works.
@@ -225,6 +226,7 @@ func (f *feed) Start(ctx context.Context) error {
 		"the watch of Works":                func(ctx context.Context) error { f.informer.RunWithContext(ctx); return nil },
 		"the source of clusters":            func(ctx context.Context) error { return f.Clusters.Run(ctx, f.fleet) },
 		"the watch of what WorkSets select": f.watcher.Start,
+		"the watch of ClusterSetBindings":   f.watchTenancy,
 	} {
 		running.Go(func() {
 			err := run(ctx)
@@ -261,6 +263,11 @@ func (f fed) WaitForSync(ctx context.Context) error {
 	case <-f.fleet.synced:
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the source of clusters: %w", context.Cause(ctx))
+	}
+	select {
+	case <-f.tenants:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for ClusterSetBindings: %w", context.Cause(ctx))
 	}
 	var sets v1alpha1.WorkSetList
 	if err := f.cache.List(ctx, &sets); err != nil {

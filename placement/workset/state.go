@@ -16,6 +16,7 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // state is the state of one WorkSet between reconciles. All of it can be rebuilt from the API, so a restart loses
@@ -44,6 +45,7 @@ type state struct {
 	unreadable  map[string]string // by revision that can never be read: the reason
 	assigned    map[string]assignment
 	groups      map[string]rollout.Group
+	bindings    map[string]string // by which clusters were selected
 	health      map[string]healthSince
 	evaluations map[string]cachedEvaluation
 	shares      shares
@@ -65,6 +67,7 @@ func (s *state) reset(uid types.UID) {
 	s.mu.Unlock()
 	s.uid, s.spec, s.latest, s.written, s.history, s.read = uid, spec{}, nil, time.Time{}, nil, false
 	s.readings, s.unreadable = map[string]*reading{}, map[string]string{}
+	s.bindings = map[string]string{}
 	s.assigned, s.groups, s.health = map[string]assignment{}, map[string]rollout.Group{}, map[string]healthSince{}
 	s.evaluations, s.shares = map[string]cachedEvaluation{}, shares{}
 	s.missed, s.ending = missed{}, time.Time{}
@@ -120,6 +123,7 @@ type reading struct {
 type want struct {
 	namespace    string
 	cluster      *scheduler.Cluster
+	limit        limit
 	reading      *reading // nil: no Works
 	objects      []bundle.Object
 	divided      bool // objects is set, because the division depends on other clusters
@@ -129,6 +133,13 @@ type want struct {
 	by           types.UID    // of the WorkSet
 	created      metav1.Time  // of the WorkSet
 	until        time.Time    // until when Works may be deleted, see confirmedFor
+}
+
+// spec returns the spec of a Work.
+func (w *want) spec(manifests []workv1alpha1.Manifest) *workv1alpha1.WorkSpec {
+	spec := workSpec(&w.reading.content.Work, manifests)
+	spec.Executor = w.limit.executor(&w.reading.content.Work)
+	return spec
 }
 
 // render returns the desired Works.
@@ -144,8 +155,15 @@ func (w *want) render() (*wanted, error) {
 		}
 		objects = result.Objects
 	}
+	if err := w.limit.check(&w.reading.content.Work, objects); err != nil {
+		return nil, err
+	}
+	options := w.reading.options
+	if w.limit.executor(&w.reading.content.Work) != w.reading.content.Work.Executor {
+		options = bundle.HashOptions(w.spec(nil))
+	}
 	return &wanted{
-		bundle.Wanted{Objects: objects, Options: w.reading.options}, w.assigned, owner{w.by, w.created}, w.placements,
+		bundle.Wanted{Objects: objects, Options: options}, w.assigned, owner{w.by, w.created}, w.placements,
 	}, nil
 }
 
@@ -157,6 +175,7 @@ type cachedEvaluation struct {
 	reading    *reading
 	cluster    *scheduler.Cluster
 	namespace  string
+	limit      limit
 	objects    bundle.Hash // of the divided objects
 	version    uint64
 
@@ -182,6 +201,7 @@ type problem struct{ reason, message string }
 func (s *state) dropClusters(stays func(cluster string) bool) {
 	forget(s.assigned, stays)
 	forget(s.groups, stays)
+	forget(s.bindings, stays)
 	forget(s.health, stays)
 	forget(s.evaluations, stays)
 }

@@ -48,6 +48,12 @@ func binding(namespace, name, set string) *v1alpha1.ClusterSetBinding {
 	}
 }
 
+func limited(change func(*v1alpha1.ClusterSetBindingSpec)) *v1alpha1.ClusterSetBinding {
+	b := binding("default", "invalid", "europe")
+	change(&b.Spec)
+	return b
+}
+
 func TestInstall_IsServedAndIdempotent(t *testing.T) {
 	c := installed(t)
 	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterSetList{}))
@@ -76,6 +82,14 @@ func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
 		"Exists with values":  {set("invalid", expression("Exists", "eu")), crdtest.Complaint{Field: "spec.selector", Message: "values"}},
 		"no set": {
 			binding("default", "invalid", ""), crdtest.Complaint{Field: "spec.clusterSetName", Message: "at least 1"},
+		},
+		"a kind without a name": {
+			limited(func(s *v1alpha1.ClusterSetBindingSpec) { s.Kinds = []v1alpha1.ObjectKind{{Group: "apps"}} }),
+			crdtest.Complaint{Field: "spec.kinds[0].kind", Message: "at least 1"},
+		},
+		"a ServiceAccount without a namespace": {
+			limited(func(s *v1alpha1.ClusterSetBindingSpec) { s.ServiceAccount = &v1alpha1.ServiceAccount{Name: "deployer"} }),
+			crdtest.Complaint{Field: "spec.serviceAccount.namespace", Message: "at least 1"},
 		},
 	} {
 		err := c.Create(t.Context(), test.object, client.DryRunAll)
@@ -141,6 +155,17 @@ func TestBind(t *testing.T) {
 	require.NoError(t, none.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "one"}, b))
 	b.Labels = map[string]string{"team": "shop"}
 	require.NoError(t, none.Update(t.Context(), b))
+
+	// A change of the limits is a grant.
+	b.Spec.ServiceAccount = &v1alpha1.ServiceAccount{Namespace: "kube-system", Name: "admin"}
+	err = none.Update(t.Context(), b)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.NoError(t, one.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.Spec.Kinds = []v1alpha1.ObjectKind{{Group: "*", Kind: "*"}}
+	require.NoError(t, one.Update(t.Context(), b))
+	b.Spec.Kinds = nil
+	err = none.Update(t.Context(), b)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
 // TestLabels checks who may change the labels of a MemberCluster: users with the verb bind on each set that the cluster

@@ -113,7 +113,7 @@ func acceptsSource(rule *v1alpha1.MemberPolicyRule, request Request) bool {
 	if len(rule.Hubs) > 0 && !slices.Contains(rule.Hubs, request.Hub) {
 		return false
 	}
-	if len(rule.ServiceAccounts) > 0 && !slices.ContainsFunc(rule.ServiceAccounts, func(account v1alpha1.MemberPolicyServiceAccount) bool {
+	if len(rule.ServiceAccounts) > 0 && !slices.ContainsFunc(rule.ServiceAccounts, func(account v1alpha1.ServiceAccount) bool {
 		e := request.Executor
 		return e != nil && account.Namespace == e.Namespace && account.Name == e.Name
 	}) {
@@ -125,10 +125,8 @@ func acceptsSource(rule *v1alpha1.MemberPolicyRule, request Request) bool {
 	return slices.Contains(rule.Addons, request.Addon) || slices.Contains(rule.Addons, "*")
 }
 
-func acceptsKind(kinds []v1alpha1.MemberPolicyKind, object workv1alpha1.ResourceIdentifier) bool {
-	return slices.ContainsFunc(kinds, func(kind v1alpha1.MemberPolicyKind) bool {
-		return (kind.Group == "*" || kind.Group == object.Group) && (kind.Kind == "*" || kind.Kind == object.Kind)
-	})
+func acceptsKind(kinds []v1alpha1.ObjectKind, object workv1alpha1.ResourceIdentifier) bool {
+	return slices.ContainsFunc(kinds, func(kind v1alpha1.ObjectKind) bool { return kind.Matches(object.Group, object.Kind) })
 }
 
 // acceptsScope reports whether the rule applies to where the object is.

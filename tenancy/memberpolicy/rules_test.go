@@ -17,12 +17,12 @@ func policy(name string, rules ...v1alpha1.MemberPolicyRule) v1alpha1.MemberPoli
 	return v1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberPolicySpec{Rules: rules}}
 }
 
-func kinds(all ...v1alpha1.MemberPolicyKind) []v1alpha1.MemberPolicyKind { return all }
+func kinds(all ...v1alpha1.ObjectKind) []v1alpha1.ObjectKind { return all }
 
 var (
-	deployments = v1alpha1.MemberPolicyKind{Group: "apps", Kind: "Deployment"}
-	namespaces  = v1alpha1.MemberPolicyKind{Kind: "Namespace"}
-	everyKind   = v1alpha1.MemberPolicyKind{Group: "*", Kind: "*"}
+	deployments = v1alpha1.ObjectKind{Group: "apps", Kind: "Deployment"}
+	namespaces  = v1alpha1.ObjectKind{Kind: "Namespace"}
+	everyKind   = v1alpha1.ObjectKind{Group: "*", Kind: "*"}
 )
 
 func object(group, kind, namespace, name string) workv1alpha1.ResourceIdentifier {
@@ -121,11 +121,11 @@ func TestRules_Reject(t *testing.T) {
 			"",
 		},
 		{"every kind of a group", with(func(r *v1alpha1.MemberPolicyRule) {
-			r.Kinds = kinds(v1alpha1.MemberPolicyKind{Group: "apps", Kind: "*"})
+			r.Kinds = kinds(v1alpha1.ObjectKind{Group: "apps", Kind: "*"})
 		}), shop, ""},
 		{
 			"every kind of another group",
-			with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(v1alpha1.MemberPolicyKind{Kind: "*"}) }), shop,
+			with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds = kinds(v1alpha1.ObjectKind{Kind: "*"}) }), shop,
 			no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
 		{"its hub", with(func(r *v1alpha1.MemberPolicyRule) { r.Hubs = []string{"eu", "west"} }), shop, ""},
@@ -138,18 +138,18 @@ func TestRules_Reject(t *testing.T) {
 		{"an executor where none is asked for", inShop, as("shop", "deployer"), ""},
 		{
 			"its executor", with(func(r *v1alpha1.MemberPolicyRule) {
-				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), as("shop", "deployer"), "",
 		},
 		{
 			"an executor of the name in another namespace", with(func(r *v1alpha1.MemberPolicyRule) {
-				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), as("kube-system", "deployer"),
 			no + "Deployment.apps in namespace shop from hub west as ServiceAccount kube-system/deployer" + ask,
 		},
 		{
 			"no executor where one is asked for", with(func(r *v1alpha1.MemberPolicyRule) {
-				r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "shop", Name: "deployer"}}
+				r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "shop", Name: "deployer"}}
 			}), shop, no + "Deployment.apps in namespace shop from hub west" + ask,
 		},
 		{
@@ -243,13 +243,13 @@ func TestRules_Properties(t *testing.T) {
 		r := v1alpha1.MemberPolicyRule{
 			Hubs: some("a", "b"), Namespaces: some("x", "x*", "y", "*"), Addons: some("one", "*"), ClusterScoped: random.IntN(3) == 0,
 		}
-		for _, kind := range []v1alpha1.MemberPolicyKind{deployments, namespaces, everyKind, {Group: "apps", Kind: "*"}} {
+		for _, kind := range []v1alpha1.ObjectKind{deployments, namespaces, everyKind, {Group: "apps", Kind: "*"}} {
 			if random.IntN(2) == 0 {
 				r.Kinds = append(r.Kinds, kind)
 			}
 		}
 		if random.IntN(3) == 0 {
-			r.ServiceAccounts = []v1alpha1.MemberPolicyServiceAccount{{Namespace: "x", Name: "deployer"}}
+			r.ServiceAccounts = []v1alpha1.ServiceAccount{{Namespace: "x", Name: "deployer"}}
 		}
 		return r
 	}

@@ -11,6 +11,19 @@ type ClusterSetBindingSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSetName is immutable: create another ClusterSetBinding"
 	ClusterSetName string `json:"clusterSetName"`
+
+	// Kinds are the kinds of objects that WorkSets of the namespace may distribute to the clusters of the binding. A WorkSet
+	// with an object of another kind changes nothing on these clusters. An empty list allows every kind.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Kinds []ObjectKind `json:"kinds,omitempty"`
+
+	// ServiceAccount is the ServiceAccount of each member in whose name the agent applies the WorkSets of the namespace. A
+	// WorkSet with another executor changes nothing on these clusters. If the field is not set, each WorkSet selects its
+	// executor, and a WorkSet without one has the permissions of the agent.
+	// +optional
+	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 }
 
 // MaxUsers is how many Placements a status names.

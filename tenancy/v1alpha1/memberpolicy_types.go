@@ -30,7 +30,7 @@ type MemberPolicyRule struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	// +required
-	Kinds []MemberPolicyKind `json:"kinds"`
+	Kinds []ObjectKind `json:"kinds"`
 
 	// Namespaces are the namespaces of the objects. An entry that ends with "*" applies to every namespace with this prefix,
 	// and "*" to every namespace. A Namespace counts as an object in itself: a rule for the namespace "shop" and the kind
@@ -54,7 +54,7 @@ type MemberPolicyRule struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
-	ServiceAccounts []MemberPolicyServiceAccount `json:"serviceAccounts,omitempty"`
+	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
 
 	// Addons are the names of add-ons, or "*". If the list is not empty, the rule applies only to the Works of these add-ons.
 	// If it is empty, the rule applies only to Works that belong to no add-on. The hub says to which add-on a Work belongs.
@@ -64,35 +64,6 @@ type MemberPolicyRule struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Addons []string `json:"addons,omitempty"`
-}
-
-// MemberPolicyKind identifies kinds of objects.
-type MemberPolicyKind struct {
-	// Group is an API group, or "*" for every group. The empty group is the core group.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Group string `json:"group,omitempty"`
-
-	// Kind is a kind such as Deployment, or "*" for every kind of the group.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +required
-	Kind string `json:"kind"`
-}
-
-// MemberPolicyServiceAccount identifies a ServiceAccount of the member.
-type MemberPolicyServiceAccount struct {
-	// Namespace is the namespace of the ServiceAccount.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +required
-	Namespace string `json:"namespace"`
-
-	// Name is the name of the ServiceAccount.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Name string `json:"name"`
 }
 
 // MemberPolicy is an object of a member cluster, whose administrator owns it. It limits which objects the agent applies and

@@ -207,7 +207,7 @@ func severity(p Problem) int {
 	reasons := []string{
 		v1alpha1.ReasonInvalid, v1alpha1.ReasonSelectionFailed, v1alpha1.ReasonSelectionEmpty,
 		v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonPlacementNotFound,
-		v1alpha1.ReasonOverrideFailed,
+		v1alpha1.ReasonNotAllowed, v1alpha1.ReasonOverrideFailed,
 	}
 	if i := slices.Index(reasons, p.Reason); i >= 0 {
 		return i

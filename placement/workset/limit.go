@@ -1,0 +1,140 @@
+package workset
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/tenancy"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// limit is what the namespace of a WorkSet may distribute to a cluster. The zero value restricts nothing.
+type limit struct {
+	binding string
+	limits  *tenancy.Limits // nil: no limits
+	refusal string          // why nothing may be written; empty: Works may be written
+}
+
+// notAllowedError is why the rules of the namespace do not allow the Works of a cluster.
+type notAllowedError string
+
+func (e notAllowedError) Error() string { return string(e) }
+
+// limitOf returns the limit of a cluster that was selected by a binding. A cluster without a binding was selected before
+// tenancy was enabled, and keeps its Works without limits; this does not apply to clusters that are not selected.
+func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, selected bool) limit {
+	if l.Tenancy == nil {
+		return limit{}
+	}
+	about := tenancy.Cluster{Binding: binding, Absent: cluster == nil}
+	if cluster != nil {
+		about.Labels, about.Absent = labels.Set(cluster.Labels), cluster.Absent
+	}
+	switch d := l.Tenancy.Rules(l.set.Namespace).Decide(about); {
+	case d.Access == tenancy.Denied:
+		return limit{refusal: d.Message}
+	case d.Access == tenancy.Allowed:
+		return limit{binding: d.Binding, limits: d.Limits}
+	case d.Limits != nil:
+		return limit{binding: binding, limits: d.Limits}
+	case binding == "" && selected:
+		return limit{}
+	case binding == "":
+		return limit{refusal: fmt.Sprintf("no ClusterSetBinding of namespace %s grants the cluster", l.set.Namespace)}
+	default:
+		return limit{refusal: fmt.Sprintf("ClusterSetBinding %s/%s, by which the cluster was selected, was not observed: restore it",
+			l.set.Namespace, binding)}
+	}
+}
+
+// check returns an error if objects must not be distributed.
+func (l limit) check(template *v1alpha1.WorkTemplate, objects []bundle.Object) error {
+	if l.refusal != "" {
+		return notAllowedError(l.refusal)
+	}
+	if l.limits == nil {
+		return nil
+	}
+	if want, has := l.limits.ServiceAccount, template.Executor; want != nil && has != nil &&
+		(has.Namespace != want.Namespace || has.Name != want.Name) {
+		return notAllowedError(fmt.Sprintf("spec.work.executor: ClusterSetBinding %s allows ServiceAccount %s/%s only, not %s/%s",
+			l.binding, want.Namespace, want.Name, has.Namespace, has.Name))
+	}
+	var refused []string
+	for i := range objects {
+		if id := objects[i].Key(); !l.limits.AllowsKind(id.Group, id.Kind) {
+			refused = append(refused, strings.TrimSpace(fmt.Sprintf("%s %s", id.Kind, id.Name)))
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	text := strings.Join(refused[:min(len(refused), maxRefused)], ", ")
+	if more := len(refused) - maxRefused; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return notAllowedError(fmt.Sprintf("ClusterSetBinding %s does not allow the kinds of these objects in spec.kinds: %s", l.binding, text))
+}
+
+// maxRefused is how many objects a message names.
+const maxRefused = 5
+
+// executor returns the executor of the Works.
+func (l limit) executor(template *v1alpha1.WorkTemplate) *workv1alpha1.Executor {
+	if template.Executor != nil || l.limits == nil || l.limits.ServiceAccount == nil {
+		return template.Executor
+	}
+	return &workv1alpha1.Executor{Namespace: l.limits.ServiceAccount.Namespace, Name: l.limits.ServiceAccount.Name}
+}
+
+// reportRefused reports that some clusters cannot receive the WorkSet.
+func (l *reconciliation) reportRefused() {
+	var first *target
+	count := 0
+	for _, t := range l.clusters {
+		if t.problem.reason != v1alpha1.ReasonNotAllowed {
+			continue
+		}
+		if count++; first == nil {
+			first = t
+		}
+	}
+	if first != nil {
+		l.problem(v1alpha1.ReasonNotAllowed, "%d of %d clusters cannot receive the WorkSet, such as %s: %s", count, len(l.clusters), first.name,
+			first.problem.message)
+	}
+}
+
+// watchTenancy enqueues the WorkSets of a namespace whose rules may have changed.
+func (f *feed) watchTenancy(ctx context.Context) error {
+	if f.Tenancy != nil {
+		end, err := f.Tenancy.Watch(ctx, f.tenantChanged)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	close(f.tenants)
+	<-ctx.Done()
+	return nil
+}
+
+func (c *controller) tenantChanged(namespace string) {
+	c.mu.Lock()
+	var found []*state
+	for set, s := range c.states {
+		if set.Namespace == namespace {
+			found = append(found, s)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range found {
+		c.enqueue(s.key)
+	}
+}
