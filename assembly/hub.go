@@ -123,6 +123,7 @@ func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 		install func(context.Context, client.Client) error
 	}{
 		{"membership", membershipcrds.Install},
+		{"membership", membershipcrds.InstallPolicies},
 		{"work", workcrds.InstallOnHub},
 		{"placement", placementcrds.Install},
 		{"addon", addoncrds.Install},

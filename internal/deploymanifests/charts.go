@@ -16,7 +16,11 @@ func hubTemplates() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	permissions = append(permissions, hub.bindCluster(definitionsAndSelection())...)
+	definitions, err := definitionsAndSelection()
+	if err != nil {
+		return nil, err
+	}
+	permissions = append(permissions, hub.bindCluster(definitions)...)
 	// The namespace contains the identity of the hub and all JoinTokens: both outlive the release. A namespace that exists
 	// already does not belong to the release.
 	registration := hub.metaOf(membership.RegistrationNamespace, "")

@@ -3,12 +3,20 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	addoncrds "github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/internal/crdinstall"
 	"github.com/muster-sdk/muster/membership"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
+	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
 // hub is the program that runs on the hub.
@@ -28,7 +36,11 @@ func hubFiles() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	permissions = append(permissions, hub.bindCluster(definitionsAndSelection())...)
+	definitions, err := definitionsAndSelection()
+	if err != nil {
+		return nil, err
+	}
+	permissions = append(permissions, hub.bindCluster(definitions)...)
 	monitor := hub.metaOf(string(hub), namespace)
 	text := map[string]string{
 		"base/account.yaml": documents(append(hub.accountObjects(), object{
@@ -91,24 +103,55 @@ func (p program) rolesOf(packages []string) (out []any, err error) {
 }
 
 // definitionsAndSelection returns the permissions that no package declares: to install definitions and policies, and
-// what WorkSets may select, which is nothing until a ClusterRole has the label.
-func definitionsAndSelection() []role {
-	const group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+// what WorkSets may select, which is nothing until a ClusterRole has the label. The hub changes its own definitions and
+// policies only; RBAC cannot restrict the names of objects that are created.
+func definitionsAndSelection() ([]role, error) {
+	definitions, policies, err := installedNames()
+	if err != nil {
+		return nil, err
+	}
+	rules := func(group string, names []string, resources ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{
+			{APIGroups: []string{group}, Resources: resources, Verbs: []string{"create"}},
+			{APIGroups: []string{group}, Resources: resources, ResourceNames: names, Verbs: []string{"get", "patch"}},
+		}
+	}
 	return []role{
-		{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-definitions"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create", "get", "patch"}},
-			{
-				APIGroups: []string{"admissionregistration.k8s.io"}, Verbs: []string{"create", "get", "patch"},
-				Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			},
-		}}},
+		{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-definitions"}, Rules: append(
+			rules("apiextensions.k8s.io", definitions, "customresourcedefinitions"),
+			rules("admissionregistration.k8s.io", policies, "validatingadmissionpolicies", "validatingadmissionpolicybindings")...,
+		)}},
 		{rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-selection"},
 			AggregationRule: &rbacv1.AggregationRule{
 				ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{selectionLabel: "true"}}},
 			},
 		}},
+	}, nil
+}
+
+// installedNames returns the names of the definitions and of the policies that assembly installs on a hub, sorted. A policy
+// and its binding have the same name.
+func installedNames() (definitions, policies []string, _ error) {
+	for _, files := range []fs.FS{
+		membershipcrds.Files, workcrds.Hub, placementcrds.Files, addoncrds.Files, tenancycrds.Files,
+		membershipcrds.Policies(), tenancycrds.Policies(),
+	} {
+		objects, err := crdinstall.Read(files)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range objects {
+			if o.GetKind() == "CustomResourceDefinition" {
+				definitions = append(definitions, o.GetName())
+			} else {
+				policies = append(policies, o.GetName())
+			}
+		}
 	}
+	slices.Sort(definitions)
+	slices.Sort(policies)
+	return definitions, slices.Compact(policies), nil
 }
 
 // userRole returns a ClusterRole that adds the kinds of users to a role of Kubernetes, such as view.

@@ -30,6 +30,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
+// The verb confine makes the policy of membership/crds apply to the hub.
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=hubs,verbs=confine
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=update;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships,verbs=get;list;watch;create;update;patch;delete

@@ -65,7 +65,7 @@ func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options,
 	wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
-	c := mustertest.Client(t, admin, newScheme(), crds.Install)
+	c := mustertest.Client(t, admin, newScheme(), crds.Install, crds.InstallPolicies)
 	config := hubUser(t, p, c)
 	for _, wrap := range wraps {
 		config = wrap(config)

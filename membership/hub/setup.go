@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,8 +83,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace,
 		ttl: options.TombstoneTTL, limit: options.MaxTombstones, clock: options.Clock,
 	}
+	roles, err := rbacclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of ClusterRoles: %w", err)
+	}
 	common := &shared{identity: hubID, tombstones: left, client: hub.GetClient(), reader: hub.GetAPIReader(),
-		options: options}
+		roles: roles.RESTClient(), options: options}
 	if err := mgr.Add(manager.RunnableFunc(common.run(mgr))); err != nil {
 		return err
 	}
@@ -188,6 +193,7 @@ func (s *shared) run(mgr manager.Manager) func(context.Context) error {
 			err := s.ensure(attempt)
 			cancel()
 			if err == nil {
+				s.watchRoles(ctx, logger)
 				return nil
 			}
 			logger.Error(err, "Cannot create the shared objects of all members, trying again")

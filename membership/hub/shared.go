@@ -3,13 +3,20 @@ package hub
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -42,13 +49,18 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// shared are the objects on the hub that all members share. They are created and corrected when the hub starts.
+// Shared ClusterRoles are watched by name:
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=list;watch
+
+// shared are the objects on the hub that all members share. They are created and corrected when the hub starts. The
+// ClusterRoles are also corrected while it runs.
 type shared struct {
 	identity   *hubIdentity
 	tombstones *tombstones
 
 	client  client.Client
 	reader  client.Reader
+	roles   rest.Interface // for ClusterRoles
 	options Options
 }
 
@@ -60,8 +72,7 @@ func (s *shared) ensure(ctx context.Context) error {
 		}},
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.options.RegistrationNamespace}}
-	for _, object := range []client.Object{namespace, quota, registration.BootstrapRole(),
-		AgentRole(s.options.AgentRules...)} {
+	for _, object := range append([]client.Object{namespace, quota}, s.clusterRoles()...) {
 		if err := s.ensureObject(ctx, object); err != nil {
 			return fmt.Errorf("ensure %T %s: %w", object, object.GetName(), err)
 		}
@@ -73,6 +84,84 @@ func (s *shared) ensure(ctx context.Context) error {
 		return err
 	}
 	return s.tombstones.expire(ctx)
+}
+
+func (s *shared) clusterRoles() []client.Object {
+	return []client.Object{registration.BootstrapRole(), AgentRole(s.options.AgentRules...)}
+}
+
+// rolePause is the time between two corrections of the same ClusterRole. Two hubs with different AgentRules would otherwise
+// write without a pause.
+const rolePause = 10 * time.Second
+
+// watchRoles corrects the shared ClusterRoles after each change of another client, until the context ends.
+func (s *shared) watchRoles(ctx context.Context, log logr.Logger) {
+	var running sync.WaitGroup
+	for _, role := range s.clusterRoles() {
+		changed := make(chan struct{}, 1)
+		notify := func() {
+			select {
+			case changed <- struct{}{}:
+			default: // a correction is pending
+			}
+		}
+		informer := cache.NewSharedInformer(
+			cache.NewListWatchFromClient(s.roles, "clusterroles", "", fields.OneTermEqualSelector("metadata.name", role.GetName())),
+			&rbacv1.ClusterRole{}, 0)
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+		})
+		if err != nil {
+			log.Error(err, "Cannot watch a ClusterRole", "clusterrole", role.GetName())
+			continue
+		}
+		running.Go(func() { informer.RunWithContext(klog.NewContext(ctx, log)) })
+		running.Go(func() { s.keepRole(ctx, log, role, changed) })
+	}
+	running.Wait()
+}
+
+func (s *shared) keepRole(ctx context.Context, log logr.Logger, role client.Object, changed chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		attempt, cancel := context.WithTimeout(ctx, reconcileTimeout)
+		corrected, err := s.correctRole(attempt, role)
+		cancel()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			log.Error(err, "Cannot correct a ClusterRole, trying again", "clusterrole", role.GetName())
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		case !corrected:
+			continue
+		default:
+			log.Info("Corrected a ClusterRole that another client had changed or deleted", "clusterrole", role.GetName())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.options.Clock.After(rolePause):
+		}
+	}
+}
+
+// correctRole reports whether a ClusterRole differed from the desired one.
+func (s *shared) correctRole(ctx context.Context, role client.Object) (bool, error) {
+	found := &rbacv1.ClusterRole{}
+	err := s.reader.Get(ctx, client.ObjectKeyFromObject(role), found)
+	if err == nil && equality.Semantic.DeepEqual(found.Rules, role.(*rbacv1.ClusterRole).Rules) {
+		return false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	return true, s.ensureObject(ctx, role.DeepCopyObject().(client.Object))
 }
 
 const countRequests = corev1.ResourceName("count/joinrequests." + v1alpha1.GroupName)

@@ -24,6 +24,8 @@ import (
 // The permissions of the Registrar, from which the files in the folder rbac are generated. It does not use
 // leases/update itself, but cannot grant it to agents without having it.
 
+// The verb confine makes the policy of membership/crds apply to the hub.
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=hubs,verbs=confine
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,verbs=create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;update;delete
