@@ -54,8 +54,8 @@ type HubOptions struct {
 	// Tenancy are the options of package tenancy.
 	Tenancy tenancy.Options
 
-	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil. Default of Tenancy: that
-	// of Placement.
+	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil. Default of Tenancy:
+	// that of Placement.
 	WorkSets workset.Options
 
 	// Addons are the options of package addon.
@@ -115,8 +115,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	)
 }
 
-// InstallHubDefinitions installs the CustomResourceDefinitions of a complete hub and its ValidatingAdmissionPolicies, and
-// waits until the API server serves the definitions. The client's scheme needs none of their types.
+// InstallHubDefinitions installs the CustomResourceDefinitions of a complete hub and its ValidatingAdmissionPolicies,
+// and waits until the API server serves the definitions. The client's scheme needs none of their types.
 func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 	for _, group := range []struct {
 		name    string

@@ -78,8 +78,8 @@ func Load(ctx context.Context, reader client.Reader) (*Grants, error) {
 	return g, nil
 }
 
-// Watch observes sets and bindings until end is called. It returns when everything that exists was observed. Several callers
-// may watch at the same time.
+// Watch observes sets and bindings until end is called. It returns when everything that exists was observed. Several
+// callers may watch at the same time.
 func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end func(), _ error) {
 	if g.cache == nil {
 		return func() {}, nil
@@ -152,7 +152,8 @@ func (g *Grants) Rules(namespace string) *Rules {
 			if name.Namespace != namespace || !b.granted && !b.deleted {
 				continue
 			}
-			bindings = append(bindings, Binding{Namespace: namespace, Name: name.Name, Set: b.set, Deleted: b.deleted, Limits: b.limits})
+			bindings = append(bindings, Binding{Namespace: namespace, Name: name.Name, Set: b.set, Deleted: b.deleted,
+				Limits: b.limits})
 			if set, exists := g.sets[b.set]; exists {
 				sets = append(sets, set)
 			}

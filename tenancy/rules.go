@@ -37,7 +37,8 @@ type Binding struct {
 type Limits struct {
 	// Kinds are the kinds of the objects. Empty: every kind.
 	Kinds []v1alpha1.ObjectKind
-	// ServiceAccount is the ServiceAccount of the member in whose name objects are applied. Nil: any, and the agent itself.
+	// ServiceAccount is the ServiceAccount of the member in whose name objects are applied. Nil: any, and the agent
+	// itself.
 	ServiceAccount *v1alpha1.ServiceAccount
 }
 

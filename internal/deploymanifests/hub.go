@@ -119,7 +119,8 @@ func definitionsAndSelection() ([]role, error) {
 	return []role{
 		{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-definitions"}, Rules: append(
 			rules("apiextensions.k8s.io", definitions, "customresourcedefinitions"),
-			rules("admissionregistration.k8s.io", policies, "validatingadmissionpolicies", "validatingadmissionpolicybindings")...,
+			rules("admissionregistration.k8s.io", policies, "validatingadmissionpolicies",
+				"validatingadmissionpolicybindings")...,
 		)}},
 		{rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-selection"},
@@ -130,8 +131,8 @@ func definitionsAndSelection() ([]role, error) {
 	}, nil
 }
 
-// installedNames returns the names of the definitions and of the policies that assembly installs on a hub, sorted. A policy
-// and its binding have the same name.
+// installedNames returns the names of the definitions and of the policies that assembly installs on a hub, sorted. A
+// policy and its binding have the same name.
 func installedNames() (definitions, policies []string, _ error) {
 	for _, files := range []fs.FS{
 		membershipcrds.Files, workcrds.Hub, placementcrds.Files, addoncrds.Files, tenancycrds.Files,

@@ -1,5 +1,5 @@
-// Package permissionmatrix keeps docs/security.md in step with the permissions of every role and credential, and checks on a
-// control plane that the API server grants these permissions and no others. It is a test and nothing else.
+// Package permissionmatrix keeps docs/security.md in step with the permissions of every role and credential, and
+// checks on a control plane that the API server grants these permissions and no others. It is a test and nothing else.
 package permissionmatrix
 
 import (
@@ -81,7 +81,8 @@ func bind(role client.Object, namespace, user string) []client.Object {
 	if _, local := role.(*rbacv1.Role); local {
 		ref.Kind = "Role"
 	}
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: strings.NewReplacer(":", "-", "/", "-").Replace(user) + "-" + role.GetName()}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: strings.NewReplacer(":", "-", "/", "-").Replace(user) + "-" +
+		role.GetName()}
 	if namespace == "" {
 		return []client.Object{role, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}}
 	}
@@ -92,18 +93,21 @@ func bind(role client.Object, namespace, user string) []client.Object {
 func chapters(t *testing.T) []chapter {
 	t.Helper()
 	return []chapter{
-		{"Credentials of members", "These credentials are on member clusters. They grant nothing outside of the namespaces named here.", []*credential{
+		{"Credentials of members", "These credentials are on member clusters. They grant nothing outside of the " +
+			"namespaces named here.", []*credential{
 			bootstrapCredential(), agentCredential(), addonCredential(),
 		}},
 		{"Programs", "The permissions of the programs with the manifests in `deploy`.", []*credential{
-			ofServiceAccount(programs, "muster-hub", "The hub", "The ServiceAccount of `deploy/hub/base`.", manifests(t, "hub")...),
+			ofServiceAccount(programs, "muster-hub", "The hub", "The ServiceAccount of `deploy/hub/base`.", manifests(t,
+				"hub")...),
 			ofServiceAccount(programs, membership.AgentName, "The agent, on its member",
 				"The ServiceAccount of `deploy/agent/overlays/singleton`. ClusterRoles with the label "+
 					"`work.muster.dev/aggregate-to-agent` add what Works may contain.", manifests(t, "agent")...),
 		}},
 		{"Users", "ClusterRoles that add to the roles `view` and `edit` of Kubernetes, in a namespace where a user has them.",
 			userCredentials(t)},
-		{"Features of the hub", "A product that sets up single packages needs only their roles, in the folder `rbac` of each package.",
+		{"Features of the hub", "A product that sets up single packages needs only their roles, in the folder `rbac` " +
+			"of each package.",
 			packageRoles(t)},
 	}
 }
@@ -136,7 +140,8 @@ func addonCredential() *credential {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: memberA, Name: role.Name}},
 	}
 	return ofServiceAccount(memberA, role.Name, "Credential of an add-on's agent",
-		"In a Secret on the member, for an add-on `metrics` with health type `Lease`. `registration.rules` of an add-on add permissions "+
+		"In a Secret on the member, for an add-on `metrics` with health type `Lease`. `registration.rules` of an "+
+			"add-on add permissions "+
 			"in this namespace. The hub rejects rules by which an agent leaves its confinement.", role, binding)
 }
 
@@ -172,7 +177,8 @@ func userCredentials(t *testing.T) (out []*credential) {
 	objects, err := deploy.Hub("users-place")
 	require.NoError(t, err)
 	for _, role := range []struct{ name, title, text string }{
-		{"muster-view", "Role `view`", "Part of `deploy/hub/base`. The cluster-scoped kinds need a ClusterRoleBinding to `view`."},
+		{"muster-view", "Role `view`", "Part of `deploy/hub/base`. The cluster-scoped kinds need a ClusterRoleBinding " +
+			"to `view`."},
 		{"muster-edit", "Role `edit`", "Only with the component `users-place`."},
 	} {
 		found := typed(t, objects, func(name string) bool { return name == role.name })
@@ -205,7 +211,8 @@ func packageRoles(t *testing.T) (out []*credential) {
 		require.NoError(t, err)
 		c := ofUser("role/"+name, "`"+name+"`", "")
 		for i, role := range roles {
-			role.SetName(fmt.Sprintf("matrix-%s-%d", strings.NewReplacer("/", "-", ".", "-").Replace(name), i)) // unique on the plane
+			role.SetName(fmt.Sprintf("matrix-%s-%d", strings.NewReplacer("/", "-", ".", "-").Replace(name),
+				i)) // unique on the plane
 			c.objects = append(c.objects, bind(role, role.GetNamespace(), c.user)...)
 		}
 		out = append(out, c)

@@ -21,10 +21,12 @@ const preface = `# Permissions
 
 What every role and every credential of muster may do. [SECURITY.md](../SECURITY.md) has the threat model.
 
-This page is generated from the roles that muster ships: run ` + "`go test ./internal/permissionmatrix -update`" + ` after a change. A
-test grants the same roles on a control plane, and asks its API server for the permissions of each credential in the cluster
-and in eight namespaces. The answers must be these tables: what is not listed is denied, for every verb, every kind and every
-namespace. A kind of the form ` + "`pods/log`" + ` is a subresource. A name in parentheses restricts a row to objects with this name.
+This page is generated from the roles that muster ships. To write it after a change, run
+` + "`go test ./internal/permissionmatrix -update`" + `. A test grants the same roles on a control plane,
+	and asks its API
+server for the permissions of each credential in the cluster and in eight namespaces. The answers must be these tables:
+what is not listed is denied, for every verb, every kind and every namespace. A kind of the form
+` + "`pods/log`" + ` is a subresource. A name in parentheses restricts a row to objects with this name.
 `
 
 // TestDocument checks that docs/security.md contains the permissions of every role and credential.
@@ -106,7 +108,8 @@ func TestLimits(t *testing.T) {
 			for scope, g := range grants {
 				for p := range g {
 					if reason := forbidden(chapter.title, scope, p); reason != "" {
-						t.Errorf("%s may %s %q (name %q) of group %q in %q: %s", c.title, p.verb, p.resource, p.name, p.group, scope, reason)
+						t.Errorf("%s may %s %q (name %q) of group %q in %q: %s", c.title, p.verb, p.resource, p.name, p.group, scope,
+							reason)
 					}
 				}
 			}
@@ -136,7 +139,8 @@ func forbidden(chapter, scope string, p permission) string {
 		return "a member's credentials are confined to namespaces"
 	case chapter == "Credentials of members" && scope != memberA && scope != "muster-registration":
 		return "a member's credentials are confined to its namespace, and to join requests"
-	case chapter == "Credentials of members" && (p.resource == "secrets" || rbac || strings.HasPrefix(p.resource, "serviceaccounts")):
+	case chapter == "Credentials of members" && (p.resource == "secrets" || rbac || strings.HasPrefix(p.resource,
+		"serviceaccounts")):
 		return "a member must not give itself permissions"
 	default:
 		return ""

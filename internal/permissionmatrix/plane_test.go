@@ -27,19 +27,25 @@ func TestMain(m *testing.M) { mustertest.Main(m) }
 
 // probes are the kinds about which the authorizer is asked for every verb, in addition to the kinds of muster.
 var probes = []probe{
-	{"", "secrets", ""}, {"", "serviceaccounts", ""}, {"", "serviceaccounts/token", ""}, {"", "namespaces", ""}, {"", "nodes", ""},
+	{"", "secrets", ""}, {"", "serviceaccounts", ""}, {"", "serviceaccounts/token", ""}, {"", "namespaces", ""}, {"",
+		"nodes", ""},
 	{"", "nodes/proxy", ""}, {"", "pods", ""}, {"", "pods/exec", ""}, {"", "configmaps", ""}, {"", "resourcequotas", ""},
-	{"", "serviceaccounts/token", "muster-agent"}, {"", "serviceaccounts/token", "default"}, {"", "users", ""}, {"", "groups", ""},
+	{"", "serviceaccounts/token", "muster-agent"}, {"", "serviceaccounts/token", "default"}, {"", "users", ""}, {"",
+		"groups", ""},
 	{"apps", "deployments", ""}, {"batch", "jobs", ""},
-	{"certificates.k8s.io", "certificatesigningrequests", ""}, {"certificates.k8s.io", "certificatesigningrequests/approval", ""},
+	{"certificates.k8s.io", "certificatesigningrequests", ""}, {"certificates.k8s.io",
+		"certificatesigningrequests/approval", ""},
 	{"certificates.k8s.io", "certificatesigningrequests/status", ""}, {"certificates.k8s.io", "signers", ""},
 	{"certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client"},
 	{"certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client-kubelet"},
-	{"coordination.k8s.io", "leases", ""}, {"coordination.k8s.io", "leases", "heartbeat"}, {"coordination.k8s.io", "leases", "other"},
+	{"coordination.k8s.io", "leases", ""}, {"coordination.k8s.io", "leases", "heartbeat"}, {"coordination.k8s.io",
+		"leases", "other"},
 	{"rbac.authorization.k8s.io", "roles", ""}, {"rbac.authorization.k8s.io", "rolebindings", ""},
 	{"rbac.authorization.k8s.io", "clusterroles", ""}, {"rbac.authorization.k8s.io", "clusterrolebindings", ""},
-	{"rbac.authorization.k8s.io", "clusterroles", "cluster-admin"}, {"rbac.authorization.k8s.io", "clusterroles", "muster-agent"},
-	{"apiextensions.k8s.io", "customresourcedefinitions", ""}, {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
+	{"rbac.authorization.k8s.io", "clusterroles", "cluster-admin"}, {"rbac.authorization.k8s.io", "clusterroles",
+		"muster-agent"},
+	{"apiextensions.k8s.io", "customresourcedefinitions", ""}, {"admissionregistration.k8s.io",
+		"validatingadmissionpolicies", ""},
 	{"admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""},
 	{"membership.muster.dev", "memberclusters", ""}, {"membership.muster.dev", "memberclusters/status", ""},
 	{"membership.muster.dev", "memberships", ""}, {"membership.muster.dev", "memberships/status", ""},
@@ -49,19 +55,23 @@ var probes = []probe{
 	{"placement.muster.dev", "placementevictions", ""}, {"placement.muster.dev", "worksets", ""},
 	{"placement.muster.dev", "worksetrevisions", ""},
 	{"work.muster.dev", "works", ""}, {"work.muster.dev", "works/status", ""}, {"work.muster.dev", "appliedworks", ""},
-	{"addon.muster.dev", "addons", ""}, {"addon.muster.dev", "memberaddons", ""}, {"addon.muster.dev", "memberaddons/status", ""},
+	{"addon.muster.dev", "addons", ""}, {"addon.muster.dev", "memberaddons", ""}, {"addon.muster.dev",
+		"memberaddons/status", ""},
 	{"addon.muster.dev", "addontemplates", ""}, {"addon.muster.dev", "addonconfigs", ""},
-	{"tenancy.muster.dev", "clustersets", ""}, {"tenancy.muster.dev", "clustersetbindings", ""}, {"tenancy.muster.dev", "memberpolicies", ""},
+	{"tenancy.muster.dev", "clustersets", ""}, {"tenancy.muster.dev", "clustersetbindings", ""}, {"tenancy.muster.dev",
+		"memberpolicies", ""},
 }
 
 type probe struct{ group, resource, name string }
 
 var verbs = []string{
-	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate", "approve", "sign",
+	"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate",
+	"impersonate", "approve", "sign",
 }
 
-// TestPlane_PermissionsAreThoseOfTheDocument grants all roles on a control plane. The API server must report exactly the
-// permissions of the tables for each credential, in the cluster and in each namespace, and its authorizer must decide so.
+// TestPlane_PermissionsAreThoseOfTheDocument grants all roles on a control plane. The API server must report exactly
+// the permissions of the tables for each credential, in the cluster and in each namespace, and its authorizer must
+// decide so.
 func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 	plane := mustertest.StartPlane(t, localplane.Options{Name: "permissions"})
 	admin := mustertest.Client(t, plane.Config(), mustertest.Scheme())
@@ -73,7 +83,8 @@ func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 	for _, chapter := range all {
 		for _, c := range chapter.credentials {
 			for _, object := range c.objects {
-				require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), object.DeepCopyObject().(client.Object))), c.title)
+				require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(),
+					object.DeepCopyObject().(client.Object))), c.title)
 			}
 		}
 	}
@@ -92,7 +103,8 @@ func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 	require.Greater(t, asked, 40_000)
 }
 
-// compareRules compares the rules that the API server has found for a credential. Every user has the rules of the unknown user.
+// compareRules compares the rules that the API server has found for a credential. Every user has the rules of the
+// unknown user.
 func compareRules(t *testing.T, plane *localplane.Plane, c *credential, grants map[string]grant) {
 	t.Helper()
 	as := clientFor(t, plane, c.user, c.groups)
@@ -127,9 +139,10 @@ func normalized(g grant) grant {
 // rulesIn returns the permissions in a namespace, which include those in the cluster.
 func rulesIn(t *testing.T, c *kubernetes.Clientset, namespace string) grant {
 	t.Helper()
-	review, err := c.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
-	}, metav1.CreateOptions{})
+	review, err := c.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+		&authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+		}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.False(t, review.Status.Incomplete, "an authorizer of the plane cannot list its rules")
 	return grantOf(review.Status)
@@ -164,7 +177,8 @@ func compareDecisions(t *testing.T, plane *localplane.Plane, c *credential, gran
 					continue
 				}
 				if want := grants[clusterScope].allows(q.permission) || grants[q.scope].allows(q.permission); allowed != want {
-					t.Errorf("%s: %s %q (name %q) of group %q in %q: allowed is %t, want %t", c.title, q.verb, q.resource, q.name, q.group,
+					t.Errorf("%s: %s %q (name %q) of group %q in %q: allowed is %t, want %t", c.title, q.verb, q.resource, q.name,
+						q.group,
 						q.scope, allowed, want)
 				}
 			}
@@ -185,7 +199,8 @@ func decision(ctx context.Context, review reviewFunc, c *credential, scope strin
 	resource, subresource := cut(p.resource)
 	result, err := review(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: c.user, Groups: c.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: scope, Verb: p.verb, Group: p.group, Version: "*", Resource: resource, Subresource: subresource, Name: p.name,
+			Namespace: scope, Verb: p.verb, Group: p.group, Version: "*", Resource: resource, Subresource: subresource,
+			Name: p.name,
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -221,7 +236,8 @@ func (e errDiffers) Error() string {
 func grantOf(status authorizationv1.SubjectRulesReviewStatus) grant {
 	var rules []rbacv1.PolicyRule
 	for _, r := range status.ResourceRules {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, Verbs: r.Verbs})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: r.APIGroups, Resources: r.Resources,
+			ResourceNames: r.ResourceNames, Verbs: r.Verbs})
 	}
 	for _, r := range status.NonResourceRules {
 		rules = append(rules, rbacv1.PolicyRule{NonResourceURLs: r.NonResourceURLs, Verbs: r.Verbs})

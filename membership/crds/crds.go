@@ -22,7 +22,8 @@ var Files embed.FS
 //go:embed policy/*.yaml
 var policies embed.FS
 
-// Policies returns the ValidatingAdmissionPolicies that confine hubs and agents, and their bindings, one YAML file each.
+// Policies returns the ValidatingAdmissionPolicies that confine hubs and agents, and their bindings, one YAML file
+// each.
 func Policies() fs.FS {
 	sub, err := fs.Sub(policies, "policy")
 	if err != nil {
@@ -31,21 +32,24 @@ func Policies() fs.FS {
 	return sub
 }
 
-// InstallPolicies applies ValidatingAdmissionPolicies that confine hubs and agents, by server-side apply. RBAC permits objects
-// by kind and by complete name only, so the roles permit more than necessary. The policy for hubs applies to users with the
-// verb confine on hubs.membership.muster.dev, which the roles of a hub and of the registration of
+// InstallPolicies applies ValidatingAdmissionPolicies that confine hubs and agents, by server-side apply. RBAC permits
+// objects by kind and by complete name only, so the roles permit more than necessary. The policy for hubs applies to
+// users with the verb confine on hubs.membership.muster.dev, which the roles of a hub and of the registration of
 // add-ons contain, except for users with every verb. Such a user
 //
-//   - creates tokens of ServiceAccounts, and writes ServiceAccounts, Roles and RoleBindings, in the registration namespace,
-//     and in namespaces of members those named muster-agent or addon-*;
-//   - deletes only namespaces with the label membership.muster.dev/member, and does not change this label;
-//   - approves only CertificateSigningRequests that the same user has created.
+//   - creates tokens of ServiceAccounts, and writes ServiceAccounts, Roles and RoleBindings, in the registration
 //
-// The policy for agents permits only the Lease heartbeat to users who may create Leases in the namespace of a member, and not
-// delete them.
+// namespace,
 //
-// InstallPolicies needs the verbs create and patch on validatingadmissionpolicies and validatingadmissionpolicybindings of
-// admissionregistration.k8s.io.
+//	  and in namespaces of members those named muster-agent or addon-*;
+//	- deletes only namespaces with the label membership.muster.dev/member, and does not change this label;
+//	- approves only CertificateSigningRequests that the same user has created.
+//
+// The policy for agents permits only the Lease heartbeat to users who may create Leases in the namespace of a member,
+// and not delete them.
+//
+// InstallPolicies needs the verbs create and patch on validatingadmissionpolicies and
+// validatingadmissionpolicybindings of admissionregistration.k8s.io.
 func InstallPolicies(ctx context.Context, c client.Client) error {
 	objects, err := crdinstall.Read(Policies())
 	if err != nil {

@@ -27,7 +27,8 @@ type ResponseTooLargeError struct {
 }
 
 func (e *ResponseTooLargeError) Error() string {
-	return fmt.Sprintf("response of the member to %s: exceeds the limit of %d bytes for all responses that are read at the same time",
+	return fmt.Sprintf("response of the member to %s: exceeds the limit of %d bytes for all responses that are "+
+		"read at the same time",
 		e.Path, e.Limit)
 }
 
@@ -42,8 +43,8 @@ func (l *limits) wrap(next http.RoundTripper) http.RoundTripper { return limited
 // WrappedRoundTripper is for client-go, which closes connections through it.
 func (l limited) WrappedRoundTripper() http.RoundTripper { return l.next }
 
-// RoundTrip limits a response. Streams have no limits here: watches decode events one by one, each with a limit of client-go,
-// and end at the request of the client.
+// RoundTrip limits a response. Streams have no limits here: watches decode events one by one, each with a limit of
+// client-go, and end at the request of the client.
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if isStream(request) {
 		return l.next.RoundTrip(request)
@@ -78,7 +79,8 @@ func isTrue(value string) bool { return value == "true" || value == "1" }
 
 // causeOf returns the timeout instead of the error that it has caused.
 func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); ctx.Err() != nil && cause != ctx.Err() { //nolint:errorlint // Is the cause another one?
+	if cause := context.Cause(ctx); ctx.Err() != nil &&
+		cause != ctx.Err() { //nolint:errorlint // Is the cause another one?
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err

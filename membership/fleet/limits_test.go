@@ -128,7 +128,8 @@ func peakHeap(stop <-chan struct{}) <-chan uint64 {
 
 // TestLimits_Timeout checks that a body that never ends has a timeout, and that a watch has none.
 func TestLimits_Timeout(t *testing.T) {
-	config, w := hostile(t, Options{ResponseTimeout: 300 * time.Millisecond}, func(out http.ResponseWriter, r *http.Request) {
+	config, w := hostile(t, Options{ResponseTimeout: 300 * time.Millisecond}, func(out http.ResponseWriter,
+		r *http.Request) {
 		out.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") != "" {
 			_, _ = io.WriteString(out, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"one"}}}`+"\n")

@@ -32,11 +32,13 @@ type Options struct {
 	// ProbeTimeout is the timeout of each probe. Default: 10 seconds.
 	ProbeTimeout time.Duration
 
-	// MaxResponseBytes limits the responses of a member that the hub reads at the same time, watches excepted, whose events
-	// client-go limits to 16 MiB each. A request that exceeds the limit returns a [*ResponseTooLargeError]. Default: 64 MiB.
+	// MaxResponseBytes limits the responses of a member that the hub reads at the same time, watches excepted, whose
+	// events client-go limits to 16 MiB each. A request that exceeds the limit returns a [*ResponseTooLargeError].
+	// Default: 64 MiB.
 	MaxResponseBytes int64
 
-	// ResponseTimeout is the timeout of each response of a member, its body included, and watches excepted. Default: 2 minutes.
+	// ResponseTimeout is the timeout of each response of a member, its body included, and watches excepted. Default: 2
+	// minutes.
 	ResponseTimeout time.Duration
 
 	// Workers is the number of Secrets that are read concurrently. Default: 8.

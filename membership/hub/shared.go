@@ -90,8 +90,8 @@ func (s *shared) clusterRoles() []client.Object {
 	return []client.Object{registration.BootstrapRole(), AgentRole(s.options.AgentRules...)}
 }
 
-// rolePause is the time between two corrections of the same ClusterRole. Two hubs with different AgentRules would otherwise
-// write without a pause.
+// rolePause is the time between two corrections of the same ClusterRole. Two hubs with different AgentRules would
+// otherwise write without a pause.
 const rolePause = 10 * time.Second
 
 // watchRoles corrects the shared ClusterRoles after each change of another client, until the context ends.
@@ -106,7 +106,8 @@ func (s *shared) watchRoles(ctx context.Context, log logr.Logger) {
 			}
 		}
 		informer := cache.NewSharedInformer(
-			cache.NewListWatchFromClient(s.roles, "clusterroles", "", fields.OneTermEqualSelector("metadata.name", role.GetName())),
+			cache.NewListWatchFromClient(s.roles, "clusterroles", "", fields.OneTermEqualSelector("metadata.name",
+				role.GetName())),
 			&rbacv1.ClusterRole{}, 0)
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },

@@ -18,26 +18,28 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestSharedClusterRoles_Restored checks that the hub corrects the ClusterRoles of agents and of bootstrap credentials while
-// it runs.
+// TestSharedClusterRoles_Restored checks that the hub corrects the ClusterRoles of agents and of bootstrap credentials
+// while it runs.
 func TestSharedClusterRoles_Restored(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	want := map[string][]rbacv1.PolicyRule{
-		membership.AgentClusterRole: hub.AgentRole().Rules, membership.BootstrapClusterRole: registration.BootstrapRole().Rules,
+		membership.AgentClusterRole:     hub.AgentRole().Rules,
+		membership.BootstrapClusterRole: registration.BootstrapRole().Rules,
 	}
 	restored := func(what string) {
 		t.Helper()
 		for name, rules := range want {
-			mustertest.Eventually(t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, what), func() error {
-				role := &rbacv1.ClusterRole{}
-				if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil {
-					return err
-				}
-				if !equality.Semantic.DeepEqual(role.Rules, rules) {
-					return fmt.Errorf("the rules are %v", role.Rules)
-				}
-				return nil
-			})
+			mustertest.Eventually(t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, what),
+				func() error {
+					role := &rbacv1.ClusterRole{}
+					if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil {
+						return err
+					}
+					if !equality.Semantic.DeepEqual(role.Rules, rules) {
+						return fmt.Errorf("the rules are %v", role.Rules)
+					}
+					return nil
+				})
 		}
 	}
 	restored("the start")

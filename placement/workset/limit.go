@@ -26,8 +26,9 @@ type notAllowedError string
 
 func (e notAllowedError) Error() string { return string(e) }
 
-// limitOf returns the limit of a cluster that was selected by a binding. A cluster without a binding was selected before
-// tenancy was enabled, and keeps its Works without limits; this does not apply to clusters that are not selected.
+// limitOf returns the limit of a cluster that was selected by a binding. A cluster without a binding was selected
+// before tenancy was enabled, and keeps its Works without limits; this does not apply to clusters that are not
+// selected.
 func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, selected bool) limit {
 	if l.Tenancy == nil {
 		return limit{}
@@ -48,7 +49,8 @@ func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, sel
 	case binding == "":
 		return limit{refusal: fmt.Sprintf("no ClusterSetBinding of namespace %s grants the cluster", l.set.Namespace)}
 	default:
-		return limit{refusal: fmt.Sprintf("ClusterSetBinding %s/%s, by which the cluster was selected, was not observed: restore it",
+		return limit{refusal: fmt.Sprintf("ClusterSetBinding %s/%s, by which the cluster was selected, was not "+
+			"observed: restore it",
 			l.set.Namespace, binding)}
 	}
 }
@@ -63,7 +65,8 @@ func (l limit) check(template *v1alpha1.WorkTemplate, objects []bundle.Object) e
 	}
 	if want, has := l.limits.ServiceAccount, template.Executor; want != nil && has != nil &&
 		(has.Namespace != want.Namespace || has.Name != want.Name) {
-		return notAllowedError(fmt.Sprintf("spec.work.executor: ClusterSetBinding %s allows ServiceAccount %s/%s only, not %s/%s",
+		return notAllowedError(fmt.Sprintf("spec.work.executor: ClusterSetBinding %s allows ServiceAccount %s/%s "+
+			"only, not %s/%s",
 			l.binding, want.Namespace, want.Name, has.Namespace, has.Name))
 	}
 	var refused []string
@@ -79,7 +82,8 @@ func (l limit) check(template *v1alpha1.WorkTemplate, objects []bundle.Object) e
 	if more := len(refused) - maxRefused; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return notAllowedError(fmt.Sprintf("ClusterSetBinding %s does not allow the kinds of these objects in spec.kinds: %s", l.binding, text))
+	return notAllowedError(fmt.Sprintf("ClusterSetBinding %s does not allow the kinds of these objects in "+
+		"spec.kinds: %s", l.binding, text))
 }
 
 // maxRefused is how many objects a message names.
@@ -98,7 +102,7 @@ func (l *reconciliation) reportRefused() {
 	var first *target
 	count := 0
 	for _, t := range l.clusters {
-		if t.problem.reason != v1alpha1.ReasonNotAllowed {
+		if !t.refused {
 			continue
 		}
 		if count++; first == nil {
@@ -106,8 +110,9 @@ func (l *reconciliation) reportRefused() {
 		}
 	}
 	if first != nil {
-		l.problem(v1alpha1.ReasonNotAllowed, "%d of %d clusters cannot receive the WorkSet, such as %s: %s", count, len(l.clusters), first.name,
-			first.problem.message)
+		l.problem(v1alpha1.ReasonNotAllowed, "%d of %d clusters cannot receive the WorkSet, such as %s: %s", count,
+			len(l.clusters), first.name,
+			first.waits)
 	}
 }
 

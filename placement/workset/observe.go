@@ -213,7 +213,8 @@ func (l *reconciliation) plan(t *target) evaluation {
 	}
 	wanted, err := l.want(t).render()
 	if refused := (notAllowedError)(""); errors.As(err, &refused) {
-		return evaluation{problem: problem{v1alpha1.ReasonNotAllowed, refused.Error()}}
+		// The cluster has not failed: it must not halt the rollout on others, nor after it was withdrawn.
+		return evaluation{waits: refused.Error(), refused: true}
 	}
 	if err != nil {
 		return evaluation{problem: problem{v1alpha1.ReasonOverrideFailed, err.Error()}}
@@ -232,7 +233,7 @@ func (t *target) writable() bool { return t.cluster != nil && !t.leaving() && t.
 func (l *reconciliation) want(t *target) *want {
 	w := &want{
 		namespace: t.namespace, cluster: t.cluster, limit: t.limit, reading: t.reading, assigned: t.assigned,
-		placements: t.placements,
+		placements:   t.placements,
 		deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp,
 	}
 	if t.divided != nil {

@@ -23,8 +23,8 @@ type Options struct {
 	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
 	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides.
 	Allow func(owner types.NamespacedName, target Target) error
-	// Tenancy restricts what the WorkSets of a namespace distribute to the clusters of each ClusterSetBinding. Nil: nothing
-	// is restricted.
+	// Tenancy restricts what the WorkSets of a namespace distribute to the clusters of each ClusterSetBinding. Nil:
+	// nothing is restricted.
 	Tenancy placement.Tenancy
 	// Estimator estimates for how many more replicas clusters have capacity. Nil: computed from their available
 	// resources.

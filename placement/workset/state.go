@@ -190,6 +190,7 @@ func (l cachedEvaluation) sameAs(o cachedEvaluation) bool {
 // evaluation is whether the Works of a cluster match the desired ones.
 type evaluation struct {
 	current bool
+	refused bool    // the rules of the namespace do not allow the Works; waits has the reason
 	waits   string  // what the Works wait for; empty: nothing to report
 	problem problem // why the Works cannot match; zero: they can
 }

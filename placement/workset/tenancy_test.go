@@ -34,7 +34,8 @@ var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.Ad
 // newTenantHub returns a hub in memory that runs the controllers of tenancy, Placements and WorkSets.
 func newTenantHub(t testing.TB) *hub {
 	t.Helper()
-	admin := testkit.Memory(t, tenantScheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub, tenancycrds.Install).Admin()
+	admin := testkit.Memory(t, tenantScheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub,
+		tenancycrds.Install).Admin()
 	c := mustertest.Client(t, admin, tenantScheme)
 	h := &hub{t: t, client: c, config: admin, namespace: mustertest.Namespace(t, c)}
 	h.obey()
@@ -54,7 +55,8 @@ func newTenantHub(t testing.TB) *hub {
 	return h
 }
 
-func (h *hub) bind(name, set string, change func(*tenancyv1alpha1.ClusterSetBindingSpec)) *tenancyv1alpha1.ClusterSetBinding {
+func (h *hub) bind(name, set string, change func(
+	*tenancyv1alpha1.ClusterSetBindingSpec)) *tenancyv1alpha1.ClusterSetBinding {
 	h.t.Helper()
 	b := &tenancyv1alpha1.ClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
@@ -95,7 +97,8 @@ func TestTenancy_Executor(t *testing.T) { testkit.Virtual(t, testTenancyExecutor
 func testTenancyExecutor(t *testing.T) {
 	h := newTenantHub(t)
 	h.members("east")
-	b := h.bind("use", tenancyv1alpha1.GlobalClusterSet, func(s *tenancyv1alpha1.ClusterSetBindingSpec) { s.ServiceAccount = &deployer })
+	b := h.bind("use", tenancyv1alpha1.GlobalClusterSet,
+		func(s *tenancyv1alpha1.ClusterSetBindingSpec) { s.ServiceAccount = &deployer })
 	h.place("all")
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 1)
@@ -110,13 +113,15 @@ func testTenancyExecutor(t *testing.T) {
 		s.Work.Executor = &workv1alpha1.Executor{Namespace: "kube-system", Name: "admin"}
 	}, configMap("other", nil))
 	message := h.degraded("other", v1alpha1.ReasonNotAllowed)
-	require.Contains(t, message, "spec.work.executor: ClusterSetBinding use allows ServiceAccount shop/deployer only, not kube-system/admin")
+	require.Contains(t, message, "spec.work.executor: ClusterSetBinding use allows ServiceAccount shop/deployer "+
+		"only, not kube-system/admin")
 	require.Empty(t, h.works("other"))
 
 	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount.Name = "reader" })
 	h.eventually("the Work has the new executor", func() bool { return h.executors("web")["east/web-0"] == "shop/reader" })
 	h.degraded("same", v1alpha1.ReasonNotAllowed)
-	require.Equal(t, map[string]string{"east/same-0": "shop/deployer"}, h.executors("same"), "a Work that is not allowed any more stays")
+	require.Equal(t, map[string]string{"east/same-0": "shop/deployer"}, h.executors("same"),
+		"a Work that is not allowed any more stays")
 
 	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.ServiceAccount = nil })
 	h.eventually("the Works have the executors of the WorkSets", func() bool {
@@ -147,8 +152,12 @@ func testTenancyKinds(t *testing.T) {
 	// The kind is not allowed any more: the Work stays as it is, and the next revision does not reach it.
 	mustertest.Change(t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) { b.Spec.Kinds = b.Spec.Kinds[:1] })
 	h.degraded("web", v1alpha1.ReasonNotAllowed)
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
-	h.eventually("the new revision is observed", func() bool { s := h.get("web"); return s.Status.ObservedGeneration == s.Generation })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web",
+			map[string]string{"color": "green"})
+	})
+	h.eventually("the new revision is observed",
+		func() bool { s := h.get("web"); return s.Status.ObservedGeneration == s.Generation })
 	h.degraded("web", v1alpha1.ReasonNotAllowed)
 	require.Contains(t, string(h.works("web")["east/web-0"].Spec.Manifests[0].Raw), "blue")
 
@@ -158,7 +167,8 @@ func testTenancyKinds(t *testing.T) {
 	})
 }
 
-// TestTenancy_ForgedDecision checks that a PlacementDecision that names a cluster of another tenant brings no Work there.
+// TestTenancy_ForgedDecision checks that a PlacementDecision that names a cluster of another tenant brings no Work
+// there.
 func TestTenancy_ForgedDecision(t *testing.T) { testkit.Virtual(t, testTenancyForgedDecision) }
 
 func testTenancyForgedDecision(t *testing.T) {
@@ -177,7 +187,8 @@ func testTenancyForgedDecision(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p))
 	forged := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespace, Name: "forged", Labels: map[string]string{v1alpha1.PlacementLabel: v1alpha1.LabelValue("all")},
+			Namespace: h.namespace, Name: "forged",
+			Labels:          map[string]string{v1alpha1.PlacementLabel: v1alpha1.LabelValue("all")},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, v1alpha1.GroupVersion.WithKind("Placement"))},
 		},
 		Decisions: []v1alpha1.ClusterDecision{{ClusterName: h.member("theirs"), Binding: "use"}},
@@ -190,8 +201,8 @@ func testTenancyForgedDecision(t *testing.T) {
 	require.Equal(t, map[string]string{"mine/web-0": "agent"}, h.executors("web"))
 }
 
-// TestTenancy_RandomChanges changes sets, bindings and labels at random. After each change, every cluster of a decision and
-// every Work is one that the rules of the namespace allow, and each Work has the executor of its binding.
+// TestTenancy_RandomChanges changes sets, bindings and labels at random. After each change, every cluster of a
+// decision and every Work is one that the rules of the namespace allow, and each Work has the executor of its binding.
 func TestTenancy_RandomChanges(t *testing.T) { testkit.Virtual(t, testTenancyRandomChanges) }
 
 func testTenancyRandomChanges(t *testing.T) {
@@ -229,7 +240,8 @@ func (h *hub) changeTenants(random *rand.Rand, members, sets []string) string {
 	binding := client.ObjectKey{Namespace: h.namespace, Name: "use-" + set}
 	switch random.IntN(4) {
 	case 0, 1:
-		member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member(members[random.IntN(len(members))])}}
+		member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member(members[random.IntN(len(
+			members))])}}
 		mustertest.Change(h.t, h.client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["color"] = set })
 		return member.Name + " is " + set
 	case 2:
@@ -247,7 +259,8 @@ func (h *hub) changeTenants(random *rand.Rand, members, sets []string) string {
 			return "nothing"
 		}
 		mustertest.Change(h.t, h.client, b, func(b *tenancyv1alpha1.ClusterSetBinding) {
-			b.Spec.ServiceAccount = &tenancyv1alpha1.ServiceAccount{Namespace: "shop", Name: fmt.Sprint("account-", random.IntN(3))}
+			b.Spec.ServiceAccount = &tenancyv1alpha1.ServiceAccount{Namespace: "shop", Name: fmt.Sprint("account-",
+				random.IntN(3))}
 		})
 		return "executor of " + set + " changed"
 	}

@@ -113,10 +113,11 @@ func acceptsSource(rule *v1alpha1.MemberPolicyRule, request Request) bool {
 	if len(rule.Hubs) > 0 && !slices.Contains(rule.Hubs, request.Hub) {
 		return false
 	}
-	if len(rule.ServiceAccounts) > 0 && !slices.ContainsFunc(rule.ServiceAccounts, func(account v1alpha1.ServiceAccount) bool {
-		e := request.Executor
-		return e != nil && account.Namespace == e.Namespace && account.Name == e.Name
-	}) {
+	if len(rule.ServiceAccounts) > 0 && !slices.ContainsFunc(rule.ServiceAccounts,
+		func(account v1alpha1.ServiceAccount) bool {
+			e := request.Executor
+			return e != nil && account.Namespace == e.Namespace && account.Name == e.Name
+		}) {
 		return false
 	}
 	if request.Addon == "" {
@@ -126,7 +127,10 @@ func acceptsSource(rule *v1alpha1.MemberPolicyRule, request Request) bool {
 }
 
 func acceptsKind(kinds []v1alpha1.ObjectKind, object workv1alpha1.ResourceIdentifier) bool {
-	return slices.ContainsFunc(kinds, func(kind v1alpha1.ObjectKind) bool { return kind.Matches(object.Group, object.Kind) })
+	return slices.ContainsFunc(kinds, func(kind v1alpha1.ObjectKind) bool {
+		return kind.Matches(object.Group,
+			object.Kind)
+	})
 }
 
 // acceptsScope reports whether the rule applies to where the object is.

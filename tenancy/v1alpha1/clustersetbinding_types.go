@@ -12,8 +12,8 @@ type ClusterSetBindingSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSetName is immutable: create another ClusterSetBinding"
 	ClusterSetName string `json:"clusterSetName"`
 
-	// Kinds are the kinds of objects that WorkSets of the namespace may distribute to the clusters of the binding. A WorkSet
-	// with an object of another kind changes nothing on these clusters. An empty list allows every kind.
+	// Kinds are the kinds of objects that WorkSets of the namespace may distribute to the clusters of the binding. A
+	// WorkSet with an object of another kind changes nothing on these clusters. An empty list allows every kind.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
