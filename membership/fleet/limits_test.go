@@ -132,7 +132,8 @@ func TestLimits_Timeout(t *testing.T) {
 		r *http.Request) {
 		out.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") != "" {
-			_, _ = io.WriteString(out, `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"one"}}}`+"\n")
+			_, _ = io.WriteString(out,
+				`{"type":"ADDED","object":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"one"}}}`+"\n")
 		}
 		out.(http.Flusher).Flush()
 		<-r.Context().Done()
