@@ -83,6 +83,14 @@ func moveTo(object *unstructured.Unstructured, namespace string) error {
 
 // setProgram sets the image of the only container of a Deployment and adds arguments.
 func setProgram(deployment *unstructured.Unstructured, image string, arguments []string) error {
+	return editProgram(deployment, func(container map[string]any) error {
+		container["image"] = image
+		return addArguments(container, arguments...)
+	})
+}
+
+// editProgram changes the only container of a Deployment.
+func editProgram(deployment *unstructured.Unstructured, edit func(container map[string]any) error) error {
 	path := []string{"spec", "template", "spec", "containers"}
 	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
 	if err != nil {
@@ -95,13 +103,16 @@ func setProgram(deployment *unstructured.Unstructured, image string, arguments [
 	if !ok {
 		return errors.New("the container is not an object")
 	}
+	if err := edit(container); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
+}
+
+func addArguments(container map[string]any, arguments ...string) error {
 	current, _, err := unstructured.NestedStringSlice(container, "args")
 	if err != nil {
 		return err
 	}
-	container["image"] = image
-	if err := unstructured.SetNestedStringSlice(container, slices.Concat(current, arguments), "args"); err != nil {
-		return err
-	}
-	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
+	return unstructured.SetNestedStringSlice(container, slices.Concat(current, arguments), "args")
 }

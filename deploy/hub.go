@@ -8,7 +8,7 @@ import (
 )
 
 // HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
-func HubComponents() []string { return []string{"monitoring", "select-anything", "users-place"} }
+func HubComponents() []string { return []string{"monitoring", "push", "select-anything", "users-place"} }
 
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the given
 // folders of hub/components, such as "select-anything". The image of the program is "muster-hub"; see
@@ -24,6 +24,29 @@ func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read the manifests of component %q of the hub: %w", component, err)
 		}
 		objects = append(objects, more...)
+		if component == pushComponent {
+			if err := addArgument(objects, "--push"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return objects, nil
+}
+
+// pushComponent is the component whose kustomization adds an argument to the program.
+const pushComponent = "push"
+
+// addArgument adds an argument to the program of the Deployment.
+func addArgument(objects []*unstructured.Unstructured, argument string) error {
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		if err := editProgram(object, func(container map[string]any) error {
+			return addArguments(container, argument)
+		}); err != nil {
+			return fmt.Errorf("add %s to Deployment %s: %w", argument, object.GetName(), err)
+		}
+	}
+	return nil
 }

@@ -28,6 +28,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/deploy"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/push"
 )
 
 // leaseName is the name of the Lease by which replicas elect their leader.
@@ -38,6 +41,8 @@ type flags struct {
 	namespace, probes, metrics string
 	server, caFile             string
 	skipDefinitions            bool
+	push, bootstrapTokens      bool
+	installImage               string
 }
 
 func parse(args []string) (flags, error) {
@@ -52,6 +57,11 @@ func parse(args []string) (flags, error) {
 	set.StringVar(&f.caFile, "api-server-ca-file", "", "file with the PEM certificates by which members verify the API "+
 		"server; default: those that this program uses")
 	set.BoolVar(&f.skipDefinitions, "skip-definitions", false, "do not install the CustomResourceDefinitions; they must exist")
+	set.BoolVar(&f.push, "push", false, "connect to members with joinMode Push, and run their agents in this program")
+	set.StringVar(&f.installImage, "install-image", "", "connect to members with joinMode Install, and install their agents "+
+		"with this image; default: they are not installed")
+	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are Secrets in "+
+		"the namespace kube-system")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -107,7 +117,10 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 		return err
 	}
 	options := assembly.HubOptions{SkipDefinitions: f.skipDefinitions}
-	options.Membership.Server = f.server
+	options.Membership.Server, options.Membership.BootstrapTokens = f.server, f.bootstrapTokens
+	if options.Connections, err = f.connections(); err != nil {
+		return err
+	}
 	if f.caFile != "" {
 		if options.Membership.CA, err = os.ReadFile(f.caFile); err != nil {
 			return fmt.Errorf("read --api-server-ca-file: %w", err)
@@ -117,4 +130,23 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// connections returns the options of a hub that connects to members, or nil.
+func (f flags) connections() (*assembly.Connections, error) {
+	if !f.push && f.installImage == "" {
+		return nil, nil
+	}
+	connections := &assembly.Connections{}
+	if f.push {
+		connections.Push = &push.Options{}
+	}
+	if f.installImage != "" {
+		manifests, err := deploy.Agent(deploy.AgentOptions{Image: f.installImage})
+		if err != nil {
+			return nil, err
+		}
+		connections.Install = &install.Options{Installer: manifests}
+	}
+	return connections, nil
 }

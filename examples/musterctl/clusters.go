@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership/admin"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -25,7 +26,22 @@ import (
 const requestTimeout = 10 * time.Second
 
 // hub is how to reach the hub.
-func (a *app) hub() (*rest.Config, error) { return load("hub", a.hubFile, a.hubContext) }
+func (a *app) hub() (*rest.Config, error) {
+	config, err := load("hub", a.hubFile, a.hubContext)
+	if err == nil && (a.as != "" || len(a.asGroups) > 0) {
+		config.Impersonate = rest.ImpersonationConfig{UserName: a.as, Groups: a.asGroups}
+	}
+	return config, err
+}
+
+// contextNamespace returns the namespace of the context of the hub.
+func (a *app) contextNamespace() (string, error) {
+	namespace, _, err := clientConfig(a.hubFile, a.hubContext).Namespace()
+	if err != nil {
+		return "", usage("read the kubeconfig of the hub: %w", err)
+	}
+	return namespace, nil
+}
 
 // member is how to reach the member: by its own file, or by another context of the hub's.
 func (a *app) member() (*rest.Config, error) {
@@ -39,10 +55,15 @@ func (a *app) member() (*rest.Config, error) {
 // namesMember reports whether the command line says which cluster the member is.
 func (a *app) namesMember() bool { return a.memberFile != "" || a.memberContext != "" }
 
-func load(side, file, kubeContext string) (*rest.Config, error) {
+func clientConfig(file, kubeContext string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+func load(side, file, kubeContext string) (*rest.Config, error) {
+	config, err := clientConfig(file, kubeContext).ClientConfig()
 	if err != nil {
 		return nil, usage("read the kubeconfig of the %s: %w", side, err)
 	}
@@ -69,14 +90,14 @@ func (a *app) memberClient() (client.Client, error) {
 	return newClient(config)
 }
 
-func newClient(config *rest.Config) (client.Client, error) {
+func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme),
-		workv1alpha1.AddToScheme(scheme), tenancyv1alpha1.AddToScheme(scheme))
+		workv1alpha1.AddToScheme(scheme), tenancyv1alpha1.AddToScheme(scheme), addonv1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: scheme})
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
 // hubClient tells that the hub cannot be reached as package admin does.

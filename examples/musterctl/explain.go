@@ -15,7 +15,7 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Explain decisions"}
 	cmd.AddCommand(a.explainPlacementCommand())
-	return cmd
+	return requireSubcommand(cmd)
 }
 
 func (a *app) explainPlacementCommand() *cobra.Command {
@@ -69,7 +69,7 @@ The decision is that of the plugins and the profile that come with muster; a hub
 		if err != nil {
 			return err
 		}
-		if *format != "table" {
+		if format.format != outputTable {
 			return format.print(a.out, diagnosis, table{})
 		}
 		if err := a.line("%s", strings.TrimRight(diagnosis.String(), "\n")); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/muster-sdk/muster/membership"
@@ -28,6 +29,9 @@ const (
 
 // errNoHub is about a cluster without muster's CustomResourceDefinitions.
 var errNoHub = errors.New("does not know muster's kinds, so it is no hub, or not yet")
+
+// errManaged is about an object that the hub would create again.
+var errManaged = errors.New("the hub manages it")
 
 // usageError is about the command line, or a file that it names.
 type usageError struct{ err error }
@@ -80,7 +84,7 @@ func codeOf(err error) int {
 		return exitUnreachable
 	case preflight, meta.IsNoMatchError(err), errors.Is(err, errNoHub), errors.Is(err, discovery.ErrNotAHub):
 		return exitPreflight
-	case badUsage, invalid, errors.Is(err, discovery.ErrNoPins):
+	case badUsage, invalid, errors.Is(err, discovery.ErrNoPins), apierrors.IsInvalid(err):
 		return exitUsage
 	default:
 		return exitFailed

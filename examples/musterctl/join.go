@@ -26,7 +26,7 @@ with the member's kubeconfig. For a cluster that the hub does not reach, see reg
 		Args: cobra.ExactArgs(1),
 	}
 	a.memberFlags(cmd)
-	flags, format := cmd.Flags(), outputFlag(cmd)
+	flags, format := cmd.Flags(), objectOutputFlag(cmd)
 	flags.StringVar(&o.ClusterRole, "cluster-role", "cluster-admin", "what the hub may do on the member")
 	flags.DurationVar(&o.TokenLifetime, "token-lifetime", 0, "how long the hub's token works (0: until it is taken away)")
 	flags.StringVar(&o.Server, "server", "", "URL at which the hub reaches the member (default the one in the kubeconfig)")

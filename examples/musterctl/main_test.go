@@ -37,7 +37,7 @@ var (
 
 func TestMain(m *testing.M) {
 	quiet()
-	os.Exit(localplane.Run(m, &hub, &deployedHub, &east))
+	os.Exit(localplane.Run(m, &hub, &deployedHub, &east, &runningHub))
 }
 
 // golden compares with a file in testdata, which -update writes.

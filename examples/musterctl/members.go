@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -22,7 +25,10 @@ import (
 func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show what is in the fleet"}
 	cmd.AddCommand(a.getMembersCommand(), a.getTokensCommand(), a.getTokenCommand(), a.getOrphansCommand())
-	return cmd
+	for _, r := range shownKinds {
+		cmd.AddCommand(a.getResourceCommand(r))
+	}
+	return requireSubcommand(cmd)
 }
 
 func (a *app) getMembersCommand() *cobra.Command {
@@ -30,9 +36,14 @@ func (a *app) getMembersCommand() *cobra.Command {
 		Use: "members [NAME...]", Aliases: []string{"member", "mc"}, Short: "Show members, and why one is not well", ValidArgsFunction: a.completeMembers,
 	}
 	var selector string
-	format := outputFlag(cmd)
+	var watch bool
+	format := objectOutputFlag(cmd)
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "label selector")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "after the list, show changes until the command is interrupted")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		if watch && !format.isTable() {
+			return usage("--watch requires -o table or wide")
+		}
 		hub, err := a.hubClient()
 		if err != nil {
 			return err
@@ -45,9 +56,52 @@ func (a *app) getMembersCommand() *cobra.Command {
 		if list.Items, err = named(list.Items, names); err != nil {
 			return err
 		}
-		return a.printList(format, list, membersTable(time.Now(), list.Items...))
+		if err := a.printMembers(format, list, len(names) == 1); err != nil || !watch {
+			return err
+		}
+		return a.watchMembers(cmd.Context(), format, names, &metav1.ListOptions{
+			LabelSelector: selector, ResourceVersion: list.ResourceVersion,
+		})
 	}
 	return cmd
+}
+
+// watchMembers prints a row for each change until the context ends.
+func (a *app) watchMembers(ctx context.Context, format *output, names []string, options *metav1.ListOptions) error {
+	config, err := a.hub()
+	if err != nil {
+		return err
+	}
+	config.Timeout = 0 // A watch has no end.
+	hub, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	changes, err := hub.Watch(ctx, &v1alpha1.MemberClusterList{}, &client.ListOptions{Raw: options})
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		member, is := change.Object.(*v1alpha1.MemberCluster)
+		if !is {
+			return apierrors.FromObject(change.Object)
+		}
+		if len(names) > 0 && !slices.Contains(names, member.Name) {
+			continue
+		}
+		rows := membersTable(time.Now(), *member)
+		if format.format == outputWide {
+			rows = wideMembersTable(time.Now(), *member)
+		}
+		if err := rows.writeRows(a.out, false); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New("the API server has ended the watch: repeat the command")
 }
 
 // named returns the members of these names, or all when there are none.
@@ -100,35 +154,145 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 	return rows
 }
 
+// wideMembersTable has what membersTable leaves out.
+func wideMembersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
+	rows := membersTable(now, members...)
+	why := len(rows.header) - 1
+	rows.header = slices.Insert(rows.header, why, "NODES", "LAST SEEN", "NAMESPACE", "CLUSTER-ID")
+	for i, m := range members {
+		var nodes, seen string
+		for _, property := range m.Status.Properties {
+			if property.Name == agent.PropertyNodeCount {
+				nodes = property.Value
+			}
+		}
+		for _, a := range m.Status.Agents {
+			if a.Type == v1alpha1.MembershipAgent && a.LastHeartbeat != nil {
+				seen = age(metav1.NewTime(a.LastHeartbeat.Time), now)
+			}
+		}
+		rows.rows[i] = slices.Insert(rows.rows[i], why, nodes, seen, m.Status.Namespace, m.Spec.ClusterID)
+	}
+	return rows
+}
+
 func (a *app) acceptCommand() *cobra.Command {
-	return a.decideCommand("accept", "Let a cluster in that waits for it", admin.Accept)
+	return a.decideCommand("accept", "Let clusters in that wait for it", admin.Accept)
 }
 
 func (a *app) denyCommand() *cobra.Command {
-	return a.decideCommand("deny", "Refuse a cluster; a member loses its permissions on the hub at once", admin.Deny)
+	return a.decideCommand("deny", "Refuse clusters; a member loses its permissions on the hub at once", admin.Deny)
 }
 
-func (a *app) decideCommand(verb, short string, decide func(context.Context, *rest.Config, string, admin.DecideOptions) (*v1alpha1.MemberCluster, error)) *cobra.Command {
+type decideFunc func(context.Context, *rest.Config, string, admin.DecideOptions) (*v1alpha1.MemberCluster, error)
+
+func (a *app) decideCommand(verb, short string, decide decideFunc) *cobra.Command {
 	o := admin.DecideOptions{}
+	var all bool
+	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: verb + " NAME", Short: short,
-		Long: short + ".\n\nIt is named by its MemberCluster, by its JoinRequest, or by the name that its JoinRequest wants.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeMembers,
+		Use: verb + " NAME...", Short: short,
+		Long: short + `.
+
+A cluster is named by its MemberCluster, by its JoinRequest, or by the name that its JoinRequest wants.`,
+		ValidArgsFunction: a.completeMembers,
 	}
-	format := outputFlag(cmd)
+	format := objectOutputFlag(cmd)
+	flags := cmd.Flags()
 	namespaceFlag(cmd, &o.RegistrationNamespace)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		hub, err := a.hub()
+	if verb == "accept" {
+		cmd.Example = "  musterctl accept east west --wait 2m\n  musterctl accept --all"
+		flags.BoolVar(&all, "all", false, "accept all clusters on which no administrator has decided")
+		flags.DurationVar(&wait, "wait", 0, "how long to wait until the clusters have joined (default not at all)")
+	}
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		if all == (len(names) > 0) {
+			if verb == "accept" {
+				return usage("name the clusters to accept, or use --all: see musterctl get members")
+			}
+			return usage("name the clusters to %s", verb)
+		}
+		hub, err := a.hubClient()
 		if err != nil {
 			return err
 		}
-		member, err := decide(cmd.Context(), hub, args[0], o)
+		if all {
+			if names, err = undecided(cmd.Context(), hub); err != nil {
+				return err
+			}
+		}
+		config, err := a.hub()
 		if err != nil {
 			return err
 		}
-		return format.print(a.out, asObject(member), membersTable(time.Now(), *member))
+		members := &v1alpha1.MemberClusterList{}
+		for _, name := range names {
+			member, err := decide(cmd.Context(), config, name, o)
+			if err != nil {
+				return err
+			}
+			members.Items = append(members.Items, *member)
+		}
+		if wait > 0 {
+			if err := a.awaitJoined(cmd.Context(), hub, members.Items, wait); err != nil {
+				return err
+			}
+		}
+		return a.printMembers(format, members, len(names) == 1 && !all)
 	}
 	return cmd
+}
+
+// undecided returns the members on which no administrator has decided.
+func undecided(ctx context.Context, hub *hubClient) (names []string, err error) {
+	var members v1alpha1.MemberClusterList
+	if err := hub.List(ctx, &members); err != nil {
+		return nil, err
+	}
+	for _, m := range members.Items {
+		if m.Spec.Accepted == nil && m.DeletionTimestamp == nil {
+			names = append(names, m.Name)
+		}
+	}
+	return names, nil
+}
+
+// awaitJoined waits until members have joined, and reads them again.
+func (a *app) awaitJoined(ctx context.Context, hub *hubClient, members []v1alpha1.MemberCluster, timeout time.Duration) error {
+	tell, end := a.progress()
+	defer end()
+	for i := range members {
+		member := &members[i]
+		err := await(ctx, tell, "wait until "+member.Name+" has joined", timeout, func(ctx context.Context) (string, error) {
+			if err := hub.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
+				return "", err
+			}
+			joined := meta.FindStatusCondition(member.Status.Conditions, v1alpha1.ConditionJoined)
+			switch {
+			case joined == nil:
+				return "the hub has not observed the MemberCluster", nil
+			case joined.Status != metav1.ConditionTrue:
+				return joined.Message, nil
+			}
+			return "", nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printMembers prints a list of members, or the one member that a user has named.
+func (a *app) printMembers(format *output, members *v1alpha1.MemberClusterList, single bool) error {
+	rows := membersTable(time.Now(), members.Items...)
+	if format.format == outputWide {
+		rows = wideMembersTable(time.Now(), members.Items...)
+	}
+	if single {
+		return format.print(a.out, asObject(&members.Items[0]), rows)
+	}
+	return a.printList(format, members, rows)
 }
 
 // asObject has an object say what it is.
@@ -164,7 +328,7 @@ func (a *app) printList(format *output, list client.ObjectList, rows table) erro
 			asObject(&l.Items[i])
 		}
 	}
-	if *format == "table" && len(rows.rows) == 0 {
+	if format.isTable() && len(rows.rows) == 0 {
 		a.note("There are none.")
 		return nil
 	}

@@ -24,7 +24,7 @@ Works whose objects that member keeps. A Work with the same namespace and name a
 		Args: cobra.NoArgs,
 	}
 	a.memberFlags(cmd)
-	format := outputFlag(cmd)
+	format := objectOutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if a.namesMember() {
 			list, err := a.appliedWorks(cmd)

@@ -10,36 +10,68 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
 
 // output is the flag -o.
-type output string
-
-var outputs = []string{"table", "json", "yaml"}
-
-func outputFlag(cmd *cobra.Command) *output {
-	o := output("table")
-	cmd.Flags().VarP(&o, "output", "o", strings.Join(outputs, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp))
-	return &o
+type output struct {
+	format   string
+	template string   // of the format jsonpath
+	formats  []string // those that the command supports
 }
 
-func (o *output) String() string { return string(*o) }
+const (
+	outputTable = "table"
+	outputWide  = "wide"
+	outputName  = "name"
+	jsonPath    = "jsonpath="
+)
+
+// outputFlag adds the flag -o for results of any kind.
+func outputFlag(cmd *cobra.Command) *output {
+	return addOutputFlag(cmd, outputTable, "json", "yaml")
+}
+
+// objectOutputFlag adds the flag -o for objects of the API.
+func objectOutputFlag(cmd *cobra.Command) *output {
+	return addOutputFlag(cmd, outputTable, outputWide, outputName, "json", "yaml", jsonPath+"TEMPLATE")
+}
+
+func addOutputFlag(cmd *cobra.Command, formats ...string) *output {
+	o := &output{format: outputTable, formats: formats}
+	cmd.Flags().VarP(o, "output", "o", strings.Join(formats, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return o
+}
+
+func (o *output) String() string { return o.format }
 func (o *output) Type() string   { return "FORMAT" }
 func (o *output) Set(value string) error {
-	if !slices.Contains(outputs, value) {
-		return fmt.Errorf("must be one of %s", strings.Join(outputs, ", "))
+	if template, is := strings.CutPrefix(value, jsonPath); is && slices.Contains(o.formats, jsonPath+"TEMPLATE") {
+		if err := jsonpath.New("output").Parse(template); err != nil {
+			return fmt.Errorf("jsonpath: %w", err)
+		}
+		o.format, o.template = jsonPath, template
+		return nil
 	}
-	*o = output(value)
+	if !slices.Contains(o.formats, value) || strings.HasPrefix(value, jsonPath) {
+		return fmt.Errorf("must be one of %s", strings.Join(o.formats, ", "))
+	}
+	o.format = value
 	return nil
 }
 
+// isTable reports whether the result is for a person.
+func (o *output) isTable() bool { return o.format == outputTable || o.format == outputWide }
+
 // print writes an object as it is, or its table.
 func (o *output) print(w io.Writer, object any, rows table) error {
-	switch *o {
+	switch o.format {
 	case "json":
 		data, err := json.MarshalIndent(object, "", "  ")
 		if err != nil {
@@ -54,9 +86,60 @@ func (o *output) print(w io.Writer, object any, rows table) error {
 		}
 		_, err = w.Write(data)
 		return err
+	case outputName:
+		return printNames(w, object)
+	case jsonPath:
+		return printPath(w, object, o.template)
 	default:
 		return rows.write(w)
 	}
+}
+
+// printNames writes the objects of the API as <resource>.<group>/<name>, which kubectl accepts.
+func printNames(w io.Writer, object any) error {
+	print := func(object runtime.Object) error {
+		meta, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		kind := object.GetObjectKind().GroupVersionKind()
+		name := strings.ToLower(kind.Kind)
+		if kind.Group != "" {
+			name += "." + kind.Group
+		}
+		_, err = fmt.Fprintf(w, "%s/%s\n", name, meta.GetName())
+		return err
+	}
+	is, ok := object.(runtime.Object)
+	switch {
+	case !ok:
+		return fmt.Errorf("a %T has no name", object)
+	case meta.IsListType(is):
+		return meta.EachListItem(is, print)
+	default:
+		return print(is)
+	}
+}
+
+// printPath writes the result of a JSONPath template, as kubectl does.
+func printPath(w io.Writer, object any, template string) error {
+	path := jsonpath.New("output").AllowMissingKeys(true)
+	if err := path.Parse(template); err != nil {
+		return usage("-o jsonpath: %w", err)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	var content any
+	if err := json.Unmarshal(data, &content); err != nil {
+		return err
+	}
+	if err := path.Execute(w, content); err != nil {
+		return usage("-o jsonpath: %w", err)
+	}
+	_, err = fmt.Fprintln(w)
+	return err
 }
 
 // table has a header and rows of as many cells.
@@ -67,10 +150,17 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) write(w io.Writer) error {
+func (t *table) write(w io.Writer) error { return t.writeRows(w, true) }
+
+// writeRows writes the rows, and the header if it is requested.
+func (t *table) writeRows(w io.Writer, header bool) error {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)
-	for _, row := range append([][]string{t.header}, t.rows...) {
+	rows := t.rows
+	if header {
+		rows = append([][]string{t.header}, rows...)
+	}
+	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = strings.Join(strings.Fields(cell), " ")
 			if cell == "" {

@@ -51,6 +51,9 @@ type app struct {
 
 	hubFile, hubContext       string
 	memberFile, memberContext string
+
+	as       string // the user of the hub to impersonate
+	asGroups []string
 }
 
 // quiet has libraries log nothing: what there is to say is in the errors as well.
@@ -91,15 +94,36 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.hubFile, "kubeconfig", "", "kubeconfig of the hub (default $KUBECONFIG, then ~/.kube/config)")
+	flags.StringVar(&a.as, "as", "", "user of the hub to impersonate")
+	flags.StringSliceVar(&a.asGroups, "as-group", nil, "groups to impersonate; it can be repeated")
 	flags.StringVar(&a.hubContext, "context", "", "context of the hub in it (default the current one)")
 	root.AddCommand(
 		a.initCommand(), a.joinCommand(), a.registerCommand(), a.tokenCommand(), a.acceptCommand(), a.denyCommand(),
 		a.unjoinCommand(), a.moveCommand(), a.rebuildCommand(), a.releaseCommand(), a.getCommand(), a.explainCommand(),
-		a.canPlaceCommand(), a.whoMayCommand(),
+		a.canPlaceCommand(), a.whoMayCommand(), a.cordonCommand(), a.uncordonCommand(), a.drainCommand(), a.taintCommand(),
+		a.rolloutCommand(), a.addonCommand(),
 		a.upgradeCommand(), a.cleanCommand(), a.versionCommand(),
 	)
 	a.rename(root)
 	return root
+}
+
+// requireSubcommand makes a command whose subcommands do the work fail without one of them, or with an unknown one.
+func requireSubcommand(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
+		}
+		if len(args) == 0 {
+			return usage("%s requires one of %s", cmd.Name(), strings.Join(names, ", "))
+		}
+		return usage("%s: unknown %q: use one of %s", cmd.Name(), args[0], strings.Join(names, ", "))
+	}
+	return cmd
 }
 
 // rename has the examples call the program as the user does.

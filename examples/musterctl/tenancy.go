@@ -81,10 +81,10 @@ func (a *app) canPlaceCommand() *cobra.Command {
 				found = append(found, *g)
 			}
 		}
-		if grants != nil && !grants.Rules(namespace).Bound() && *format == "table" {
+		if grants != nil && !grants.Rules(namespace).Bound() && format.isTable() {
 			return a.line("%s", tenancy.NotBound(namespace))
 		}
-		return a.printGrants(*format, found)
+		return a.printGrants(format, found)
 	}
 	return cmd
 }
@@ -120,12 +120,12 @@ func (a *app) whoMayCommand() *cobra.Command {
 				found = append(found, *g)
 			}
 		}
-		return a.printGrants(*format, found)
+		return a.printGrants(format, found)
 	}
 	return cmd
 }
 
-func (a *app) printGrants(format output, found []grant) error {
+func (a *app) printGrants(format *output, found []grant) error {
 	rows := table{header: []string{"NAMESPACE", "MEMBER", "CLUSTERSETBINDING", "CLUSTERSET"}}
 	for _, g := range found {
 		rows.add(g.Namespace, g.Cluster, g.Binding, g.Set)

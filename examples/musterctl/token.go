@@ -23,7 +23,7 @@ import (
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Join tokens, by which clusters ask to join"}
 	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenValuesCommand(), a.tokenDeleteCommand())
-	return cmd
+	return requireSubcommand(cmd)
 }
 
 // allowedLabels returns the labels of the flag --allow-label, with the values of each key in the order of the flags. A key
@@ -63,7 +63,7 @@ and needs the word of an administrator unless --auto-accept is given.`,
   musterctl token create edge --auto-accept --label region=eu --join-file - | musterctl register --join-file - --member-context east`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	flags, format := cmd.Flags(), outputFlag(cmd)
+	flags, format := cmd.Flags(), objectOutputFlag(cmd)
 	namespaceFlag(cmd, &o.Namespace)
 	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0: for ever)")
 	flags.Int32Var(&maxUses, "max-uses", 0, "how many clusters may come in with it (0: as many as will)")
@@ -153,7 +153,7 @@ func writeSecretFile(file string, data []byte) error {
 func (a *app) tokenListCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List join tokens", Args: cobra.NoArgs}
 	var namespace string
-	format := outputFlag(cmd)
+	format := objectOutputFlag(cmd)
 	namespaceFlag(cmd, &namespace)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		hub, err := a.hubClient()

@@ -33,7 +33,7 @@ func (f *upgradeFlags) add(cmd *cobra.Command, image string) {
 func (a *app) upgradeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "upgrade", Short: "Upgrade a program that init or register has deployed"}
 	cmd.AddCommand(a.upgradeHubCommand(), a.upgradeAgentCommand())
-	return cmd
+	return requireSubcommand(cmd)
 }
 
 func (a *app) upgradeHubCommand() *cobra.Command {

@@ -44,8 +44,11 @@ func TestCharts_EqualKustomize(t *testing.T) {
 		{"default hub", hubChart, nil, hub()},
 		{
 			"hub with all components", hubChart,
-			values{"selectAnything": true, "usersPlace": true, "serviceMonitor": values{"enabled": true}},
-			hub("select-anything", "users-place", "monitoring"),
+			values{
+				"selectAnything": true, "usersPlace": true, "serviceMonitor": values{"enabled": true},
+				"push": values{"enabled": true},
+			},
+			hub("select-anything", "users-place", "monitoring", "push"),
 		},
 		{"default agent", agentChart, nil, agent("singleton")},
 		{"agent without Works", agentChart, values{"works": false}, agent("membership")},

@@ -24,15 +24,25 @@ func hubTemplates() (map[string]string, error) {
 	// The namespace contains the identity of the hub and all JoinTokens: both outlive the release. A namespace that exists
 	// already does not belong to the release.
 	registration := hub.metaOf(membership.RegistrationNamespace, "")
-	registration["annotations"] = object{"helm.sh/resource-policy": "keep"}
-	own := `include "muster-hub.ownsNamespace" (list . "` + membership.RegistrationNamespace + `")`
+	keep := object{"helm.sh/resource-policy": "keep"}
+	registration["annotations"] = keep
+	connections := connectionNamespace()
+	connections["metadata"].(object)["annotations"] = keep
+	push, err := hub.rolesOf(pushRoles)
+	if err != nil {
+		return nil, err
+	}
+	owns := func(namespace string) string { return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")` }
 	return map[string]string{
 		"account.yaml": hub.template("", hub.accountObjects()[1:]),
-		"registration.yaml": hub.template(own, []any{
+		"registration.yaml": hub.template(owns(membership.RegistrationNamespace), []any{
 			object{"apiVersion": "v1", "kind": "Namespace", "metadata": registration},
 		}),
 		"permissions.yaml":     hub.template("", permissions),
 		"leader-election.yaml": hub.template(".Values.leaderElection.enabled", hub.bind(hub.leaderElection())),
+		"connections.yaml": hub.template("and .Values.push.enabled ("+owns(membership.ConnectionNamespace)+")",
+			[]any{connections}),
+		"push.yaml":            hub.template(".Values.push.enabled", push),
 		"users.yaml":           hub.template("", []any{viewRole()}),
 		"users-place.yaml":     hub.template(".Values.usersPlace", []any{editRole()}),
 		"select-anything.yaml": hub.template(".Values.selectAnything", []any{selectAnythingRole()}),

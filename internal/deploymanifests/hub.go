@@ -30,6 +30,19 @@ var hubRoles = []string{
 	"membership/hub", "addon/leave", "work/leave", "work/unassigned", "tenancy", "placement", "placement/workset", "addon",
 }
 
+// pushRoles are the packages of a hub that runs the agents of members with joinMode Push.
+var pushRoles = []string{"membership/fleet", "membership/push"}
+
+// pushObjects returns the permissions for joinMode Push. The namespace contains the kubeconfigs of members.
+func pushObjects() ([]any, error) {
+	permissions, err := hub.rolesOf(pushRoles)
+	return append([]any{connectionNamespace()}, permissions...), err
+}
+
+func connectionNamespace() object {
+	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.ConnectionNamespace, "")}
+}
+
 // hubFiles returns the content of the folder hub, by path.
 func hubFiles() (map[string]string, error) {
 	permissions, err := hub.rolesOf(hubRoles)
@@ -41,6 +54,10 @@ func hubFiles() (map[string]string, error) {
 		return nil, err
 	}
 	permissions = append(permissions, hub.bindCluster(definitions)...)
+	push, err := pushObjects()
+	if err != nil {
+		return nil, err
+	}
 	monitor := hub.metaOf(string(hub), namespace)
 	text := map[string]string{
 		"base/account.yaml": documents(append(hub.accountObjects(), object{
@@ -52,6 +69,14 @@ func hubFiles() (map[string]string, error) {
 		"base/deployment.yaml":             documents([]any{hubDeployment()}),
 		"base/availability.yaml":           documents([]any{disruptionBudget()}),
 		"base/networkpolicy.yaml":          documents([]any{networkPolicy()}),
+
+		"components/push/permissions.yaml": documents(push),
+		"components/push/kustomization.yaml": component(
+			"The hub connects to members with joinMode Push, and runs their agents.", "permissions.yaml") + `patches:
+- target: {kind: Deployment, name: muster-hub}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --push}
+`,
 
 		"components/select-anything/role.yaml": documents([]any{selectAnythingRole()}),
 		"components/monitoring/service.yaml": documents([]any{

@@ -1,0 +1,417 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+const (
+	// cordonTaint is the key of the taint of a cordoned member.
+	cordonTaint = "muster.dev/unschedulable"
+	// drainLabel on a PlacementEviction is the member whose drain created it.
+	drainLabel = "muster.dev/drain"
+)
+
+// maxNameLength is the maximum length of the name of an object.
+const maxNameLength = 253
+
+func (a *app) cordonCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "cordon NAME...", Short: "Keep new Placements away from members; chosen members stay chosen",
+		Long: `Keep new Placements away from members. The command adds the taint ` + cordonTaint + `:NoSchedule. Placements that
+have chosen a member stay there.`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			hub, err := a.hubClient()
+			if err != nil {
+				return err
+			}
+			return a.eachMember(cmd.Context(), hub, names, "cordoned", cordon)
+		},
+	}
+}
+
+func cordon(member *v1alpha1.MemberCluster) error {
+	return setTaint(member, v1alpha1.Taint{Key: cordonTaint, Effect: corev1.TaintEffectNoSchedule}, true)
+}
+
+func (a *app) uncordonCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "uncordon NAME...", Short: "Let Placements choose members again after cordon or drain",
+		Long: `Let Placements choose members again. The command removes the taint ` + cordonTaint + `, and the evictions that
+drain has created. Placements do not return by themselves unless their policy selects the member.`,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			hub, err := a.hubClient()
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := removeEvictions(cmd.Context(), hub, name); err != nil {
+					return err
+				}
+			}
+			return a.eachMember(cmd.Context(), hub, names, "uncordoned", func(member *v1alpha1.MemberCluster) error {
+				member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints, func(t v1alpha1.Taint) bool { return t.Key == cordonTaint })
+				return nil
+			})
+		},
+	}
+}
+
+// removeEvictions deletes the evictions that the drain of a member has created.
+func removeEvictions(ctx context.Context, hub *hubClient, member string) error {
+	var evictions placementv1alpha1.PlacementEvictionList
+	err := hub.List(ctx, &evictions, client.MatchingLabels{drainLabel: member})
+	if err != nil {
+		return fmt.Errorf("list PlacementEvictions: %w", err)
+	}
+	for i := range evictions.Items {
+		eviction := &evictions.Items[i]
+		precondition := client.Preconditions{UID: &eviction.UID, ResourceVersion: &eviction.ResourceVersion}
+		if err := hub.Delete(ctx, eviction, precondition); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete PlacementEviction %s/%s: %w", eviction.Namespace, eviction.Name, err)
+		}
+	}
+	return nil
+}
+
+// eachMember changes members, and prints one line for each.
+func (a *app) eachMember(ctx context.Context, hub *hubClient, names []string, done string,
+	change func(*v1alpha1.MemberCluster) error,
+) error {
+	for _, name := range names {
+		changed, err := changeMember(ctx, hub, name, change)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			done := "already " + done
+			if err := a.line("membercluster/%s %s", name, done); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.line("membercluster/%s %s", name, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeMember changes the spec of a member, and reports whether that was necessary.
+func changeMember(ctx context.Context, hub *hubClient, name string, change func(*v1alpha1.MemberCluster) error) (changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		member := &v1alpha1.MemberCluster{}
+		if err := hub.Get(ctx, client.ObjectKey{Name: name}, member); err != nil {
+			if apierrors.IsNotFound(err) {
+				return fmt.Errorf("member %s: %w", name, admin.ErrNotFound)
+			}
+			return err
+		}
+		before := member.DeepCopy()
+		if err := change(member); err != nil {
+			return err
+		}
+		if changed = !slices.Equal(before.Spec.Taints, member.Spec.Taints); !changed {
+			return nil
+		}
+		return hub.Patch(ctx, member, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	return changed, err
+}
+
+// setTaint adds a taint. Without overwrite, a taint with the same key and effect and another value is an error.
+func setTaint(member *v1alpha1.MemberCluster, taint v1alpha1.Taint, overwrite bool) error {
+	for i := range member.Spec.Taints {
+		is := &member.Spec.Taints[i]
+		switch {
+		case is.Key != taint.Key || is.Effect != taint.Effect:
+		case is.Value == taint.Value:
+			return nil
+		case !overwrite:
+			return usage("member %s has the taint %s:%s with the value %q: add --overwrite to replace the value",
+				member.Name, is.Key, is.Effect, is.Value)
+		default:
+			is.Value, is.TimeAdded = taint.Value, taint.TimeAdded
+			return nil
+		}
+	}
+	member.Spec.Taints = append(member.Spec.Taints, taint)
+	return nil
+}
+
+func (a *app) taintCommand() *cobra.Command {
+	var overwrite bool
+	cmd := &cobra.Command{
+		Use: "taint NAME... TAINT...", Short: "Add taints to members, or remove them",
+		Long: `Add taints to members, or remove them. A taint is KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule,
+PreferNoSchedule or NoExecute. KEY:EFFECT- removes one taint, and KEY- removes all taints with the key. With NoExecute,
+Placements that do not tolerate the taint leave the member.`,
+		Example: `  musterctl taint east example.com/maintenance:NoExecute
+  musterctl taint east example.com/maintenance-`,
+		Args: cobra.MinimumNArgs(2), ValidArgsFunction: a.completeMembers,
+	}
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the value of an existing taint with the same key and effect")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		names, changes, err := parseTaints(args)
+		if err != nil {
+			return err
+		}
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		now := metav1.Now()
+		return a.eachMember(cmd.Context(), hub, names, "tainted", func(member *v1alpha1.MemberCluster) error {
+			for _, change := range changes {
+				if change.remove {
+					member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints, change.matches)
+					continue
+				}
+				taint := change.taint
+				if taint.Effect == corev1.TaintEffectNoExecute {
+					taint.TimeAdded = &now
+				}
+				if err := setTaint(member, taint, overwrite); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// taintChange is one argument of taint.
+type taintChange struct {
+	taint  v1alpha1.Taint
+	remove bool
+}
+
+// matches reports whether a change removes a taint.
+func (c taintChange) matches(is v1alpha1.Taint) bool {
+	return is.Key == c.taint.Key && (c.taint.Effect == "" || is.Effect == c.taint.Effect)
+}
+
+// parseTaints divides the arguments into names of members and taints.
+func parseTaints(args []string) (names []string, changes []taintChange, err error) {
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	for _, arg := range args {
+		text, remove := strings.CutSuffix(arg, "-")
+		if !remove && !strings.Contains(text, ":") {
+			if strings.Contains(text, "=") {
+				return nil, nil, usage("taint %s has no effect: add :NoSchedule, :PreferNoSchedule or :NoExecute", arg)
+			}
+			names = append(names, arg)
+			continue
+		}
+		key, effect, _ := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(key, "=")
+		change := taintChange{remove: remove, taint: v1alpha1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}}
+		if key == "" || !(remove && effect == "") && !slices.Contains(effects, change.taint.Effect) {
+			return nil, nil, usage("taint %s: must be KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT- or KEY-, with the effect "+
+				"NoSchedule, PreferNoSchedule or NoExecute", arg)
+		}
+		changes = append(changes, change)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, nil, usage("name the members to taint")
+	case len(changes) == 0:
+		return nil, nil, usage("name a taint, such as example.com/maintenance:NoSchedule")
+	}
+	return names, changes, nil
+}
+
+func (a *app) drainCommand() *cobra.Command {
+	var timeout time.Duration
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "drain NAME", Short: "Move the Placements away from a member, within their disruption budgets",
+		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement that has chosen
+it, and wait until all are executed. The disruption budget of a Placement can delay its eviction. Works and add-ons that a
+user has created for this member stay. Run uncordon afterwards.`,
+		Example: "  musterctl drain east\n  musterctl uncordon east",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeMembers,
+	}
+	format := outputFlag(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait (negative: not at all)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the Placements that would leave, and change nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		return a.drain(cmd.Context(), hub, args[0], drainOptions{format: format, timeout: timeout, dryRun: dryRun})
+	}
+	return cmd
+}
+
+type drainOptions struct {
+	format  *output
+	timeout time.Duration
+	dryRun  bool
+}
+
+func (a *app) drain(ctx context.Context, hub *hubClient, member string, o drainOptions) error {
+	if !o.dryRun {
+		if err := a.cordonQuietly(ctx, hub, member); err != nil {
+			return err
+		}
+	}
+	evictions, err := evictionsFor(ctx, hub, member)
+	if err != nil {
+		return err
+	}
+	if !o.dryRun {
+		if err := a.evict(ctx, hub, member, evictions, o.timeout); err != nil {
+			return err
+		}
+	}
+	if o.format.isTable() && len(evictions) == 0 {
+		a.note("No Placement has chosen %s.", member)
+		return nil
+	}
+	rows := table{header: []string{"NAMESPACE", "PLACEMENT", "EXECUTED"}}
+	for _, e := range evictions {
+		executed := "False"
+		if meta.IsStatusConditionTrue(e.Status.Conditions, placementv1alpha1.ConditionExecuted) {
+			executed = "True"
+		}
+		rows.add(e.Namespace, e.Spec.Placement, executed)
+	}
+	return o.format.print(a.out, evictions, rows)
+}
+
+func (a *app) cordonQuietly(ctx context.Context, hub *hubClient, name string) error {
+	_, err := changeMember(ctx, hub, name, cordon)
+	return err
+}
+
+// evictionsFor returns an eviction for each Placement that has chosen a member.
+func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placementv1alpha1.PlacementEviction, error) {
+	var decisions placementv1alpha1.PlacementDecisionList
+	if err := hub.List(ctx, &decisions); err != nil {
+		return nil, fmt.Errorf("list PlacementDecisions: %w", err)
+	}
+	evictions := []*placementv1alpha1.PlacementEviction{}
+	for _, decision := range decisions.Items {
+		placement := decision.Labels[placementv1alpha1.PlacementLabel]
+		chosen := slices.ContainsFunc(decision.Decisions, func(d placementv1alpha1.ClusterDecision) bool { return d.ClusterName == member })
+		if owner := metav1.GetControllerOf(&decision); owner != nil && owner.Kind == "Placement" {
+			placement = owner.Name // A label has a limited length.
+		}
+		if !chosen || placement == "" {
+			continue
+		}
+		evictions = append(evictions, &placementv1alpha1.PlacementEviction{
+			TypeMeta: metav1.TypeMeta{APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "PlacementEviction"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: decision.Namespace, Name: evictionName(member, placement), Labels: map[string]string{drainLabel: member},
+			},
+			Spec: placementv1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: member},
+		})
+	}
+	slices.SortFunc(evictions, func(a, b *placementv1alpha1.PlacementEviction) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return evictions, nil
+}
+
+// evictionName returns the same name for each drain, so that a repeated drain continues.
+func evictionName(member, placement string) string {
+	name := "drain-" + member + "-" + placement
+	if len(name) > maxNameLength {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:maxNameLength-17] + "-" + hex.EncodeToString(sum[:8])
+	}
+	return name
+}
+
+// evict creates the evictions and waits until all are executed.
+func (a *app) evict(ctx context.Context, hub *hubClient, member string, evictions []*placementv1alpha1.PlacementEviction,
+	timeout time.Duration,
+) error {
+	for _, eviction := range evictions {
+		if err := hub.Create(ctx, eviction); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create PlacementEviction %s/%s: %w", eviction.Namespace, eviction.Name, hub.explain(err))
+		}
+	}
+	if timeout < 0 {
+		return nil
+	}
+	tell, end := a.progress()
+	defer end()
+	return await(ctx, tell, "wait until the Placements have left "+member, timeout, func(ctx context.Context) (string, error) {
+		var waiting []string
+		for _, eviction := range evictions {
+			err := hub.Get(ctx, client.ObjectKeyFromObject(eviction), eviction)
+			if apierrors.IsNotFound(err) {
+				continue // A user has cancelled the eviction.
+			}
+			if err != nil {
+				return "", err
+			}
+			executed := meta.FindStatusCondition(eviction.Status.Conditions, placementv1alpha1.ConditionExecuted)
+			switch {
+			case executed == nil:
+				waiting = append(waiting, fmt.Sprintf("%s/%s: the hub has not observed its eviction", eviction.Namespace, eviction.Spec.Placement))
+			case executed.Status != metav1.ConditionTrue:
+				waiting = append(waiting, fmt.Sprintf("%s/%s: %s", eviction.Namespace, eviction.Spec.Placement, executed.Message))
+			}
+		}
+		return strings.Join(waiting, "; "), nil
+	})
+}
+
+// pollInterval is the pause between two observations of an object that a command waits for.
+const pollInterval = 200 * time.Millisecond
+
+// await repeats an observation until it returns no reason to wait any more. It reports the reason as a step.
+func await(ctx context.Context, tell func(admin.Step), doing string, timeout time.Duration,
+	observe func(context.Context) (waiting string, err error),
+) error {
+	step := admin.Step{Doing: doing}
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for end := time.Now().Add(timeout); ; {
+		waiting, err := observe(ctx)
+		if err != nil {
+			return err
+		}
+		if waiting == "" {
+			step.Detail, step.Done = "", true
+			tell(step)
+			return nil
+		}
+		step.Detail = waiting
+		tell(step)
+		if !time.Now().Before(end) {
+			return &admin.TimeoutError{Doing: doing, After: timeout, Reason: waiting}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
