@@ -118,8 +118,8 @@ func run(ctx context.Context, f flags, out io.Writer) (err error) {
 	return nil
 }
 
-// write writes a kubeconfig for each cluster, and last the one that has all clusters as contexts. The first cluster is the
-// current context. The returned function removes the files.
+// write writes a kubeconfig for each cluster, and last the one that has all clusters as contexts. The first cluster is
+// the current context. The returned function removes the files.
 func (f flags) write(planes []*localplane.Plane) (path string, remove func(), err error) {
 	folder, err := filepath.Abs(f.folder)
 	if err != nil {
