@@ -63,7 +63,7 @@ installs itself on the clusters of its Placements, and needs no such command.`,
 			}
 			return err
 		}
-		return a.eachMemberAddon(cmd.Context(), hub, addon.Name, f, func(ctx context.Context, key client.ObjectKey) (string, error) {
+		enable := func(ctx context.Context, key client.ObjectKey) (string, error) {
 			memberAddon := &addonv1alpha1.MemberAddon{
 				ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 				Spec:       addonv1alpha1.MemberAddonSpec{InstallNamespace: namespace},
@@ -73,7 +73,10 @@ installs itself on the clusters of its Placements, and needs no such command.`,
 				return "already enabled", nil
 			}
 			return "enabled", err
-		}, func(ctx context.Context, key client.ObjectKey) (waiting string, err error) {
+		}
+		return a.eachMemberAddon(cmd.Context(), hub, addon.Name, f, enable, func(
+			ctx context.Context, key client.ObjectKey,
+		) (waiting string, err error) {
 			memberAddon := &addonv1alpha1.MemberAddon{}
 			if err := hub.Get(ctx, key, memberAddon); err != nil {
 				return "", err
@@ -95,8 +98,8 @@ func (a *app) addonDisableCommand() *cobra.Command {
 	f := &addonFlags{}
 	cmd := &cobra.Command{
 		Use: "disable ADDON", Short: "Remove an add-on from members",
-		Long: `Remove an add-on from members: delete its MemberAddons, and with them what the add-on has installed. The command
-refuses to remove an add-on that a Placement installs: the hub would install it again.`,
+		Long: `Remove an add-on from members: delete its MemberAddons, and with them what the add-on has installed. The
+command refuses to remove an add-on that a Placement installs: the hub would install it again.`,
 		Example: "  musterctl addon disable collector --members east",
 	}
 	f.add(cmd, "how long to wait until the add-on is removed")
@@ -105,7 +108,7 @@ refuses to remove an add-on that a Placement installs: the hub would install it 
 		if err != nil {
 			return err
 		}
-		return a.eachMemberAddon(cmd.Context(), hub, args[0], f, func(ctx context.Context, key client.ObjectKey) (string, error) {
+		disable := func(ctx context.Context, key client.ObjectKey) (string, error) {
 			memberAddon := &addonv1alpha1.MemberAddon{}
 			if err := hub.Get(ctx, key, memberAddon); err != nil {
 				if apierrors.IsNotFound(err) {
@@ -114,12 +117,15 @@ refuses to remove an add-on that a Placement installs: the hub would install it 
 				return "", err
 			}
 			if placement := memberAddon.Annotations[addonv1alpha1.InstalledByAnnotation]; placement != "" {
-				return "", fmt.Errorf("Placement %s installs the add-on: exclude the member from the Placement, such as with a taint: %w",
-					placement, errManaged)
+				return "", fmt.Errorf("Placement %s installs the add-on: exclude the member from the Placement, "+
+					"such as with a taint: %w", placement, errManaged)
 			}
 			precondition := client.Preconditions{UID: &memberAddon.UID, ResourceVersion: &memberAddon.ResourceVersion}
 			return "disabled", hub.Delete(ctx, memberAddon, precondition)
-		}, func(ctx context.Context, key client.ObjectKey) (waiting string, err error) {
+		}
+		return a.eachMemberAddon(cmd.Context(), hub, args[0], f, disable, func(
+			ctx context.Context, key client.ObjectKey,
+		) (waiting string, err error) {
 			memberAddon := &addonv1alpha1.MemberAddon{}
 			err = hub.Get(ctx, key, memberAddon)
 			switch {

@@ -57,12 +57,40 @@ func (a *app) report(err error) int {
 		}
 		_ = rows.write(a.err)
 	} else {
-		fmt.Fprintf(a.err, "Error: %s\n", strings.ReplaceAll(err.Error(), "\n", " "))
+		fmt.Fprintf(a.err, "Error: %s\n", strings.ReplaceAll(message(err), "\n", " "))
 		if hint := a.hint(err); hint != "" {
 			fmt.Fprintf(a.err, "%s\n", hint)
 		}
 	}
 	return codeOf(err)
+}
+
+// flagOf maps the options of package admin to flags and arguments.
+var flagOf = map[string]string{
+	"Name": "NAME", "Spec.labels": "--label", "Labels": "--label", "TokenLifetime": "--token-lifetime", "Server": "--server",
+	"CA": "--certificate-authority", "ProxyURL": "--proxy-url", "ProxyHeaders": "--proxy-header", "ClusterID": "--cluster-id",
+	"ClusterRole": "--cluster-role", "Namespace": "--namespace", "Hub": "--hub", "Options.Server": "--server",
+	"Options.Token": "--token", "Options.CACertHashes": "--discovery-token-ca-cert-hash",
+	"Options.RegistrationNamespace": "--registration-namespace", "Image": "--image",
+	"Options.UnsafeSkipCAVerification": "--discovery-token-unsafe-skip-ca-verification",
+}
+
+// message returns the message of an error, in which flags replace the options of package admin.
+func message(err error) string {
+	text := err.Error()
+	invalid, is := errors.AsType[*membership.InvalidError](err)
+	if !is {
+		return text
+	}
+	name, index, indexed := strings.Cut(invalid.Field, "[")
+	flag, known := flagOf[name]
+	if !known {
+		return text
+	}
+	if indexed {
+		flag += "[" + index
+	}
+	return strings.Replace(text, invalid.Field+":", flag+":", 1)
 }
 
 // codeOf is the exit code of an error: the most telling one, where several are true.

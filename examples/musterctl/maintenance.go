@@ -36,8 +36,8 @@ const maxNameLength = 253
 func (a *app) cordonCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cordon NAME...", Short: "Keep new Placements away from members; chosen members stay chosen",
-		Long: `Keep new Placements away from members. The command adds the taint ` + cordonTaint + `:NoSchedule. Placements that
-have chosen a member stay there.`,
+		Long: `Keep new Placements away from members. The command adds the taint ` + cordonTaint + `:NoSchedule.
+Placements that have chosen a member stay there.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			hub, err := a.hubClient()
@@ -70,7 +70,8 @@ drain has created. Placements do not return by themselves unless their policy se
 				}
 			}
 			return a.eachMember(cmd.Context(), hub, names, "uncordoned", func(member *v1alpha1.MemberCluster) error {
-				member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints, func(t v1alpha1.Taint) bool { return t.Key == cordonTaint })
+				cordoned := func(t v1alpha1.Taint) bool { return t.Key == cordonTaint }
+				member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints, cordoned)
 				return nil
 			})
 		},
@@ -118,7 +119,9 @@ func (a *app) eachMember(ctx context.Context, hub *hubClient, names []string, do
 }
 
 // changeMember changes the spec of a member, and reports whether that was necessary.
-func changeMember(ctx context.Context, hub *hubClient, name string, change func(*v1alpha1.MemberCluster) error) (changed bool, err error) {
+func changeMember(ctx context.Context, hub *hubClient, name string, change func(*v1alpha1.MemberCluster) error) (
+	changed bool, err error,
+) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		member := &v1alpha1.MemberCluster{}
 		if err := hub.Get(ctx, client.ObjectKey{Name: name}, member); err != nil {
@@ -170,7 +173,8 @@ Placements that do not tolerate the taint leave the member.`,
   musterctl taint east example.com/maintenance-`,
 		Args: cobra.MinimumNArgs(2), ValidArgsFunction: a.completeMembers,
 	}
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the value of an existing taint with the same key and effect")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false,
+		"replace the value of an existing taint with the same key and effect")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, changes, err := parseTaints(args)
 		if err != nil {
@@ -214,7 +218,9 @@ func (c taintChange) matches(is v1alpha1.Taint) bool {
 
 // parseTaints divides the arguments into names of members and taints.
 func parseTaints(args []string) (names []string, changes []taintChange, err error) {
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	effects := []corev1.TaintEffect{
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+	}
 	for _, arg := range args {
 		text, remove := strings.CutSuffix(arg, "-")
 		if !remove && !strings.Contains(text, ":") {
@@ -226,7 +232,8 @@ func parseTaints(args []string) (names []string, changes []taintChange, err erro
 		}
 		key, effect, _ := strings.Cut(text, ":")
 		key, value, _ := strings.Cut(key, "=")
-		change := taintChange{remove: remove, taint: v1alpha1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}}
+		taint := v1alpha1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+		change := taintChange{remove: remove, taint: taint}
 		if key == "" || !(remove && effect == "") && !slices.Contains(effects, change.taint.Effect) {
 			return nil, nil, usage("taint %s: must be KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT- or KEY-, with the effect "+
 				"NoSchedule, PreferNoSchedule or NoExecute", arg)
@@ -247,9 +254,9 @@ func (a *app) drainCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "drain NAME", Short: "Move the Placements away from a member, within their disruption budgets",
-		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement that has chosen
-it, and wait until all are executed. The disruption budget of a Placement can delay its eviction. Works and add-ons that a
-user has created for this member stay. Run uncordon afterwards.`,
+		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement that has
+chosen it, and wait until all are executed. The disruption budget of a Placement can delay its eviction. Works and
+add-ons that a user has created for this member stay. Run uncordon afterwards.`,
 		Example: "  musterctl drain east\n  musterctl uncordon east",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeMembers,
 	}
@@ -316,7 +323,8 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 	evictions := []*placementv1alpha1.PlacementEviction{}
 	for _, decision := range decisions.Items {
 		placement := decision.Labels[placementv1alpha1.PlacementLabel]
-		chosen := slices.ContainsFunc(decision.Decisions, func(d placementv1alpha1.ClusterDecision) bool { return d.ClusterName == member })
+		isMember := func(d placementv1alpha1.ClusterDecision) bool { return d.ClusterName == member }
+		chosen := slices.ContainsFunc(decision.Decisions, isMember)
 		if owner := metav1.GetControllerOf(&decision); owner != nil && owner.Kind == "Placement" {
 			placement = owner.Name // A label has a limited length.
 		}
@@ -348,8 +356,8 @@ func evictionName(member, placement string) string {
 }
 
 // evict creates the evictions and waits until all are executed.
-func (a *app) evict(ctx context.Context, hub *hubClient, member string, evictions []*placementv1alpha1.PlacementEviction,
-	timeout time.Duration,
+func (a *app) evict(
+	ctx context.Context, hub *hubClient, member string, evictions []*placementv1alpha1.PlacementEviction, timeout time.Duration,
 ) error {
 	for _, eviction := range evictions {
 		if err := hub.Create(ctx, eviction); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -361,7 +369,8 @@ func (a *app) evict(ctx context.Context, hub *hubClient, member string, eviction
 	}
 	tell, end := a.progress()
 	defer end()
-	return await(ctx, tell, "wait until the Placements have left "+member, timeout, func(ctx context.Context) (string, error) {
+	doing := "wait until the Placements have left " + member
+	return await(ctx, tell, doing, timeout, func(ctx context.Context) (string, error) {
 		var waiting []string
 		for _, eviction := range evictions {
 			err := hub.Get(ctx, client.ObjectKeyFromObject(eviction), eviction)
@@ -372,11 +381,12 @@ func (a *app) evict(ctx context.Context, hub *hubClient, member string, eviction
 				return "", err
 			}
 			executed := meta.FindStatusCondition(eviction.Status.Conditions, placementv1alpha1.ConditionExecuted)
+			placement := eviction.Namespace + "/" + eviction.Spec.Placement
 			switch {
 			case executed == nil:
-				waiting = append(waiting, fmt.Sprintf("%s/%s: the hub has not observed its eviction", eviction.Namespace, eviction.Spec.Placement))
+				waiting = append(waiting, placement+": the hub has not observed the eviction")
 			case executed.Status != metav1.ConditionTrue:
-				waiting = append(waiting, fmt.Sprintf("%s/%s: %s", eviction.Namespace, eviction.Spec.Placement, executed.Message))
+				waiting = append(waiting, placement+": "+executed.Message)
 			}
 		}
 		return strings.Join(waiting, "; "), nil

@@ -64,7 +64,8 @@ func (a *app) getResourceCommand(r shownKind) *cobra.Command {
 	switch {
 	case r.clusterScoped:
 	case r.namespace != "":
-		flags.StringVar(&o.namespace, "registration-namespace", r.namespace, "namespace of the hub for join tokens and requests")
+		flags.StringVar(&o.namespace, "registration-namespace", r.namespace,
+			"namespace of the hub for join tokens and requests")
 	default:
 		flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace (default that of the context)")
 		flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show objects of all namespaces")

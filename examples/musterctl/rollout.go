@@ -51,7 +51,9 @@ func getWorkSet(ctx context.Context, hub *hubClient, key client.ObjectKey) (*v1a
 }
 
 // changeWorkSet changes the spec of a WorkSet, which another user may change at the same time.
-func changeWorkSet(ctx context.Context, hub *hubClient, key client.ObjectKey, change func(*v1alpha1.WorkSet) error) error {
+func changeWorkSet(
+	ctx context.Context, hub *hubClient, key client.ObjectKey, change func(*v1alpha1.WorkSet) error,
+) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		set, err := getWorkSet(ctx, hub, key)
 		if err != nil {
@@ -71,8 +73,8 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	f := &workSetFlags{}
 	cmd := &cobra.Command{
 		Use: "status WORKSET", Short: "Wait until a rollout is complete, and show its stages",
-		Long: `Wait until a rollout is complete, and show its stages. The exit code is 1 if the rollout has failed or was rolled
-back, and 4 if it is not complete in time.`,
+		Long: `Wait until a rollout is complete, and show its stages. The exit code is 1 if the rollout has failed or was
+rolled back, and 4 if it is not complete in time.`,
 	}
 	f.add(cmd)
 	format := outputFlag(cmd)
@@ -134,9 +136,7 @@ func rolloutTable(set *v1alpha1.WorkSet) table {
 	for _, stage := range set.Status.Rollout.Stages {
 		add(stage.Name, stage.Phase, stage.RolloutCounts)
 	}
-	if len(set.Status.Rollout.Stages) != 1 {
-		add("(all)", set.Status.Rollout.Phase, set.Status.Rollout.RolloutCounts)
-	}
+	add("(all)", set.Status.Rollout.Phase, set.Status.Rollout.RolloutCounts)
 	return rows
 }
 
@@ -175,7 +175,9 @@ func historyTable(set *v1alpha1.WorkSet, now time.Time) table {
 }
 
 func byNumber(revisions []v1alpha1.RevisionSummary) []v1alpha1.RevisionSummary {
-	return slices.SortedFunc(slices.Values(revisions), func(a, b v1alpha1.RevisionSummary) int { return cmp.Compare(a.Number, b.Number) })
+	return slices.SortedFunc(slices.Values(revisions), func(a, b v1alpha1.RevisionSummary) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 }
 
 func (a *app) rolloutStateCommand(verb, short string, state v1alpha1.RolloutState) *cobra.Command {
@@ -205,8 +207,8 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 	var after bool
 	cmd := &cobra.Command{
 		Use: "approve WORKSET", Short: "Approve the stage for which a rollout waits",
-		Long: `Approve the stage for which a rollout waits. An approval is valid for one revision. With --stage, a stage can be
-approved before the rollout reaches it.`,
+		Long: `Approve the stage for which a rollout waits. An approval is valid for one revision. With --stage, a stage
+can be approved before the rollout reaches it.`,
 		Example: "  musterctl rollout approve shop -n apps\n  musterctl rollout approve shop -n apps --stage production",
 	}
 	f.add(cmd)
@@ -238,7 +240,8 @@ approved before the rollout reaches it.`,
 		if err != nil {
 			return err
 		}
-		return a.line("workset/%s: stage %s approved (gate %s, revision %s)", key.Name, approval.Stage, approval.Gate, approval.Revision)
+		return a.line("workset/%s: stage %s approved (gate %s, revision %s)",
+			key.Name, approval.Stage, approval.Gate, approval.Revision)
 	}
 	return cmd
 }
@@ -249,7 +252,8 @@ func complete(approval *v1alpha1.RolloutApproval, set *v1alpha1.WorkSet) error {
 		return fmt.Errorf("WorkSet %s has no revision yet: retry when the hub has observed it", set.Name)
 	}
 	if approval.Stage != "" {
-		if !slices.ContainsFunc(set.Spec.Rollout.Stages, func(s v1alpha1.RolloutStage) bool { return s.Name == approval.Stage }) {
+		named := func(s v1alpha1.RolloutStage) bool { return s.Name == approval.Stage }
+		if !slices.ContainsFunc(set.Spec.Rollout.Stages, named) {
 			return usage("WorkSet %s has no stage %s in spec.rollout.stages", set.Name, approval.Stage)
 		}
 		return nil
@@ -265,8 +269,8 @@ func complete(approval *v1alpha1.RolloutApproval, set *v1alpha1.WorkSet) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("the rollout of WorkSet %s does not wait for an approval: its phase is %s. Name a --stage to approve it in advance",
-		set.Name, cmp.Or(set.Status.Rollout.Phase, "unknown"))
+	return fmt.Errorf("the rollout of WorkSet %s does not wait for an approval: its phase is %s. "+
+		"Name a --stage to approve it in advance", set.Name, cmp.Or(set.Status.Rollout.Phase, "unknown"))
 }
 
 func (a *app) rolloutUndoCommand() *cobra.Command {
@@ -274,8 +278,9 @@ func (a *app) rolloutUndoCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use: "undo WORKSET", Short: "Return to an earlier revision of a WorkSet",
-		Long: `Return to an earlier revision of a WorkSet. The WorkSet stays at this revision, whatever its objects contain, until
-"rollout undo --to-revision latest" lets it follow its objects again. The default is the revision before the current one.`,
+		Long: `Return to an earlier revision of a WorkSet. The WorkSet stays at this revision, whatever its objects contain,
+until "rollout undo --to-revision latest" lets it follow its objects again. The default is the revision before the
+current one.`,
 		Example: "  musterctl rollout undo shop -n apps\n  musterctl rollout undo shop -n apps --to-revision 3\n" +
 			"  musterctl rollout undo shop -n apps --to-revision latest",
 	}
@@ -319,7 +324,9 @@ func earlierRevision(set *v1alpha1.WorkSet, to string) (string, error) {
 		}
 		return "", usage("WorkSet %s has no revision %s: see rollout history", set.Name, to)
 	}
-	current := slices.IndexFunc(revisions, func(r v1alpha1.RevisionSummary) bool { return r.Name == set.Status.Rollout.Revision })
+	current := slices.IndexFunc(revisions, func(r v1alpha1.RevisionSummary) bool {
+		return r.Name == set.Status.Rollout.Revision
+	})
 	if current <= 0 {
 		return "", fmt.Errorf("WorkSet %s has no revision before the current one", set.Name)
 	}

@@ -48,7 +48,7 @@ func allowedLabels(flags []string) (labels []v1alpha1.AllowedLabel) {
 
 func (a *app) tokenCreateCommand() *cobra.Command {
 	o := admin.TokenOptions{}
-	var ttl time.Duration
+	var ttl, credentialTTL time.Duration
 	var maxUses int32
 	var file string
 	var allowed []string
@@ -65,7 +65,9 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	}
 	flags, format := cmd.Flags(), objectOutputFlag(cmd)
 	namespaceFlag(cmd, &o.Namespace)
-	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0: for ever)")
+	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0 or less: without a limit)")
+	flags.DurationVar(&credentialTTL, "credential-ttl", 0,
+		"lifetime of the credential in the token's Secret, which the hub renews (default 24h)")
 	flags.Int32Var(&maxUses, "max-uses", 0, "how many clusters may come in with it (0: as many as will)")
 	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "accept clusters that use this token automatically")
 	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "accept only the cluster with this ID")
@@ -81,9 +83,13 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 		if short {
 			o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
 		}
-		if ttl < 0 || ttl > 0 && ttl < time.Second {
-			return usage("--ttl must be a second or more, or 0 for ever")
+		if ttl > 0 && ttl < time.Second {
+			return usage("--ttl must be at least 1s, or 0 for no limit")
 		}
+		if credentialTTL != 0 && credentialTTL < 10*time.Minute {
+			return usage("--credential-ttl must be at least 10m, which is the minimum of the API server")
+		}
+		o.Spec.CredentialTTLSeconds = int64(credentialTTL / time.Second)
 		if maxUses < 0 {
 			return usage("--max-uses must be 1 or more, or 0 for no bound")
 		}
