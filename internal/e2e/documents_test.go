@@ -17,8 +17,8 @@ import (
 // documentTimeout bounds the commands of one document.
 const documentTimeout = 15 * time.Minute
 
-// TestDocuments_Tutorial runs the commands of docs/tutorial.md in an empty folder. The go command receives muster from a
-// module proxy, as on the machine of a user.
+// TestDocuments_Tutorial runs the commands of docs/tutorial.md in an empty folder. The go command receives muster from
+// a module proxy, as on the machine of a user.
 func TestDocuments_Tutorial(t *testing.T) {
 	_, proxy := serveModule(t)
 	s := newShell(t)
@@ -119,7 +119,8 @@ func (s *shell) run(document string) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), documentTimeout)
 	defer cancel()
-	bash := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script+"\n{ set +x; env -0 > '"+variables+"'; } 2> /dev/null")
+	script += "\n{ set +x; env -0 > '" + variables + "'; } 2> /dev/null"
+	bash := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script)
 	bash.Dir, bash.Env, bash.Stdout, bash.Stderr = s.folder, s.env, file, file
 	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, bash.Start())
