@@ -234,7 +234,7 @@ func explain(cluster *v1alpha1.MemberCluster, kind string) string {
 func (f *fleet) show(ctx context.Context) error {
 	table, err := f.table(ctx)
 	if err == nil {
-		say("%s", table)
+		say("%s", table+f.placed(ctx)+f.installed(ctx))
 	}
 	return err
 }

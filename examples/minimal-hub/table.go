@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,8 +14,11 @@ import (
 	"golang.org/x/term"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -31,41 +36,128 @@ func (f *fleet) live(ctx context.Context) error {
 	if err := f.install(ctx); err != nil {
 		return err
 	}
-	say("\nThe hub's kubeconfig is %s", f.kubeconfig)
-	for _, m := range f.members {
-		say("The kubeconfig of %s is %s", m.name, m.kubeconfig)
+	kubeconfig, remove, err := f.writeKubeconfig()
+	if err != nil {
+		return err
 	}
-	first := f.members[0].name
-	say("\nTry in another terminal:")
-	say("  kubectl --kubeconfig %s get memberclusters", f.kubeconfig)
-	say(`  kubectl --kubeconfig %s patch membercluster %s --type merge -p '{"spec":{"accepted":false}}'`, f.kubeconfig, first)
-	say("  kubectl --kubeconfig %s get placements,worksets,addons,memberaddons,works -A", f.kubeconfig)
-	say(`  kubectl --kubeconfig %s patch membercluster %s --type merge -p '{"spec":{"taints":[{"key":"example.com/maintenance","effect":"NoExecute"}]}}'`, f.kubeconfig, first)
-	say("  kubectl --kubeconfig %s -n shop delete deployment web", f.members[0].kubeconfig)
-	say("  kubectl --kubeconfig %s delete membercluster %s", f.kubeconfig, first)
-	say("\nCtrl-C ends it.\n")
-
-	terminal := term.IsTerminal(int(os.Stdout.Fd()))
-	lines := 0
+	defer remove()
+	export := "export KUBECONFIG=" + kubeconfig
+	screen := int(os.Stdout.Fd())
+	if !term.IsTerminal(screen) {
+		say("%s", export)
+		return f.report(ctx)
+	}
+	fmt.Print("\x1b[?25l\x1b[2J")         // hide the cursor, and clear the screen
+	defer fmt.Print("\x1b[?25h\r\n")      // show it again below the last frame
+	colors := os.Getenv("NO_COLOR") == "" // see no-color.org
 	for {
-		table, err := f.table(ctx)
-		if err == nil {
-			if terminal && lines > 0 {
-				fmt.Printf("\x1b[%dA\x1b[J", lines)
+		if v, err := f.view(ctx); err == nil {
+			v.export = export
+			width, height, err := term.GetSize(screen)
+			if err != nil {
+				width, height = 80, 24
 			}
-			fmt.Print(table)
-			lines = strings.Count(table, "\n")
-		}
-		pause := 10 * time.Second
-		if terminal {
-			pause = time.Second
+			fmt.Print(frame(v.lines(width, height, colors)))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pause):
+		case <-time.After(time.Second):
 		}
 	}
+}
+
+// report prints the view now and then, for an output that is no terminal.
+func (f *fleet) report(ctx context.Context) error {
+	for {
+		if v, err := f.view(ctx); err == nil {
+			say("\n%s", strings.Join(slices.Concat(v.table, v.summary), "\n"))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(10 * time.Second):
+		}
+	}
+}
+
+// view reads what the screen shows.
+func (f *fleet) view(ctx context.Context) (v view, err error) {
+	table, err := f.table(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.table = strings.Split(strings.TrimRight(table, "\n"), "\n")
+	for _, line := range []string{f.placed(ctx), f.installed(ctx)} {
+		if line != "" {
+			v.summary = append(v.summary, strings.TrimRight(line, "\n"))
+		}
+	}
+	first := f.members[0].name
+	v.hints = []string{
+		"Try in another terminal, after the export. Ctrl-C ends the program.",
+		"  kubectl get memberclusters,placements,worksets,addons,works -A",
+		"  kubectl --context " + first + " -n shop delete deployment web",
+		"  kubectl patch mc " + first + ` --type merge -p '{"spec":{"accepted":false}}'`,
+		"  kubectl delete membercluster " + first,
+	}
+	v.events, err = f.events(ctx)
+	return v, err
+}
+
+// events returns a line for each Event of muster on the hub, oldest first.
+func (f *fleet) events(ctx context.Context) (lines []string, err error) {
+	var list eventsv1.EventList
+	if err := f.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list Events: %w", err)
+	}
+	at := func(e eventsv1.Event) time.Time {
+		if e.Series != nil {
+			return e.Series.LastObservedTime.Time
+		}
+		return e.EventTime.Time
+	}
+	slices.SortStableFunc(list.Items, func(a, b eventsv1.Event) int { return at(a).Compare(at(b)) })
+	for _, e := range list.Items {
+		if group, _, _ := strings.Cut(e.Regarding.APIVersion, "/"); strings.HasSuffix(group, ".muster.dev") {
+			lines = append(lines, fmt.Sprintf("%s  %s %s/%s: %s", at(e).Format(time.TimeOnly), e.Type,
+				strings.ToLower(e.Regarding.Kind), e.Regarding.Name, strings.Join(strings.Fields(e.Note), " ")))
+		}
+	}
+	return lines, nil
+}
+
+// writeKubeconfig writes one kubeconfig with a context for the hub and for each member.
+func (f *fleet) writeKubeconfig() (path string, remove func(), err error) {
+	all := clientcmdapi.NewConfig()
+	all.CurrentContext = "hub"
+	files := map[string]string{"hub": f.kubeconfig}
+	for _, m := range f.members {
+		files[m.name] = m.kubeconfig
+	}
+	for name, file := range files {
+		one, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			return "", nil, fmt.Errorf("read the kubeconfig of %s: %w", name, err)
+		}
+		context := one.Contexts[one.CurrentContext]
+		if context == nil {
+			return "", nil, fmt.Errorf("the kubeconfig of %s has no current context", name)
+		}
+		all.Clusters[name], all.AuthInfos[name] = one.Clusters[context.Cluster], one.AuthInfos[context.AuthInfo]
+		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+	folder, err := os.MkdirTemp("", "muster-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(folder) }
+	path = filepath.Join(folder, "kubeconfig")
+	if err := clientcmd.WriteToFile(*all, path); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("write the kubeconfig of all clusters: %w", err)
+	}
+	return path, remove, nil
 }
 
 // table shows each member in a line.
@@ -76,17 +168,15 @@ func (f *fleet) table(ctx context.Context) (string, error) {
 	}
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	row(w, "NAME", "ACCEPTED", "JOINED", "HEALTHY", "HEARTBEAT", "VERSION", "CPU", "MEMORY", "WORKS")
+	row(w, "NAME", "ACCEPTED", "JOINED", "HEALTHY", "HEARTBEAT", "VERSION", "CPU", "WORKS")
 	for _, cluster := range clusters.Items {
 		status := cluster.Status
 		row(w, cluster.Name,
 			condition(cluster, v1alpha1.ConditionAccepted), condition(cluster, v1alpha1.ConditionJoined), condition(cluster, v1alpha1.ConditionHealthy),
 			f.heartbeat(ctx, status.Namespace), orDash(status.Version.Kubernetes),
-			share(status.Resources, corev1.ResourceCPU), share(status.Resources, corev1.ResourceMemory), f.worksOf(ctx, status.Namespace))
+			share(status.Resources, corev1.ResourceCPU), f.worksOf(ctx, status.Namespace))
 	}
 	err := w.Flush()
-	out.WriteString(f.placed(ctx))
-	out.WriteString(f.installed(ctx))
 	return out.String(), err
 }
 

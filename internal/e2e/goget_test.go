@@ -42,6 +42,20 @@ func TestGoGet(t *testing.T) {
 	run("mod", "init", "example.com/product")
 	run("get", modulePath+"@"+version)
 	require.Contains(t, run("test", "-v", "-count=1", "-timeout=30m", "."), "--- PASS: TestPlane")
+
+	// An example is there to be copied.
+	example := filepath.Join(product, "minimal-hub")
+	require.NoError(t, os.Mkdir(example, 0o755))
+	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "minimal-hub", "*.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			copyFile(t, file, filepath.Join(example, filepath.Base(file)))
+		}
+	}
+	run("mod", "tidy")
+	run("build", "-o", filepath.Join(t.TempDir(), "minimal-hub"), "./minimal-hub")
 }
 
 // serveModule packs the working tree as a module proxy packs a release. It returns the version and the URL of a proxy.
