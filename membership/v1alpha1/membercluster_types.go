@@ -422,15 +422,18 @@ type MemberClusterStatus struct {
 // +kubebuilder:resource:scope=Cluster,shortName=mc,categories=muster
 // +kubebuilder:selectablefield:JSONPath=`.spec.clusterID`
 // +kubebuilder:selectablefield:JSONPath=`.spec.claim`
-// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
-// +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
-// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Hub Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.joinMode`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
-// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.resources.allocatable.cpu`
-// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.resources.allocatable.memory`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.properties[?(@.name=="membership.muster.dev/node-count")].value`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.joinMode`
+// +kubebuilder:printcolumn:name="Phase",type=string,priority=1,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Joined",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Last Seen",type=date,priority=1,JSONPath=`.status.agents[?(@.type=="Membership")].lastHeartbeat`
+// +kubebuilder:printcolumn:name="CPU",type=string,priority=1,JSONPath=`.status.resources.allocatable.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.resources.allocatable.memory`
 // +kubebuilder:printcolumn:name="Orphans",type=integer,priority=1,JSONPath=`.status.orphans.objects`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
