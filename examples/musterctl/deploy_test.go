@@ -102,7 +102,7 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"init", "--print-register-command"}, "--print-register-command requires --image"},
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--dry-run"}, "--manifests and --dry-run"},
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--component", "bogus"}, "must be one of monitoring"},
-		{[]string{"init", "--image", "hub v1", "--manifests"}, "Image"},
+		{[]string{"init", "--image", "hub v1", "--manifests"}, "--image"},
 		{[]string{"register", "--cluster-name", "east"}, "require --image"},
 		{[]string{"register", "--image", "agent:v1", "--hub", "west"}, "--hub"},
 		{[]string{"register", "--image", "agent:v1", "--works=false", "--apply-anything"}, "--apply-anything requires --works"},

@@ -65,8 +65,8 @@ func TestFleet_Commands(t *testing.T) {
 	}
 	chosen(2)
 
-	t.Run("get", func(t *testing.T) { testGet(t, f, plane) })
-	t.Run("taint", func(t *testing.T) { testTaint(t, f) })
+	t.Run("get", func(t *testing.T) { testGet(t, &commands{t: t, hub: f.hub}, plane) })
+	t.Run("taint", func(t *testing.T) { testTaint(t, &commands{t: t, hub: f.hub}) })
 	t.Run("drain", func(t *testing.T) {
 		out := f.ok("drain", "east", "--dry-run", "-o", "json")
 		require.Contains(t, out, `"cluster": "east"`)
@@ -78,7 +78,7 @@ func TestFleet_Commands(t *testing.T) {
 		require.Contains(t, f.ok("uncordon", "east"), "membercluster/east uncordoned")
 		chosen(2)
 	})
-	t.Run("rollout", func(t *testing.T) { testRollout(t, f, c) })
+	t.Run("rollout", func(t *testing.T) { testRollout(t, &commands{t: t, hub: f.hub}, c) })
 	t.Run("addon", func(t *testing.T) {
 		require.Contains(t, f.fails(exitUsage, "addon", "enable", "collector"), "--members")
 		errs := f.fails(exitFailed, "addon", "enable", "collector", "--members", "north")

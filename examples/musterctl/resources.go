@@ -124,17 +124,16 @@ func (a *app) get(ctx context.Context, o *getOptions) error {
 	if err == nil && o.watch {
 		err = a.watchTable(ctx, c, o, version)
 	}
-	return hub.explain(o.explain(err))
+	return hub.explain(err)
 }
 
-// explain replaces the error of an API server that does not serve the kind.
-func (o *getOptions) explain(err error) error {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonNotFound {
-		return err
-	}
-	if details := status.Status().Details; details != nil && details.Name != "" {
-		return fmt.Errorf("%s %s: %w", strings.TrimSuffix(o.use, "s"), details.Name, errNotFoundHere)
+// notFound returns an error about the object with a name, or about the kind if the API server does not serve it.
+func (o *getOptions) notFound(ctx context.Context, c *rest.RESTClient, name string) error {
+	if name != "" {
+		_, err := o.request(c, "application/json", "").Param("limit", "1").Do(ctx).Raw()
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s %s: %w", strings.TrimSuffix(o.use, "s"), name, errNotFoundHere)
+		}
 	}
 	return fmt.Errorf("the API server does not serve %s.%s: it %w", o.plural, o.group, errNoHub)
 }
@@ -176,6 +175,9 @@ func (o *getOptions) each(ctx context.Context, c *rest.RESTClient, accept string
 	}
 	for _, name := range names {
 		data, err := o.request(c, accept, name).Do(ctx).Raw()
+		if apierrors.IsNotFound(err) {
+			return o.notFound(ctx, c, name)
+		}
 		if err != nil {
 			return err
 		}
