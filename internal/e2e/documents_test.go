@@ -22,7 +22,7 @@ const documentTimeout = 15 * time.Minute
 func TestDocuments_Tutorial(t *testing.T) {
 	_, proxy := serveModule(t)
 	s := newShell(t)
-	s.env = append(s.env, "GOFLAGS=-mod=mod", "GOWORK=off", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
+	s.env = append(s.env, "GOFLAGS=", "GOWORK=off", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
 		"GOPROXY="+proxy+","+goEnv(t, "GOPROXY"))
 	s.run("tutorial.md")
 }
