@@ -31,6 +31,10 @@ import (
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/identity"
+	"github.com/muster-sdk/muster/membership/registration/token"
 )
 
 type flags struct {
@@ -38,7 +42,11 @@ type flags struct {
 	hubs                                                hubNames
 	labels                                              labels
 	works                                               bool
+	method                                              string
 }
+
+// methods are the values of --method.
+var methods = map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}, "identity": identity.Method{}}
 
 // hubNames is a flag that may be given several times.
 type hubNames []string
@@ -88,6 +96,8 @@ func parse(args []string) (flags, error) {
 	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; "+
 		"labels of the JoinToken take precedence. Repeatable")
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
+	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) or "+
+		"identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {
@@ -95,6 +105,9 @@ func parse(args []string) (flags, error) {
 	}
 	if set.NArg() > 0 {
 		return f, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if methods[f.method] == nil {
+		return f, fmt.Errorf("--method must be token, csr or identity, got %q", f.method)
 	}
 	if f.namespace == "" {
 		f.namespace = agent.DefaultNamespace
@@ -152,7 +165,7 @@ func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) agent.Options {
 	options := agent.Options{
 		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
-		Labels: f.labels,
+		Labels: f.labels, Method: methods[f.method],
 	}
 	for _, name := range f.hubs {
 		options.Hubs = append(options.Hubs, agent.HubOptions{Name: name})

@@ -42,6 +42,9 @@ import (
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/leave"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -78,6 +81,20 @@ func TestHubs_ElectionAndNames(t *testing.T) {
 		}
 		require.Equal(t, test.hubs, hubs)
 	}
+}
+
+func TestMethod_FlagToOptions(t *testing.T) {
+	for flag, want := range map[string]registration.Method{"": token.Method{}, "token": token.Method{}, "csr": csr.Method{}} {
+		args := []string{"--method", flag}
+		if flag == "" {
+			args = nil
+		}
+		f, err := parse(args)
+		require.NoError(t, err)
+		require.Equal(t, want, f.options(&rest.Config{Host: "https://member"}, func(lifecycle.AgentStep) {}).Method)
+	}
+	_, err := parse([]string{"--method", "password"})
+	require.ErrorContains(t, err, "--method")
 }
 
 func TestLabels_FlagToOptions(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,13 +20,20 @@ type agentFlags struct {
 	clusterName   string
 	labels        map[string]string
 	applyAnything bool
+	method        string
 }
+
+// agentMethods are the values of --method.
+var agentMethods = []string{"token", "csr", "identity"}
 
 // arguments returns the arguments of the agent that the flags set, in a stable order.
 func (f *agentFlags) arguments() []string {
 	var arguments []string
 	if f.clusterName != "" {
 		arguments = append(arguments, "--name="+f.clusterName)
+	}
+	if f.method != "" {
+		arguments = append(arguments, "--method="+f.method)
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.labels)) {
 		arguments = append(arguments, "--label="+key+"="+f.labels[key])
@@ -35,9 +43,11 @@ func (f *agentFlags) arguments() []string {
 
 func (f *agentFlags) validate(hub string, works bool) error {
 	switch {
-	case f.image == "" && (f.clusterName != "" || len(f.labels) > 0 || f.applyAnything):
-		return usage("--cluster-name, --labels and --apply-anything require --image: they configure the agent that " +
-			"register deploys")
+	case f.image == "" && (f.clusterName != "" || len(f.labels) > 0 || f.applyAnything || f.method != ""):
+		return usage("--cluster-name, --labels, --method and --apply-anything require --image: they configure the agent " +
+			"that register deploys")
+	case f.method != "" && !slices.Contains(agentMethods, f.method):
+		return usage("--method must be one of %s, got %s", strings.Join(agentMethods, ", "), f.method)
 	case f.image != "" && hub != "":
 		return usage("--image cannot be combined with --hub: deploy an agent of several hubs with the chart or with kustomize")
 	case f.applyAnything && !works:

@@ -104,6 +104,8 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--component", "bogus"}, "must be one of monitoring"},
 		{[]string{"init", "--image", "hub v1", "--manifests"}, "--image"},
 		{[]string{"register", "--cluster-name", "east"}, "require --image"},
+		{[]string{"register", "--method", "csr"}, "require --image"},
+		{[]string{"register", "--image", "agent:v1", "--method", "password"}, "token, csr, identity"},
 		{[]string{"register", "--image", "agent:v1", "--hub", "west"}, "--hub"},
 		{[]string{"register", "--image", "agent:v1", "--works=false", "--apply-anything"}, "--apply-anything requires --works"},
 		{[]string{"upgrade", "hub"}, "image"},

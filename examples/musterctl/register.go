@@ -71,6 +71,7 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	flags.StringVar(&f.clusterName, "cluster-name", "",
 		"name that the agent requests for its MemberCluster (default derived from the cluster ID)")
 	flags.StringToStringVar(&f.labels, "labels", nil, "labels that the agent requests for its MemberCluster, key=value")
+	flags.StringVar(&f.method, "method", "", "how the agent gets its credential: token, csr or identity (default token)")
 	flags.BoolVar(&f.applyAnything, "apply-anything", false,
 		`make the agent cluster-admin, so that Works may contain anything (default: what ClusterRoles with the label
 `+deploy.WorksLabel+`: "true" allow)`)
