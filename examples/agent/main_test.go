@@ -36,15 +36,15 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/leave"
-	"github.com/muster-sdk/muster/membership/registration"
-	"github.com/muster-sdk/muster/membership/registration/csr"
-	"github.com/muster-sdk/muster/membership/registration/token"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
