@@ -98,9 +98,9 @@
 //
 // A [Decider] decides. *scheduler.Scheduler is one, with plugins of the product if required. A Decider that panics,
 // fails or hangs affects only its own placement. A [ClusterSource] provides clusters that are not MemberClusters;
-// [Objects] makes one of any kind of object. A [Readiness] reports whether the workloads of a placement are ready. If it is also a [ReadinessNotifier], the
-// controller does not poll it. [Explain] reports why a placement has its clusters, or which clusters a placement that
-// does not exist yet would have; it writes nothing.
+// [Objects] makes one of any kind of object. A [Readiness] reports whether the workloads of a placement are ready.
+// If it is also a [ReadinessNotifier], the controller does not poll it. [Explain] reports why a placement has its
+// clusters, or which clusters a placement that does not exist yet would have; it writes nothing.
 //
 // # Costs
 //

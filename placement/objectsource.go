@@ -11,10 +11,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Objects returns a [ClusterSource] of any kind of object, one cluster for each object. The kind is the type of the object,
-// which is otherwise not used; an unstructured object must have its apiVersion and kind. ClusterOf returns the cluster of
-// an object, which must not be modified, or nil while the object is none. It is called by one goroutine. It must return
-// the same name for an object each time, and different names for different objects.
+// Objects returns a [ClusterSource] of any kind of object, one cluster for each object. The kind is the type of the
+// object, which is otherwise not used; an unstructured object must have its apiVersion and kind. ClusterOf returns the
+// cluster of an object, which must not be modified, or nil while the object is none. It is called by one goroutine. It
+// must return the same name for an object each time, and different names for different objects.
 //
 // A deleted object removes its cluster only if its deletionTimestamp was observed, so the objects should have a
 // finalizer. An object that vanishes without one, such as during a restore, is missing: the placements on it stay.

@@ -46,7 +46,9 @@ type flags struct {
 }
 
 // methods are the values of --method.
-var methods = map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}, "identity": identity.Method{}}
+var methods = map[string]registration.Method{
+	"token": token.Method{}, "csr": csr.Method{}, "identity": identity.Method{},
+}
 
 // hubNames is a flag that may be given several times.
 type hubNames []string
@@ -96,8 +98,8 @@ func parse(args []string) (flags, error) {
 	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; "+
 		"labels of the JoinToken take precedence. Repeatable")
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
-	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) or "+
-		"identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
+	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) "+
+		"or identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {

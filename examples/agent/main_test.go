@@ -84,7 +84,9 @@ func TestHubs_ElectionAndNames(t *testing.T) {
 }
 
 func TestMethod_FlagToOptions(t *testing.T) {
-	for flag, want := range map[string]registration.Method{"": token.Method{}, "token": token.Method{}, "csr": csr.Method{}} {
+	for flag, want := range map[string]registration.Method{
+		"": token.Method{}, "token": token.Method{}, "csr": csr.Method{},
+	} {
 		args := []string{"--method", flag}
 		if flag == "" {
 			args = nil

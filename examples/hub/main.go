@@ -58,10 +58,10 @@ func parse(args []string) (flags, error) {
 		"server; default: those that this program uses")
 	set.BoolVar(&f.skipDefinitions, "skip-definitions", false, "do not install the CustomResourceDefinitions; they must exist")
 	set.BoolVar(&f.push, "push", false, "connect to members with joinMode Push, and run their agents in this program")
-	set.StringVar(&f.installImage, "install-image", "", "connect to members with joinMode Install, and install their agents "+
-		"with this image; default: they are not installed")
-	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are Secrets in "+
-		"the namespace kube-system")
+	set.StringVar(&f.installImage, "install-image", "", "connect to members with joinMode Install, and install their "+
+		"agents with this image; default: they are not installed")
+	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are "+
+		"Secrets in the namespace kube-system")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}

@@ -45,8 +45,8 @@ func (a *app) addonEnableCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use: "enable ADDON", Short: "Install an add-on on members",
-		Long: `Install an add-on on members: create a MemberAddon in the namespace of each member. An Addon of type Placements
-installs itself on the clusters of its Placements, and needs no such command.`,
+		Long: `Install an add-on on members: create a MemberAddon in the namespace of each member. An Addon of type
+Placements installs itself on the clusters of its Placements, and needs no such command.`,
 		Example: "  musterctl addon enable collector --members east,west --timeout 2m",
 	}
 	f.add(cmd, "how long to wait until the add-on is available")
@@ -172,10 +172,10 @@ func (a *app) eachMemberAddon(ctx context.Context, hub *hubClient, addon string,
 	if f.timeout <= 0 {
 		return nil
 	}
-	tell, end := a.progress()
+	report, end := a.progress()
 	defer end()
 	for i, key := range keys {
-		err := await(ctx, tell, fmt.Sprintf("wait for add-on %s on %s", addon, f.members[i]), f.timeout,
+		err := await(ctx, report, fmt.Sprintf("wait for add-on %s on %s", addon, f.members[i]), f.timeout,
 			func(ctx context.Context) (string, error) { return observe(ctx, key) })
 		if err != nil {
 			return err

@@ -67,8 +67,9 @@ func (a *app) report(err error) int {
 
 // flagOf maps the options of package admin to flags and arguments.
 var flagOf = map[string]string{
-	"Name": "NAME", "Spec.labels": "--label", "Labels": "--label", "TokenLifetime": "--token-lifetime", "Server": "--server",
-	"CA": "--certificate-authority", "ProxyURL": "--proxy-url", "ProxyHeaders": "--proxy-header", "ClusterID": "--cluster-id",
+	"Name": "NAME", "Spec.labels": "--label", "Labels": "--label", "TokenLifetime": "--token-lifetime",
+	"Server": "--server", "CA": "--certificate-authority", "ProxyURL": "--proxy-url", "ProxyHeaders": "--proxy-header",
+	"ClusterID":   "--cluster-id",
 	"ClusterRole": "--cluster-role", "Namespace": "--namespace", "Hub": "--hub", "Options.Server": "--server",
 	"Options.Token": "--token", "Options.CACertHashes": "--discovery-token-ca-cert-hash",
 	"Options.RegistrationNamespace": "--registration-namespace", "Image": "--image",

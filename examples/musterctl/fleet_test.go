@@ -129,8 +129,10 @@ func workSet(t *testing.T, value string) *placementv1alpha1.WorkSet {
 			Placements: []placementv1alpha1.PlacementReference{{Name: "shop"}},
 			Manifests:  []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: config}}},
 			Rollout: placementv1alpha1.RolloutStrategy{
-				Type:   placementv1alpha1.RolloutStages,
-				Stages: []placementv1alpha1.RolloutStage{{Name: "all", Before: placementv1alpha1.RolloutGate{Approval: true}}},
+				Type: placementv1alpha1.RolloutStages,
+				Stages: []placementv1alpha1.RolloutStage{
+					{Name: "all", Before: placementv1alpha1.RolloutGate{Approval: true}},
+				},
 			},
 		},
 	}
@@ -231,7 +233,9 @@ func testTaint(t *testing.T, f *commands) {
 	require.Equal(t, "a.b/c=x:PreferNoSchedule", taints())
 	f.ok("taint", "west", "east", "a.b/c-", "a.b/e-")
 	require.Empty(t, taints())
-	for _, args := range []string{"west a=b", "west a:Wrong", "west east", "a:NoSchedule b:NoSchedule", "west :NoSchedule"} {
+	for _, args := range []string{
+		"west a=b", "west a:Wrong", "west east", "a:NoSchedule b:NoSchedule", "west :NoSchedule",
+	} {
 		f.fails(exitUsage, append([]string{"taint"}, strings.Fields(args)...)...)
 	}
 	require.Contains(t, f.fails(exitFailed, "cordon", "north"), "member north: not found")

@@ -56,8 +56,8 @@ func cordon(member *v1alpha1.MemberCluster) error {
 func (a *app) uncordonCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "uncordon NAME...", Short: "Let Placements choose members again after cordon or drain",
-		Long: `Let Placements choose members again. The command removes the taint ` + cordonTaint + `, and the evictions that
-drain has created. Placements do not return by themselves unless their policy selects the member.`,
+		Long: `Let Placements choose members again. The command removes the taint ` + cordonTaint + `, and the evictions
+that drain has created. Placements do not return by themselves unless their policy selects the member.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeMembers,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			hub, err := a.hubClient()
@@ -334,7 +334,8 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 		evictions = append(evictions, &placementv1alpha1.PlacementEviction{
 			TypeMeta: metav1.TypeMeta{APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "PlacementEviction"},
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: decision.Namespace, Name: evictionName(member, placement), Labels: map[string]string{drainLabel: member},
+				Namespace: decision.Namespace, Name: evictionName(member, placement),
+				Labels: map[string]string{drainLabel: member},
 			},
 			Spec: placementv1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: member},
 		})
@@ -357,7 +358,8 @@ func evictionName(member, placement string) string {
 
 // evict creates the evictions and waits until all are executed.
 func (a *app) evict(
-	ctx context.Context, hub *hubClient, member string, evictions []*placementv1alpha1.PlacementEviction, timeout time.Duration,
+	ctx context.Context, hub *hubClient, member string, evictions []*placementv1alpha1.PlacementEviction,
+	timeout time.Duration,
 ) error {
 	for _, eviction := range evictions {
 		if err := hub.Create(ctx, eviction); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -367,10 +369,10 @@ func (a *app) evict(
 	if timeout < 0 {
 		return nil
 	}
-	tell, end := a.progress()
+	report, end := a.progress()
 	defer end()
 	doing := "wait until the Placements have left " + member
-	return await(ctx, tell, doing, timeout, func(ctx context.Context) (string, error) {
+	return await(ctx, report, doing, timeout, func(ctx context.Context) (string, error) {
 		var waiting []string
 		for _, eviction := range evictions {
 			err := hub.Get(ctx, client.ObjectKeyFromObject(eviction), eviction)
@@ -397,7 +399,7 @@ func (a *app) evict(
 const pollInterval = 200 * time.Millisecond
 
 // await repeats an observation until it returns no reason to wait any more. It reports the reason as a step.
-func await(ctx context.Context, tell func(admin.Step), doing string, timeout time.Duration,
+func await(ctx context.Context, report func(admin.Step), doing string, timeout time.Duration,
 	observe func(context.Context) (waiting string, err error),
 ) error {
 	step := admin.Step{Doing: doing}
@@ -410,11 +412,11 @@ func await(ctx context.Context, tell func(admin.Step), doing string, timeout tim
 		}
 		if waiting == "" {
 			step.Detail, step.Done = "", true
-			tell(step)
+			report(step)
 			return nil
 		}
 		step.Detail = waiting
-		tell(step)
+		report(step)
 		if !time.Now().Before(end) {
 			return &admin.TimeoutError{Doing: doing, After: timeout, Reason: waiting}
 		}

@@ -258,12 +258,15 @@ func undecided(ctx context.Context, hub *hubClient) (names []string, err error) 
 }
 
 // awaitJoined waits until members have joined, and reads them again.
-func (a *app) awaitJoined(ctx context.Context, hub *hubClient, members []v1alpha1.MemberCluster, timeout time.Duration) error {
-	tell, end := a.progress()
+func (a *app) awaitJoined(
+	ctx context.Context, hub *hubClient, members []v1alpha1.MemberCluster, timeout time.Duration,
+) error {
+	report, end := a.progress()
 	defer end()
 	for i := range members {
 		member := &members[i]
-		err := await(ctx, tell, "wait until "+member.Name+" has joined", timeout, func(ctx context.Context) (string, error) {
+		doing := "wait until " + member.Name + " has joined"
+		err := await(ctx, report, doing, timeout, func(ctx context.Context) (string, error) {
 			if err := hub.Get(ctx, client.ObjectKeyFromObject(member), member); err != nil {
 				return "", err
 			}

@@ -93,8 +93,8 @@ rolled back, and 4 if it is not complete in time.`,
 			return rolloutWaits(set)
 		}
 		if watch {
-			tell, end := a.progress()
-			err = await(cmd.Context(), tell, "wait for the rollout of WorkSet "+key.Name, timeout, observe)
+			report, end := a.progress()
+			err = await(cmd.Context(), report, "wait for the rollout of WorkSet "+key.Name, timeout, observe)
 			end()
 		} else {
 			set, err = getWorkSet(cmd.Context(), hub, key)

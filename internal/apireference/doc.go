@@ -1,2 +1,3 @@
-// Package apireference generates docs/api.md from the CustomResourceDefinitions. Its test fails if the file is not current.
+// Package apireference generates docs/api.md from the CustomResourceDefinitions. Its test fails if the file is not
+// current.
 package apireference

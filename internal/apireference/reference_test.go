@@ -21,9 +21,9 @@ var update = flag.Bool("update", false, "write docs/api.md")
 
 const header = `# API reference
 
-The kinds of muster and all of their fields. ` + "`kubectl explain KIND.FIELD`" + ` shows the same. This list is generated from the
-CustomResourceDefinitions: run ` + "`go test ./internal/apireference -update`" + ` after a change. Fields of other APIs, such as label
-selectors, are not expanded.
+The kinds of muster and all of their fields. ` + "`kubectl explain KIND.FIELD`" + ` shows the same. This list is
+generated from the CustomResourceDefinitions: run ` + "`go test ./internal/apireference -update`" + ` after a change.
+Fields of other APIs, such as label selectors, are not expanded.
 `
 
 // TestReference checks that docs/api.md describes the definitions as they are.
@@ -64,8 +64,9 @@ func reference(definitions []apiextensionsv1.CustomResourceDefinition) string {
 	var out strings.Builder
 	out.WriteString("\n| kind | group | scope | short names |\n|---|---|---|---|\n")
 	for _, d := range definitions {
-		fmt.Fprintf(&out, "| [%s](#%s) | `%s` | %s | %s |\n", d.Spec.Names.Kind, strings.ToLower(d.Spec.Names.Kind), d.Spec.Group,
-			d.Spec.Scope, strings.Join(d.Spec.Names.ShortNames, ", "))
+		names := d.Spec.Names
+		fmt.Fprintf(&out, "| [%s](#%s) | `%s` | %s | %s |\n", names.Kind, strings.ToLower(names.Kind), d.Spec.Group,
+			d.Spec.Scope, strings.Join(names.ShortNames, ", "))
 	}
 	for _, d := range definitions {
 		version := d.Spec.Versions[0]
@@ -147,5 +148,6 @@ func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
 
 // text returns a description as the text of a cell.
 func text(description string) string {
-	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ").Replace(strings.Join(strings.Fields(description), " "))
+	description = strings.Join(strings.Fields(description), " ")
+	return strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(description)
 }
