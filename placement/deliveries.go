@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -23,7 +24,8 @@ type Deliveries interface {
 // resume finds the clusters on which the Placement is, if there is no PlacementDecision that contains them.
 func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) error {
 	p.delivered = nil
-	if d.Deliveries == nil || p.decided != 0 || !undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
+	if d.Deliveries == nil || p.decided != 0 ||
+		!deletion.Undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
 		return nil
 	}
 	names, err := d.Deliveries.ClustersOf(ctx, client.ObjectKeyFromObject(placement))
@@ -34,12 +36,6 @@ func (d *decisionController) resume(ctx context.Context, k key, placement *v1alp
 		p.delivered = append(p.delivered, v1alpha1.ClusterDecision{ClusterName: name, Reason: v1alpha1.ReasonScheduled})
 	}
 	return nil
-}
-
-// undocumented reports whether a Placement may be on clusters although it has so many PlacementDecisions: it has none,
-// and does not state that it selected no cluster.
-func undocumented(status *v1alpha1.PlacementStatus, slices int) bool {
-	return slices == 0 && (status.DecidedGeneration == 0 || status.SelectedClusters > 0)
 }
 
 // laidOut are the clusters on which a Placement is before its first decision by this process.

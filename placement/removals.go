@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -29,18 +28,9 @@ type Removal struct {
 	ResourceVersion string
 }
 
-// follows reports whether the removal was recorded after the PlacementDecision was written. A decision that was written
-// later may be about another cluster of this name. The resourceVersions decide that unless the store was restored from
-// single objects; the times decide it then. A decision whose time of writing is unknown is not older.
+// follows reports whether the removal was recorded after the PlacementDecision was written.
 func (r *Removal) follows(decision *v1alpha1.PlacementDecision) bool {
-	var written *metav1.Time
-	for _, entry := range decision.ManagedFields {
-		if written == nil || written.Before(entry.Time) {
-			written = entry.Time
-		}
-	}
-	order, err := resourceversion.CompareResourceVersion(decision.ResourceVersion, r.ResourceVersion)
-	return written != nil && written.Time.Before(r.Time) && err == nil && order < 0
+	return deletion.RemovedAfter(r.Time, r.ResourceVersion, decision)
 }
 
 // removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did not

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 )
 
@@ -85,7 +86,12 @@ func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, err
 	if err != nil {
 		return none, err
 	}
-	return func(t *target) bool { return t.writable() && confirmed(t.name) && ownerOf(l.set).claimsAny(t.existing) }, nil
+	return func(t *target) bool {
+		return deletion.Unselected{
+			Certain: true, // the clusters in leaving are those without doubt
+			InFleet: t.writable(), Claimed: ownerOf(l.set).claimsAny(t.existing), Confirmed: confirmed(t.name),
+		}.Withdraws()
+	}, nil
 }
 
 // idle reports whether no write of the cluster's Works has failed. Failed writes are retried without another delivery.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -69,7 +70,7 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 				all[at].placements = append(all[at].placements, reference.Name)
 			}
 		}
-		certain = certain && complete(placement, known)
+		certain = certain && deletion.Complete(placement, known)
 		for i := range placement.Spec.DecisionGroups {
 			l.groups = append(l.groups, groups(placement.Spec.DecisionGroups[i].Name))
 		}
@@ -86,12 +87,6 @@ func (l *reconciliation) placementsOf(c selectedCluster, certain bool) string {
 	}
 	slices.Sort(c.placements)
 	return strings.Join(slices.Compact(c.placements), ",")
-}
-
-// complete reports whether a Placement is decided for its current spec, and has this number of clusters.
-func complete(placement *v1alpha1.Placement, known int) bool {
-	return placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
-		placement.Status.SelectedClusters == int32(known)
 }
 
 // groupsOf returns a function that finds the decision groups of a Placement by name. The groups of one Placement

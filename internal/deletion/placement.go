@@ -1,0 +1,57 @@
+package deletion
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Undocumented reports whether a Placement may be on clusters although it has so many PlacementDecisions: it has none,
+// and does not state that it selected no cluster.
+func Undocumented(status *v1alpha1.PlacementStatus, decisions int) bool {
+	return decisions == 0 && (status.DecidedGeneration == 0 || status.SelectedClusters > 0)
+}
+
+// Complete reports whether a Placement is decided for its current spec, and so many clusters in its PlacementDecisions
+// are all that it selected. Only then is a cluster that is not among them not selected.
+func Complete(placement *v1alpha1.Placement, clusters int) bool {
+	return placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
+		placement.Status.SelectedClusters == int32(clusters)
+}
+
+// RemovedAfter reports whether the removal of a cluster was recorded after a PlacementDecision was written. A decision
+// that was written later may be about another cluster of this name. The resourceVersions decide that unless the store
+// was restored from single objects; the times decide it then. A decision whose time of writing is unknown is not
+// older.
+func RemovedAfter(removed time.Time, resourceVersion string, decision *v1alpha1.PlacementDecision) bool {
+	var written time.Time
+	for _, entry := range decision.ManagedFields {
+		if entry.Time != nil && written.Before(entry.Time.Time) {
+			written = entry.Time.Time
+		}
+	}
+	order, err := resourceversion.CompareResourceVersion(decision.ResourceVersion, resourceVersion)
+	return !written.IsZero() && written.Before(removed) && err == nil && order < 0
+}
+
+// Unselected is what was observed of a cluster that has Works of a WorkSet although no Placement of the WorkSet
+// selects it.
+type Unselected struct {
+	// Certain is true if the decisions of all Placements are complete, and the Works are known not to be those of a
+	// selected cluster whose namespace is unknown.
+	Certain bool
+	// InFleet is true if the cluster exists and is not leaving. The leave decides about the Works of a leaving
+	// cluster, and a missing cluster is not a request.
+	InFleet bool
+	// Claimed is true if the Works were written for this WorkSet, and not for an earlier one with its name: after a
+	// restore, the Placement may not have selected their cluster yet.
+	Claimed bool
+	// Confirmed is true if the API server confirmed a moment ago, without a cache, that no Placement selects the
+	// cluster.
+	Confirmed bool
+}
+
+// Withdraws reports whether the WorkSet deletes the Works.
+func (u Unselected) Withdraws() bool { return u.Certain && u.InFleet && u.Claimed && u.Confirmed }
