@@ -283,12 +283,18 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 		p.unreported = on
 	}
 	laid := decision.Lay(p.slices, a.access.record(p.groups.decisions(p.slices, s.all), s.all))
+	confirmed := d.Clock.Now()
+	if len(departed(slicesOf(placement.Name, a.before), laid)) > 0 {
+		if err := d.confirm(ctx, placement); err != nil {
+			return err
+		}
+	}
 	defer d.dropAbsent(departed(p.slices, laid))
 	d.metrics.moved(p.slices, laid)
 	d.metrics.failedOver(a, s)
 	p.slices, p.decided = laid, placement.Generation
 	p.withdrawals.add(&a.access)
-	if err := d.write(ctx, placement, a.before, p.slices); err != nil {
+	if err := d.write(ctx, placement, a.before, p.slices, confirmed); err != nil {
 		if persistent(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +30,33 @@ func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// write creates, updates and deletes PlacementDecisions.
-func (d *decisionController) write(ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) error {
+// confirmedFor is how long a decision to leave clusters may be written after it was confirmed. It is shorter than the
+// time until another leader takes over, so a leader that was paused does not write an old decision.
+const confirmedFor = 10 * time.Second
+
+// confirm returns an error unless a Placement is still the one that was decided, according to the API server. A
+// decision to leave clusters may be older than a change of the policy that takes it back: the cache lags, or the
+// leader was paused. The status of the new leader could make the old decision look complete.
+func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Placement) error {
+	current := &v1alpha1.Placement{}
+	if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil {
+		return fmt.Errorf("confirm that Placement %s/%s leaves clusters: %w", placement.Namespace, placement.Name, err)
+	}
+	if current.UID != placement.UID || current.Generation != placement.Generation || current.DeletionTimestamp != nil {
+		return errStale
+	}
+	return nil
+}
+
+// write creates, updates and deletes PlacementDecisions. Decisions to leave clusters were confirmed at a time.
+func (d *decisionController) write(
+	ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice,
+	confirmed time.Time,
+) error {
 	for _, c := range changes(placement, before, laid) {
+		if c.drops() && d.Clock.Now().Sub(confirmed) > confirmedFor {
+			return errStale
+		}
 		if err := d.writeSlice(ctx, placement, c); err != nil {
 			return err
 		}
