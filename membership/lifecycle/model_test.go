@@ -226,6 +226,14 @@ var models = []struct {
 		machine: machine{mishaps: 2, disasters: disasters{restores: true}}, undeclared: true,
 	},
 	{
+		name: "restores and deleted objects", why: "a restore brings back objects that a user has deleted by hand",
+		machine: machine{mishaps: 3, vandals: true, disasters: disasters{restores: true}}, undeclared: true,
+	},
+	{
+		name: "restores under two leaders", why: "a leader that was paused before a restore does not know of it",
+		machine: machine{mishaps: 3, disasters: disasters{restores: true, leaders: true}}, undeclared: true,
+	},
+	{
 		name: "changed UIDs", why: "a MemberCluster that is missing or created again is not a request",
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}}, undeclared: true,
 	},
