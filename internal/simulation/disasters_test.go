@@ -17,6 +17,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -29,7 +30,7 @@ type snapshot struct {
 
 // strike has something go wrong that is larger than a request. Most of it lasts until calm or longer.
 func (w *world) strike() {
-	switch r := w.random; r.IntN(17) {
+	switch r := w.random; r.IntN(22) {
 	case 0:
 		m := w.member()
 		w.h.note("agent of %s is killed", m.name)
@@ -38,7 +39,7 @@ func (w *world) strike() {
 		w.startAgent(m)
 	case 1:
 		w.h.note("hub is killed")
-		w.process.kill()
+		w.killHub()
 		w.wait(time.Duration(r.IntN(60)) * time.Second)
 		w.startHub()
 	case 2, 3:
@@ -82,14 +83,100 @@ func (w *world) strike() {
 		w.restoreMember(w.member())
 	case 16:
 		w.installOtherHub(w.member())
+	case 17:
+		c, name := w.clock, "the hub"
+		if r.IntN(2) == 0 {
+			m := w.member()
+			c, name = m.clock, m.name
+		}
+		jump := time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
+		w.h.note("the clock of %s jumps by %s", name, jump)
+		c.offset.Store(int64(jump))
+	case 18:
+		m := w.member()
+		link := []string{"agent-" + m.name + " > " + m.name, "hub > hub", "hub-0 > hub"}[r.IntN(3)]
+		w.h.note("partition: %s", link)
+		w.net.set(w.net.partitioned, link, true)
+	case 19:
+		w.recreate()
+	case 20:
+		w.loseFinalizers()
+	case 21:
+		w.loseDecision()
 	}
 }
 
+// recreate replaces a Placement, a WorkSet or the Addon by one with another UID and without its status.
+func (w *world) recreate() {
+	if w.random.IntN(2) == 0 {
+		name := placementNames[w.random.IntN(len(placementNames))]
+		if _, ok := w.intent.placements[name]; !ok {
+			return
+		}
+		w.h.note("Placement %s is created again with another UID", name)
+		w.intent.disaster()
+		w.vanish(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
+		w.putPlacement(name)
+		return
+	}
+	name := workSetNames[w.random.IntN(len(workSetNames))]
+	if _, ok := w.intent.worksets[name]; !ok {
+		return
+	}
+	w.h.note("WorkSet or Addon %s is created again with another UID", name)
+	w.intent.disaster()
+	w.vanish(w.setOf(name))
+	w.putWorkSet(name)
+}
+
+// loseFinalizers removes the finalizers of an object by hand. The object stays.
+func (w *world) loseFinalizers() {
+	var works workv1alpha1.WorkList
+	if w.admin.List(w.ctx, &works) != nil {
+		return
+	}
+	var all []client.Object
+	for i := range works.Items {
+		all = append(all, &works.Items[i])
+	}
+	for _, m := range w.members {
+		all = append(all, &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}})
+	}
+	for _, name := range workSetNames {
+		all = append(all, w.setOf(name))
+	}
+	o := all[w.random.IntN(len(all))]
+	w.h.note("%T %s loses its finalizers", o, o.GetName())
+	w.intent.disaster()
+	err := w.admin.Patch(w.ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	require.NoError(w.t, client.IgnoreNotFound(err))
+}
+
+// loseDecision deletes a PlacementDecision by hand.
+func (w *world) loseDecision() {
+	var list placementv1alpha1.PlacementDecisionList
+	if w.admin.List(w.ctx, &list) != nil || len(list.Items) == 0 {
+		return
+	}
+	d := &list.Items[w.random.IntN(len(list.Items))]
+	w.h.note("PlacementDecision %s is deleted by hand", d.Name)
+	require.NoError(w.t, client.IgnoreNotFound(w.admin.Delete(w.ctx, d)))
+}
+
 // pauseHub suspends the hub at its requests while another replica leads. The requests that it had begun arrive when it
-// continues, and its Lease ends it soon after.
+// continues, and its Lease ends it soon after. With two replicas, the Lease decides which one leads.
 func (w *world) pauseHub() {
+	if w.replicated {
+		p := w.replicas[w.random.IntN(2)]
+		w.h.note("a replica of the hub is paused")
+		p.pause()
+		w.wait(time.Duration(5+w.random.IntN(120)) * time.Second)
+		w.h.note("the paused replica continues")
+		p.resume()
+		return
+	}
 	w.h.note("the hub is paused, and another replica takes over")
-	before := w.process
+	before := w.replicas[0]
 	before.pause()
 	w.startHub()
 	w.wait(time.Duration(5+w.random.IntN(90)) * time.Second)
@@ -252,7 +339,7 @@ func (w *world) recreateMember(m *member) {
 	}
 	w.h.note("MemberCluster %s is created again with another UID", m.name)
 	w.intent.disaster()
-	w.process.kill()
+	w.killHub()
 	again := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: *cluster.Spec.DeepCopy()}
 	w.vanish(cluster)
 	require.NoError(w.t, w.admin.Create(w.ctx, again))
@@ -263,6 +350,10 @@ func (w *world) recreateMember(m *member) {
 func (w *world) calm() {
 	w.h.note("faults end")
 	w.net.chaotic.Store(false)
+	w.clock.offset.Store(0)
+	for _, m := range w.members {
+		m.clock.offset.Store(0)
+	}
 	w.heal()
 	if w.intent.unsettled {
 		w.wait(time.Minute)

@@ -10,12 +10,22 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 var (
@@ -25,7 +35,7 @@ var (
 )
 
 // stuck is the real time that one seed may take.
-const stuck = 2 * time.Minute
+const stuck = 5 * time.Minute
 
 // bounds of a simulation, in virtual time.
 const (
@@ -48,6 +58,8 @@ type result struct {
 //   - Once the faults stop, every request is carried out within bounded time.
 //   - Then the system is quiet: only Leases are written.
 //   - Each object on a member has one owner.
+//   - No credential outlives its member.
+//   - The number of objects that the hub and the agents keep is bounded.
 //   - No process exceeds the shipped roles.
 func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 	h := &history{writes: map[string]int{}}
@@ -99,6 +111,7 @@ func (w *world) round() {
 	}
 	w.h.note("converged")
 	w.intent.settled()
+	w.checkCredentials()
 	w.wait(settling)
 	w.h.countWrites()
 	w.wait(quiet)
@@ -107,9 +120,62 @@ func (w *world) round() {
 	for _, request := range slices.Sorted(maps.Keys(writes)) {
 		w.h.violated("not quiet: %s: %d times in %s", request, writes[request], quiet)
 	}
+	w.checkBounds()
 	if err := w.converged(); err != nil {
 		w.h.violated("what was carried out changed again: %v", err)
 		w.describe()
+	}
+}
+
+// checkCredentials is the oracle of credentials: the last one of a member that has left is refused.
+func (w *world) checkCredentials() {
+	for _, m := range w.members {
+		w.net.mu.Lock()
+		header := w.net.credentials["agent-"+m.name]
+		w.net.mu.Unlock()
+		token, ok := strings.CutPrefix(header, "Bearer ")
+		if w.intent.in[m.name] || !ok {
+			continue
+		}
+		cfg := &rest.Config{Host: w.hub.URL(), Dial: w.hub.DialContext, BearerToken: token}
+		cfg.CAData = w.hub.CertificateAuthority()
+		c, err := client.New(cfg, client.Options{Scheme: w.scheme, Mapper: w.admin.RESTMapper()})
+		if err != nil {
+			w.h.violated("a client with the credential of %s: %v", m.name, err)
+			continue
+		}
+		err = c.List(w.ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+m.name))
+		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			w.h.violated("%s has left, and its credential is accepted: %v", m.name, err)
+		}
+	}
+}
+
+// checkBounds is the oracle of memory: once the system is quiet, it keeps a bounded number of objects.
+func (w *world) checkBounds() {
+	members, sets := len(w.members), len(workSetNames)
+	for _, bound := range []struct {
+		list client.ObjectList
+		in   string
+		most int
+	}{
+		{&membershipv1alpha1.JoinRequestList{}, membership.RegistrationNamespace, 3 * members},
+		{&corev1.ConfigMapList{}, membership.RegistrationNamespace, 20 * members}, // records of leaves
+		{&workv1alpha1.WorkList{}, "", members * (sets + 1)},
+		{&placementv1alpha1.PlacementDecisionList{}, "", len(placementNames)},
+		{&appsv1.ControllerRevisionList{}, "", 11 * sets},
+	} {
+		if err := w.admin.List(w.ctx, bound.list, client.InNamespace(bound.in)); err != nil {
+			w.h.violated("list %T: %v", bound.list, err)
+		} else if n := meta.LenList(bound.list); n > bound.most {
+			w.h.violated("the hub keeps %d objects of %T, which are more than %d", n, bound.list, bound.most)
+		}
+	}
+	for _, m := range w.members {
+		var applied workv1alpha1.AppliedWorkList
+		if err := m.admin.List(w.ctx, &applied); err != nil || len(applied.Items) > sets+1 {
+			w.h.violated("%s keeps %d AppliedWorks: %v", m.name, len(applied.Items), err)
+		}
 	}
 }
 
@@ -171,17 +237,30 @@ func TestSimulation(t *testing.T) {
 	if count == 0 && limit == 0 {
 		t.Skip("a seed takes several seconds: set -seeds or MUSTER_SIMULATION")
 	}
-	done := 0
-	for seed := *firstSeed; count > 0 && done < count || limit > 0 && time.Since(began) < limit; seed++ {
-		r := simulate(t, seed, mutant{})
-		done++
-		if len(r.problems) > 0 {
-			t.Errorf("seed %d: %s\nreplay: go test ./internal/simulation -run TestSimulation -seed %d -seeds 1\n%s", seed,
-				strings.Join(r.problems, "\n"), seed, r.history.text())
-		} else if *verbose {
-			t.Logf("seed %d: history %s\n%s", seed, r.history.hash(), r.history.text())
-		}
+	var next, done atomic.Int64
+	t.Cleanup(func() {
+		n, took := done.Load(), time.Since(began)
+		t.Logf("%d seeds in %s: %.0f histories per hour", n, took.Round(time.Millisecond), float64(n)/took.Hours())
+	})
+	for worker := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
+			t.Parallel()
+			for {
+				n := next.Add(1) - 1
+				if count > 0 && n >= int64(count) || limit > 0 && time.Since(began) >= limit {
+					return
+				}
+				seed := *firstSeed + uint64(n)
+				r := simulate(t, seed, mutant{})
+				done.Add(1)
+				if len(r.problems) > 0 {
+					const replay = "go test ./internal/simulation -run TestSimulation -seeds 1 -seed"
+					problems := strings.Join(r.problems, "\n")
+					t.Errorf("seed %d: %s\nreplay: %s %d\n%s", seed, problems, replay, seed, r.history.text())
+				} else if *verbose {
+					t.Logf("seed %d: history %s\n%s", seed, r.history.hash(), r.history.text())
+				}
+			}
+		})
 	}
-	took := time.Since(began)
-	t.Logf("%d seeds in %s: %.0f histories per hour", done, took.Round(time.Millisecond), float64(done)/took.Hours())
 }

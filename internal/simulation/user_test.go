@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
@@ -21,9 +22,36 @@ import (
 )
 
 var (
-	placementNames = []string{"p0", "p1"}
-	workSetNames   = []string{"w0", "w1", "w2"}
+	placementNames = []string{"p0", "p1", "q0"}
+	workSetNames   = []string{"w0", "w1", "w2", "v0", addonName}
 )
+
+// addonName is the name of an Addon. Users want of it what they want of a WorkSet.
+const addonName = "addon"
+
+// spaceOf returns the namespace of a Placement or a WorkSet.
+func spaceOf(name string) string {
+	if name[0] == 'q' || name[0] == 'v' {
+		return secondSpace
+	}
+	return userSpace
+}
+
+// placementFor returns a Placement that a WorkSet can name.
+func (w *world) placementFor(set string) string {
+	if spaceOf(set) == secondSpace {
+		return "q0"
+	}
+	return placementNames[w.random.IntN(2)]
+}
+
+// setOf returns a WorkSet, or the Addon.
+func (w *world) setOf(name string) client.Object {
+	if name == addonName {
+		return &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	return &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
+}
 
 // act has users do something at random.
 func (w *world) act() {
@@ -62,7 +90,7 @@ func (w *world) objects(prefix string) map[string]string {
 
 func (w *world) userChangesWorkSet() {
 	name := workSetNames[w.random.IntN(len(workSetNames))]
-	set := workSetIntent{placement: placementNames[w.random.IntN(len(placementNames))], objects: w.objects(name)}
+	set := workSetIntent{placement: w.placementFor(name), objects: w.objects(name)}
 	if before, ok := w.intent.worksets[name]; ok && w.random.IntN(3) > 0 {
 		set.placement = before.placement
 	}
@@ -79,12 +107,41 @@ func (w *world) userChangesWorkSet() {
 
 func (w *world) putWorkSet(name string) {
 	want := w.intent.worksets[name]
-	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}
+	if name == addonName {
+		w.putAddon(want)
+		return
+	}
+	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
 	w.put(set, func() {
 		set.Spec.Placements = []placementv1alpha1.PlacementReference{{Name: want.placement}}
 		set.Spec.Manifests = manifests(want.objects)
 		// By default, a member that leaves while it is updated halts the rollout until a user intervenes.
 		set.Spec.Rollout.MaxFailures = new(intstr.FromString("100%"))
+	})
+}
+
+// putAddon sets an Addon with a template, which contains the objects.
+func (w *world) putAddon(want workSetIntent) {
+	template := &addonv1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: addonName}}
+	w.put(template, func() {
+		template.Spec.Manifests = nil
+		for _, m := range manifests(want.objects) {
+			manifest := addonv1alpha1.TemplateManifest{RawExtension: m.RawExtension}
+			template.Spec.Manifests = append(template.Spec.Manifests, manifest)
+		}
+	})
+	a := &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: addonName}}
+	w.put(a, func() {
+		a.Spec.Configs = []addonv1alpha1.ConfigKind{{
+			Group: addonv1alpha1.GroupVersion.Group, Resource: "addontemplates",
+			Defaults: []addonv1alpha1.ObjectName{{Name: addonName}},
+		}}
+		a.Spec.Removal.DeadlineSeconds = 86400 // a removal that is forced keeps objects
+		a.Spec.Install = addonv1alpha1.InstallStrategy{
+			Type:       addonv1alpha1.InstallPlacements,
+			Placements: []addonv1alpha1.PlacementInstall{{Namespace: userSpace, Name: want.placement}},
+		}
+		a.Spec.Install.Placements[0].Rollout.MaxFailures = new(intstr.FromString("100%"))
 	})
 }
 
@@ -94,7 +151,7 @@ func (w *world) userDeletesWorkSet() {
 	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	objects := w.intent.worksets[name].objects
 	w.intent.change(func() { delete(w.intent.worksets, name) })
-	if w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}) {
+	if w.remove(w.setOf(name)) {
 		return
 	}
 	for _, m := range w.members {
@@ -133,7 +190,7 @@ func (w *world) userChangesPlacement() {
 
 func (w *world) putPlacement(name string) {
 	want := w.intent.placements[name]
-	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
 	w.put(p, func() {
 		p.Spec.Policy.Type, p.Spec.Policy.ClusterNames = placementv1alpha1.PickAll, nil
 		if want.members != nil {
@@ -147,7 +204,7 @@ func (w *world) userDeletesPlacement() {
 	w.h.note("user deletes Placement %s", name)
 	w.repeatIfRestored(hasKey(w.intent.placements, name))
 	w.intent.change(func() { delete(w.intent.placements, name) })
-	w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+	w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
 }
 
 func (w *world) userChangesWork() {
@@ -310,14 +367,14 @@ func (w *world) repair() {
 		if _, ok := w.intent.placements[name]; ok {
 			w.putPlacement(name)
 		} else {
-			w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+			w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
 		}
 	}
 	for _, name := range workSetNames {
 		if _, ok := w.intent.worksets[name]; ok {
 			w.putWorkSet(name)
 		} else {
-			w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+			w.remove(w.setOf(name))
 		}
 	}
 	for _, m := range slices.Sorted(maps.Keys(w.intent.in)) {
@@ -330,9 +387,13 @@ func (w *world) repair() {
 	}
 }
 
-// reapply creates the hand-written Works that are missing, such as those in a namespace that was deleted meanwhile.
+// reapply creates the hand-written Works that are missing, such as those in a namespace that was deleted meanwhile, and
+// accepts members whose JoinRequest has asked for that meanwhile.
 func (w *world) reapply() {
 	for _, m := range w.members {
+		if w.intent.in[m.name] && w.joined(m.name) != nil && w.claimOf(w.clusterID(m)) != "" {
+			w.acceptMember(m)
+		}
 		if _, wanted := w.intent.works[m.name]; !wanted {
 			continue
 		}
@@ -346,15 +407,19 @@ func (w *world) reapply() {
 // acceptMember lets in a member that waits for an administrator, whatever exists of it on the hub.
 func (w *world) acceptMember(m *member) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-	kubeSystem := &corev1.Namespace{}
-	require.NoError(w.t, m.admin.Get(w.ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
 	w.put(cluster, func() {
 		cluster.Spec.State, cluster.Spec.Accepted = membershipv1alpha1.StateJoin, new(true)
-		cluster.Spec.ClusterID = string(kubeSystem.UID)
+		cluster.Spec.ClusterID = w.clusterID(m)
 		if claim := w.claimOf(cluster.Spec.ClusterID); claim != "" && w.joined(m.name) != nil {
 			cluster.Spec.Claim = claim // as the status of the JoinRequest advises
 		}
 	})
+}
+
+func (w *world) clusterID(m *member) string {
+	kubeSystem := &corev1.Namespace{}
+	require.NoError(w.t, m.admin.Get(w.ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
+	return string(kubeSystem.UID)
 }
 
 // claimOf returns the fingerprint of the latest JoinRequest that waits for an administrator; empty: there is none.

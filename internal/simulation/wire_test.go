@@ -36,10 +36,14 @@ type network struct {
 	partitioned map[string]bool // links, as "agent m0 > hub"
 	forbidden   map[string]bool // links on which lists are forbidden
 	counts      map[string]uint64
+	credentials map[string]string // the last one of each agent that the hub accepted in the member's namespace
 }
 
 func newNetwork(seed uint64, h *history) *network {
-	return &network{seed: seed, h: h, partitioned: map[string]bool{}, forbidden: map[string]bool{}, counts: map[string]uint64{}}
+	return &network{
+		seed: seed, h: h, partitioned: map[string]bool{}, forbidden: map[string]bool{}, counts: map[string]uint64{},
+		credentials: map[string]string{},
+	}
 }
 
 func (n *network) set(links map[string]bool, link string, on bool) {
@@ -105,8 +109,11 @@ func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 	if chaos && fault < 4 {
 		pause += time.Duration(random.Int64N(int64(15 * time.Second)))
 	}
-	if err := errors.Join(sleep(r.Context(), pause), w.run.await(r.Context())); err != nil {
+	if err := sleep(r.Context(), pause); err != nil {
 		return nil, err
+	}
+	if w.run.await() { // the request was on its way all the time, and arrives although its sender may have given up
+		r = r.Clone(context.WithoutCancel(r.Context()))
 	}
 	if err := w.broken(); err != nil {
 		return nil, err
@@ -176,6 +183,12 @@ func (w *wire) broken() error {
 
 // record notes writes, and judges refusals.
 func (w *wire) record(r *http.Request, a mustertest.Attributes, what string, response *http.Response) {
+	asMember := strings.HasPrefix(w.process, "agent-") && strings.HasPrefix(a.Namespace, "member-")
+	if w.server == "hub" && asMember && response.StatusCode < 300 {
+		w.n.mu.Lock()
+		w.n.credentials[w.process] = r.Header.Get("Authorization")
+		w.n.mu.Unlock()
+	}
 	if response.StatusCode == http.StatusForbidden {
 		body, _ := io.ReadAll(response.Body) // in memory
 		_ = response.Body.Close()            // in memory
@@ -215,6 +228,9 @@ func (w *wire) watch(r *http.Request, next http.RoundTripper, random *rand.Rand,
 	if chaos {
 		end = time.Duration(random.Int64N(int64(2 * time.Minute)))
 	}
+	if chaos && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		response.Body = newEvents(response.Body, random)
+	}
 	body := &cutBody{ReadCloser: response.Body, cancel: cancel, timer: time.NewTimer(end), done: make(chan struct{})}
 	response.Body = body
 	go func() {
@@ -237,6 +253,50 @@ func (w *wire) watch(r *http.Request, next http.RoundTripper, random *rand.Rand,
 		}
 	}()
 	return response, nil
+}
+
+// events are the events of a watch, some of which arrive late or twice.
+type events struct {
+	io.Closer
+	decoder *json.Decoder
+	random  *rand.Rand
+	rest    []byte
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newEvents(body io.ReadCloser, random *rand.Rand) *events {
+	return &events{Closer: body, decoder: json.NewDecoder(body), random: random, closed: make(chan struct{})}
+}
+
+func (e *events) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		var event json.RawMessage
+		if err := e.decoder.Decode(&event); err != nil {
+			return 0, err
+		}
+		e.rest = append(event, '\n')
+		switch e.random.IntN(20) {
+		case 0:
+			e.rest = append(e.rest, e.rest...)
+		case 1, 2: // the cache is stale meanwhile
+			timer := time.NewTimer(time.Duration(e.random.Int64N(int64(40 * time.Second))))
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-e.closed:
+				return 0, io.ErrUnexpectedEOF
+			}
+		}
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+func (e *events) Close() error {
+	e.once.Do(func() { close(e.closed) })
+	return e.Closer.Close()
 }
 
 type cutBody struct {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -45,6 +47,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetGCPercent(300) // a simulation allocates much and keeps little
 	ctrl.SetLogger(logr.Discard())
 	// The default handlers sleep until a time that is kept in a global variable, which belongs to an earlier bubble.
 	utilruntime.ErrorHandlers = nil //nolint:reassign // The default handlers keep a time of an earlier bubble.
@@ -55,25 +58,30 @@ const (
 	hubUser   = "muster-hub"
 	agentUser = "muster-agent"
 	userSpace = "apps" // the namespace of the users' objects, on the hub and on members
+
+	secondSpace = "more" // another namespace of users on the hub
 )
 
 // world is a hub, its members and all that happens to them.
 type world struct {
-	t       *testing.T
-	ctx     context.Context
-	seed    uint64
-	random  *rand.Rand // of users and disasters
-	h       *history
-	net     *network
-	scheme  *runtime.Scheme
-	hub     *apiserver.Server
-	admin   client.Client
-	process *process // of the hub
-	members []*member
-	mutant  mutant
-	intent  *intent
-	backups []snapshot
-	tokens  int
+	t        *testing.T
+	ctx      context.Context
+	seed     uint64
+	random   *rand.Rand // of users and disasters
+	h        *history
+	net      *network
+	scheme   *runtime.Scheme
+	hub      *apiserver.Server
+	admin    client.Client
+	replicas []*process // of the hub
+	members  []*member
+	mutant   mutant
+	intent   *intent
+	backups  []snapshot
+	tokens   int
+	clock    *jumpingClock // of the hub
+
+	replicated bool // the hub has two replicas
 
 	other         *apiserver.Server // another hub; nil: it does not exist yet
 	otherProcess  *process
@@ -88,6 +96,7 @@ type member struct {
 	process *process
 	backup  *snapshot
 	strayed bool // it has the join.yaml of another hub
+	clock   *jumpingClock
 }
 
 func resourceOf(a mustertest.Attributes) schema.GroupResource {
@@ -104,7 +113,7 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 	h.began = time.Now()
 	w := &world{
 		t: t, ctx: t.Context(), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), h: h, net: newNetwork(seed, h),
-		scheme: newScheme(), mutant: planted,
+		scheme: newScheme(), mutant: planted, clock: &jumpingClock{}, replicated: seed%3 == 0,
 	}
 	w.intent = newIntent(w)
 	w.hub, w.admin = w.newServer("hub", nil)
@@ -124,12 +133,23 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 func (w *world) prepareHub(admin client.Client) {
 	w.t.Helper()
 	require.NoError(w.t, assembly.InstallHubDefinitions(w.ctx, admin))
-	for _, name := range []string{membership.RegistrationNamespace, userSpace} {
+	for _, name := range []string{membership.RegistrationNamespace, userSpace, secondSpace} {
 		w.create(admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"} {
 		require.NoError(w.t, mustertest.GrantFiles(w.ctx, admin, hubUser, "../../"+folder+"/rbac/role.yaml"))
 	}
+	// For the leader election of the manager, which the product configures.
+	require.NoError(w.t, mustertest.Grant(w.ctx, admin, hubUser, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "leader-election"},
+		Rules: []rbacv1.PolicyRule{
+			{
+				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+				Verbs: []string{"get", "create", "update"},
+			},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		},
+	}))
 }
 
 func (w *world) newServer(name string, observe func(apiserver.Change)) (*apiserver.Server, client.Client) {
@@ -146,7 +166,7 @@ func (w *world) create(c client.Client, o client.Object) {
 }
 
 func (w *world) newMember(name string) *member {
-	m := &member{name: name}
+	m := &member{name: name, clock: &jumpingClock{}}
 	m.server, m.admin = w.newServer(name, func(change apiserver.Change) { w.intent.observe(m.name, change) })
 	require.NoError(w.t, workcrds.InstallOnMember(w.ctx, m.admin))
 	for _, name := range []string{agent.DefaultNamespace, userSpace} {
@@ -165,6 +185,17 @@ func (w *world) newMember(name string) *member {
 	}))
 	return m
 }
+
+// A jumpingClock is the clock of a process, which may be wrong.
+type jumpingClock struct {
+	clock.RealClock
+
+	offset atomic.Int64
+}
+
+func (c *jumpingClock) Now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+func (c *jumpingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // A process is one run of a hub or an agent.
 type process struct {
@@ -206,24 +237,22 @@ func (p *process) pause() {
 func (p *process) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	close(p.gate)
+	if p.gate != nil {
+		close(p.gate)
+	}
 	p.gate = nil
 }
 
-// await waits while the process is paused.
-func (p *process) await(ctx context.Context) error {
+// await waits while the process is paused, and reports whether it was.
+func (p *process) await() bool {
 	p.mu.Lock()
 	gate := p.gate
 	p.mu.Unlock()
 	if gate == nil {
-		return nil
+		return false
 	}
-	select {
-	case <-gate:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-gate
+	return true
 }
 
 // stop ends a process in order, and waits for its end.
@@ -235,6 +264,7 @@ func (p *process) stop() {
 // kill ends a process at once: no request of it arrives any more.
 func (p *process) kill() {
 	p.dead.Store(true)
+	p.resume()
 	p.stop()
 }
 
@@ -252,7 +282,20 @@ func (w *world) logger(name string) logr.Logger {
 	return funcr.New(func(prefix, args string) { w.h.note("LOG %s %s", prefix, args) }, funcr.Options{}).WithName(name)
 }
 
-func (w *world) startHub() { w.process = w.runHub("hub", w.hub) }
+// startHub starts the replicas of the hub: two with leader election, or one without.
+func (w *world) startHub() {
+	if w.replicated {
+		w.replicas = []*process{w.runHub("hub-0", w.hub), w.runHub("hub-1", w.hub)}
+		return
+	}
+	w.replicas = []*process{w.runHub("hub", w.hub)}
+}
+
+func (w *world) killHub() {
+	for _, p := range w.replicas {
+		p.kill()
+	}
+}
 
 // startOther starts another hub, with a JoinToken that accepts by itself.
 func (w *world) startOther() {
@@ -265,15 +308,26 @@ func (w *world) startOther() {
 
 func (w *world) runHub(name string, server *apiserver.Server) *process {
 	return w.run(name, func(ctx context.Context, p *process) error {
-		wire := &wire{n: w.net, process: name, server: name, run: p, mutant: w.mutant.hub}
+		wire := &wire{n: w.net, process: name, server: "hub", run: p, mutant: w.mutant.hub}
+		if server != w.hub {
+			wire.server = name
+		}
 		cfg := server.Config(hubUser)
 		cfg.Wrap(wire.over)
-		mgr, err := manager.New(cfg, w.managerOptions(name))
+		managed := w.managerOptions(name)
+		if w.replicated && server == w.hub {
+			managed.LeaderElection, managed.LeaderElectionID = true, "muster-hub"
+			managed.LeaderElectionNamespace = membership.RegistrationNamespace
+			managed.LeaseDuration, managed.RenewDeadline = new(time.Minute), new(40*time.Second)
+			managed.RetryPeriod = new(10 * time.Second)
+		}
+		mgr, err := manager.New(cfg, managed)
 		if err != nil {
 			return err
 		}
 		o := assembly.HubOptions{SkipDefinitions: true, Without: []assembly.Part{assembly.PartTenancy}}
 		o.Membership.Server, o.Membership.CA = server.URL(), server.CertificateAuthority()
+		o.Membership.Clock, o.Placement.Clock, o.WorkSets.Clock, o.Addons.Clock = w.clock, w.clock, w.clock, w.clock
 		if w.mutant.options != nil {
 			w.mutant.options(&o)
 		}
@@ -313,6 +367,7 @@ func (w *world) startAgent(m *member) {
 			c.Dial = w.hub.DialContext
 			c.Wrap(away.over)
 		}}}
+		o.Membership.Clock = m.clock
 		o.Membership.Log, o.Works.Log = w.logger(name), w.logger(name+"-works")
 		if w.mutant.agentOptions != nil {
 			w.mutant.agentOptions(&o)
@@ -327,9 +382,7 @@ func (w *world) startAgent(m *member) {
 // close ends all processes and servers, so that the bubble can end.
 func (w *world) close() {
 	w.net.chaotic.Store(false)
-	if w.process != nil {
-		w.process.kill()
-	}
+	w.killHub()
 	for _, m := range w.members {
 		if m.process != nil {
 			m.process.kill()
@@ -339,6 +392,9 @@ func (w *world) close() {
 	if w.other != nil {
 		w.otherProcess.kill()
 		w.other.Close()
+	}
+	if w.replicated {
+		w.wait(10 * time.Minute) // leader election leaves a goroutine that repeats its Event
 	}
 	w.hub.Close()
 }
@@ -406,6 +462,7 @@ func (w *world) until(what string, limit time.Duration, wrong func() error) bool
 // A mutant is a planted bug. The zero value is none.
 type mutant struct {
 	name               string
+	foundBy            uint64                                    // a seed
 	hub, agent, member func(http.RoundTripper) http.RoundTripper // wrap the clients of the hub, and of agents
 	options            func(*assembly.HubOptions)
 	agentOptions       func(*assembly.AgentOptions)
