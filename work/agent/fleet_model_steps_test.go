@@ -1,0 +1,370 @@
+package agent
+
+import "fmt"
+
+// perCluster makes a step for each cluster.
+func perCluster(name string, do func(m *fleetModel, f *fleet, i int) bool) (steps []fleetStep) {
+	for i := range clusterCount {
+		step := func(m *fleetModel, f *fleet) bool { return do(m, f, i) }
+		steps = append(steps, fleetStep{fmt.Sprintf(name, clusterName(i)), step})
+	}
+	return steps
+}
+
+func joined(all ...[]fleetStep) (steps []fleetStep) {
+	for _, some := range all {
+		steps = append(steps, some...)
+	}
+	return steps
+}
+
+// controllerSteps can happen at any time.
+var controllerSteps = joined(
+	[]fleetStep{
+		{"the Placement is decided", (*fleetModel).place},
+		{"the status of the Placement is written", (*fleetModel).report},
+		{"the garbage collector deletes the PlacementDecision", (*fleetModel).collect},
+		{"the WorkSet ends", (*fleetModel).end},
+	},
+	perCluster("the Work of cluster %s is brought up to date", (*fleetModel).distribute),
+	perCluster("cluster %s leaves", (*fleetModel).leave),
+	perCluster("the agent of cluster %s reconciles", (*fleetModel).reconcile),
+)
+
+// recoverySteps end what a fault has begun.
+var recoverySteps = joined(
+	[]fleetStep{
+		{"the paused leader of Placements writes", (*fleetModel).resumePlacer},
+		{"the paused leader of WorkSets writes", (*fleetModel).resumeWorkSets},
+		{"the watches of WorkSets catch up", func(_ *fleetModel, f *fleet) bool {
+			return when(f.cache.lags, func() { f.cache = fleetCache{} })
+		}},
+		{"the PlacementDecision is created again from the backup", func(_ *fleetModel, f *fleet) bool {
+			return f.again(reapplyDecision, func() {
+				if d := f.backup.decision; d.there && !f.hub.decision.there {
+					f.hub.decision = decisionRecord{there: true, clusters: d.clusters}
+					f.changedDecision()
+				}
+			})
+		}},
+		{"users create the Placement again", func(_ *fleetModel, f *fleet) bool {
+			return when(f.wantsPlacement && !f.hub.placement.there, func() {
+				f.hub.placement = placementRecord{there: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
+			})
+		}},
+		{"users create the WorkSet again", func(_ *fleetModel, f *fleet) bool {
+			return when(f.wantsSet && !f.hub.set.there, func() {
+				f.hub.set = setRecord{there: true, uid: f.freshSet()}
+			})
+		}},
+	},
+	perCluster("the Work of cluster %s is created again from the backup", func(_ *fleetModel, f *fleet, i int) bool {
+		return f.again(reapplyWorks<<i, func() {
+			if w := f.backup.works[i]; w.there && !f.hub.works[i].there {
+				f.hub.works[i] = workRecord{there: true, uid: f.freshWork(i), by: w.by, requested: w.requested}
+				f.changedWork(i)
+			}
+		})
+	}),
+	perCluster("the MemberCluster of cluster %s is created again", func(_ *fleetModel, f *fleet, i int) bool {
+		return when(f.in.has(i) && !f.hub.members[i].there, func() { f.join(i) })
+	}),
+	perCluster("the agent of cluster %s joins again", func(_ *fleetModel, f *fleet, i int) bool {
+		m := &f.hub.members[i]
+		return when(m.there && !m.leaving && !m.joined, func() { m.joined = true })
+	}),
+	perCluster("cluster %s is healthy again", func(_ *fleetModel, f *fleet, i int) bool {
+		m := &f.hub.members[i]
+		return when(m.there && m.unhealthy, func() { m.unhealthy = false })
+	}),
+)
+
+// What of a backup is not created again yet.
+const (
+	reapplyDecision uint8 = 1 << iota
+	reapplyWorks          // and the next bit for the second cluster
+)
+
+func (f *fleet) again(what uint8, do func()) bool {
+	return when(f.reapply&what != 0, func() { f.reapply &^= what; do() })
+}
+
+// join creates the MemberCluster of a cluster.
+func (f *fleet) join(i int) {
+	f.hub.members[i] = memberRecord{there: true}
+	f.placer.removed &^= bit(i)
+	f.left &^= bit(i)
+}
+
+// users spends a step of users.
+func byUser(do func(f *fleet) bool) func(*fleetModel, *fleet) bool {
+	return func(_ *fleetModel, f *fleet) bool {
+		return f.users > 0 && do(f) && when(true, func() { f.users-- })
+	}
+}
+
+func byFault(do func(m *fleetModel, f *fleet) bool) func(*fleetModel, *fleet) bool {
+	return func(m *fleetModel, f *fleet) bool {
+		return f.faults > 0 && do(m, f) && when(true, func() { f.faults--; f.damaged = true })
+	}
+}
+
+// setPolicy is a change of the Placement's policy.
+func (f *fleet) setPolicy(to policyKind) bool {
+	p := &f.hub.placement
+	return when(p.there && p.policy != to, func() {
+		p.policy, p.behind, f.policy, f.placer.fresh = to, true, to, false
+		if f.wantsSet {
+			f.keep(to.names())
+		}
+		if to == pickOne {
+			f.ask(allClusters)
+		} else {
+			f.ask(allClusters &^ to.names())
+		}
+	})
+}
+
+var userSteps = joined(
+	[]fleetStep{
+		{"a user deletes the WorkSet", byUser(func(f *fleet) bool {
+			set := &f.hub.set
+			return when(set.there && !set.deleting, func() {
+				f.ask(allClusters)
+				set.deleting, f.wantsSet = true, false
+			})
+		})},
+		{"a user creates the WorkSet", byUser(func(f *fleet) bool {
+			return when(!f.wantsSet && !f.hub.set.there, func() {
+				f.wantsSet, f.hub.set = true, setRecord{there: true, uid: f.freshSet()}
+				f.keep(f.wanted())
+			})
+		})},
+		{"a user deletes the Placement", byUser(func(f *fleet) bool {
+			return when(f.hub.placement.there, func() {
+				f.hub.placement, f.wantsPlacement = placementRecord{}, false
+			})
+		})},
+		{"a user creates the Placement", byUser(func(f *fleet) bool {
+			return when(!f.wantsPlacement && !f.hub.placement.there, func() {
+				f.wantsPlacement = true
+				f.hub.placement = placementRecord{there: true, uid: f.freshPlacement(), policy: f.policy, behind: true}
+			})
+		})},
+		{"a user places on all clusters", byUser(func(f *fleet) bool { return f.setPolicy(pickAll) })},
+		{"a user places on one cluster", byUser(func(f *fleet) bool { return f.setPolicy(pickOne) })},
+		{"a user places on cluster a", byUser(func(f *fleet) bool { return f.setPolicy(pickA) })},
+		{"a user places on cluster b", byUser(func(f *fleet) bool { return f.setPolicy(pickB) })},
+	},
+	perCluster("a user has cluster %s leave", func(_ *fleetModel, f *fleet, i int) bool {
+		return byUser(func(f *fleet) bool {
+			m := &f.hub.members[i]
+			return when(m.there && !m.leaving, func() {
+				m.leaving, f.in = true, f.in&^bit(i)
+				f.asked |= bit(i)
+			})
+		})(nil, f)
+	}),
+	perCluster("a user has cluster %s join", func(_ *fleetModel, f *fleet, i int) bool {
+		return byUser(func(f *fleet) bool {
+			return when(!f.in.has(i) && !f.hub.members[i].there, func() {
+				f.in |= bit(i)
+				f.join(i)
+				f.keep(f.wanted() & bit(i))
+			})
+		})(nil, f)
+	}),
+	perCluster("a user releases the orphaned object on cluster %s", func(_ *fleetModel, f *fleet, i int) bool {
+		return byUser(func(f *fleet) bool {
+			inventory := &f.inventory[i]
+			return when(inventory.there && inventory.orphaned && !inventory.released, func() {
+				inventory.released = true
+				f.asked |= bit(i)
+			})
+		})(nil, f)
+	}),
+)
+
+var faultSteps = joined(
+	[]fleetStep{
+		{"the hub is backed up", func(_ *fleetModel, f *fleet) bool {
+			return when(f.faults > 0 && !f.backedUp && f.reapply == 0, func() { f.backup, f.backedUp = f.hub, true })
+		}},
+		{"etcd is restored", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.backedUp, func() {
+				f.hub = f.backup
+				f.restart()
+				f.restored(f.backup)
+			})
+		})},
+		{"the hub is lost", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.backedUp, func() {
+				f.hub = fleetHub{}
+				f.restart()
+				f.restored(f.backup)
+				f.reapply = reapplyDecision | reapplyWorks | reapplyWorks<<1
+			})
+		})},
+		{"the controller of Placements restarts", func(_ *fleetModel, f *fleet) bool {
+			return when(f.placer != placerMemory{}, func() { f.placer = placerMemory{} })
+		}},
+		{"the leader of Placements is paused before it writes", byFault(func(m *fleetModel, f *fleet) bool {
+			return when(f.hub.placement.there && !f.paused.there, func() {
+				f.paused = pausedPlacer{there: true, uid: f.hub.placement.uid, clusters: m.decide(f)}
+				f.placer = placerMemory{}
+			})
+		})},
+		{"the leader of WorkSets is paused before it deletes", byFault(func(m *fleetModel, f *fleet) bool {
+			f.deletes, f.conflicts = 0, 0
+			for i := range clusterCount {
+				clusters, certain := m.selection(f.hub.placement, f.hub.decision)
+				w := f.hub.works[i]
+				unselected := w.there && !w.deleted && !clusters.has(i)
+				if f.hub.set.there && !f.hub.set.deleting && unselected && m.mayWithdraw(f, i, certain) {
+					f.deletes |= bit(i)
+				}
+			}
+			return f.deletes != 0
+		})},
+		{"the watches of WorkSets lag", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(!f.cache.lags, func() { f.cache = fleetCache{true, f.hub.placement, f.hub.decision} })
+		})},
+		{"the Placement vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.placement.there, func() { f.hub.placement = placementRecord{} })
+		})},
+		{"the PlacementDecision vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.decision.there, func() { f.hub.decision = decisionRecord{}; f.changedDecision() })
+		})},
+		{"the WorkSet loses its finalizer and vanishes", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.set.there, func() { f.hub.set = setRecord{} })
+		})},
+		{"the definition of WorkSets is removed", byFault(func(_ *fleetModel, f *fleet) bool {
+			set := &f.hub.set
+			return when(set.there && !set.deleting, func() { set.deleting, set.withDefinition = true, true })
+		})},
+		{"the definition of Works is removed", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.worksOn() != 0, func() {
+				for i := range clusterCount {
+					f.deleteByHand(i)
+				}
+			})
+		})},
+		{"the records of members that left are lost", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.removals != 0, func() { f.hub.removals, f.hub.later = 0, 0 })
+		})},
+	},
+	perCluster("the Work of cluster %s loses its finalizer and vanishes", func(m *fleetModel, f *fleet, i int) bool {
+		return byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.works[i].there, func() { f.hub.works[i] = workRecord{}; f.changedWork(i) })
+		})(m, f)
+	}),
+	perCluster("the namespace of cluster %s is deleted", func(m *fleetModel, f *fleet, i int) bool {
+		return byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.works[i].there && !f.hub.works[i].deleted, func() { f.deleteByHand(i) })
+		})(m, f)
+	}),
+	perCluster("the MemberCluster of cluster %s vanishes", func(m *fleetModel, f *fleet, i int) bool {
+		return byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.hub.members[i].there, func() {
+				if f.hub.members[i].leaving { // as the controller of Placements observes it
+					f.placer.removed |= bit(i)
+				}
+				f.hub.members[i] = memberRecord{}
+			})
+		})(m, f)
+	}),
+	perCluster("cluster %s is not healthy", func(m *fleetModel, f *fleet, i int) bool {
+		return byFault(func(_ *fleetModel, f *fleet) bool {
+			r := &f.hub.members[i]
+			return when(r.there && !r.unhealthy, func() { r.unhealthy = true })
+		})(m, f)
+	}),
+	perCluster("the AppliedWork of cluster %s vanishes", func(m *fleetModel, f *fleet, i int) bool {
+		return byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.inventory[i].there, func() {
+				f.inventory[i] = inventoryRecord{}
+				f.unknown |= f.live & bit(i)
+			})
+		})(m, f)
+	}),
+)
+
+var fleetSteps = joined(controllerSteps, recoverySteps, userSteps, faultSteps)
+
+// fairSteps are those that happen sooner or later.
+var fairSteps = joined(recoverySteps, controllerSteps)
+
+// deleteByHand deletes a generated Work without a request.
+func (f *fleet) deleteByHand(i int) {
+	if w := &f.hub.works[i]; w.there && !w.deleted {
+		w.deleted = true
+		f.changedWork(i)
+	}
+}
+
+// restart has all controllers start anew.
+func (f *fleet) restart() {
+	f.placer, f.paused, f.deletes, f.conflicts, f.cache = placerMemory{}, pausedPlacer{}, 0, 0, fleetCache{}
+}
+
+// restored has users want what a backup has. A request in the backup is one.
+func (f *fleet) restored(b fleetHub) {
+	f.backup, f.backedUp, f.reapply = b, true, 0
+	ends := b.set.there && b.set.deleting && !b.set.withDefinition
+	f.wantsPlacement, f.wantsSet, f.policy = b.placement.there, b.set.there && !ends, b.placement.policy
+	f.in = 0
+	for i := range clusterCount {
+		if b.members[i].there && !b.members[i].leaving {
+			f.in |= bit(i)
+		}
+	}
+	f.left &^= f.in
+	selected := b.decision.clusters
+	if b.placement.there && b.placement.policy != pickOne {
+		selected = b.placement.policy.names()
+	}
+	if f.wantsSet && f.wantsPlacement {
+		f.keep(selected & f.in)
+	}
+	for i := range clusterCount {
+		w := b.works[i]
+		unselected := b.placement.there && !selected.has(i) &&
+			(b.placement.policy != pickOne || w.there && w.by == b.set.uid)
+		several := b.placement.there && b.placement.policy == pickOne && b.decision.clusters.count() > 1
+		if unselected || several || ends || b.members[i].leaving || w.deleted && w.requested {
+			f.asked |= bit(i)
+		}
+	}
+}
+
+// resumePlacer has the paused leader of Placements write what it had decided.
+func (m *fleetModel) resumePlacer(f *fleet) bool {
+	p := f.paused
+	if !p.there {
+		return false
+	}
+	f.paused = pausedPlacer{}
+	drops := f.hub.decision.clusters&^p.clusters != 0 // its confirmation is too old by then
+	if p.conflict || !f.hub.placement.there || f.hub.placement.uid != p.uid || drops && m.mutant != placerNotFenced {
+		return true
+	}
+	f.write(p.clusters)
+	return true
+}
+
+// resumeWorkSets has the paused leader of WorkSets delete what it had decided to delete.
+func (m *fleetModel) resumeWorkSets(f *fleet) bool {
+	if f.deletes == 0 {
+		return false
+	}
+	doomed := f.deletes &^ f.conflicts
+	f.deletes, f.conflicts = 0, 0
+	if m.mutant == workSetsNotFenced { // otherwise its confirmation is too old by then
+		for i := range clusterCount {
+			if w := f.hub.works[i]; doomed.has(i) && w.there && !w.deleted {
+				m.withdraw(f, i, 0)
+			}
+		}
+	}
+	return true
+}
