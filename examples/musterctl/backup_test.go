@@ -103,6 +103,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	d.follow("west")
 	d.joined("hub", "west")
 	stop()
+	require.NoError(t, d.planes["hub"].Stop())
 	d.use("rebuilt")
 	require.Len(t, blocks[3], 2)
 	d.run(blocks[3][0])
