@@ -160,13 +160,20 @@ func TestRejectedNextToABusyObject(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	const bad = "{apiVersion: v1, kind: Service, metadata: {name: bad, namespace: NS}, spec: {ports: [{port: 99999}]}}"
-	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+"}")
+	work := w.work("shop", "{"+manifests(bad, configMap("busy", "{k: v}"))+
+		", manifestOptions: [{select: {name: busy}, feedback: [{name: seen, jsonPath: .data.seen}]}]}")
 	w.says(work, 0, "False", v1alpha1.ReasonRejected, "99999")
 	w.toHost.take()
-	for i := range 20 {
-		w.patch(w.read("ConfigMap", "busy"), fmt.Sprintf("data: {other: v%d, k: edited}", i))
+	for i := range 20 { // each change is reconciled
+		value := fmt.Sprint("v", i)
+		w.patch(w.read("ConfigMap", "busy"), "data: {seen: "+value+"}")
+		w.eventually(func() error {
+			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			return equal(value, feedback(work, "seen"))
+		})
 	}
-	w.eventually(func() error { return equal("v", w.data("busy", "k")) })
 	sent := count(w.toHost.take(), "PATCH services bad")
-	require.LessOrEqual(t, sent, 7, "one second, and twice as long after each rejection")
+	require.LessOrEqual(t, sent, 8, "20 changes: one second, and twice as long after each rejection")
 }

@@ -80,7 +80,8 @@ func progressingByWord(object *unstructured.Unstructured) (Result, bool) {
 	return byWord(object, Progressing, func(word string) bool {
 		word = strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(word))
 		return slices.Contains([]string{
-			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init", "initialising",
+			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init",
+			"initialising", //nolint:misspell // some operators write it so
 			"initializing", "inprogress", "installing", "notready", "notreconciled", "pending", "preparing", "progressing",
 			"promoting", "provisioning", "reconciling", "restarting", "scaling", "starting", "stopping", "terminating", "updating", "upgrading", "waiting",
 		}, word)
