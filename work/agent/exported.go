@@ -47,7 +47,7 @@ func withoutCluster(object apply.Object) (cleaned apply.Object, warning string) 
 	if len(dropped) == 0 {
 		return object, ""
 	}
-	return object, fmt.Sprintf("The manifest was exported from a cluster, so the fields that this cluster has allocated are "+
-		"ignored: %s. Remove the metadata that an API server writes, such as uid and creationTimestamp, to apply them.",
+	return object, fmt.Sprintf("The manifest was exported from a cluster, so the fields that this cluster has allocated "+
+		"are ignored: %s. Remove the metadata that an API server writes, such as uid and creationTimestamp, to apply them.",
 		strings.Join(dropped, ", "))
 }

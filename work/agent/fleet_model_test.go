@@ -829,7 +829,7 @@ func (w *fleetWalk) trace(i int32) string {
 // fleetBound is how far a walk goes.
 type fleetBound struct {
 	users, faults uint8 // steps of users, and faults
-	settled       bool  // begin when everything is placed, and not with a new Placement and WorkSet
+	quiet         bool  // begin when everything is placed, and not with a new Placement and WorkSet
 }
 
 // walk reaches every state within the bound, the nearest first, and returns the number of states and the first problem.
@@ -837,7 +837,7 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 	w := &fleetWalk{index: map[fleet]int32{}}
 	for _, policy := range []policyKind{pickAll, pickB} {
 		start := startOfFleet(policy, 0, 0)
-		if bound.settled {
+		if bound.quiet {
 			m.settle(&start)
 		}
 		start.users, start.faults = bound.users, bound.faults
@@ -872,10 +872,10 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 // TestModelOfFleet walks the orders of steps: a part with few steps of users and faults, or more with MUSTER_MODEL=full.
 func TestModelOfFleet(t *testing.T) {
 	t.Parallel()
-	walks, limit := []fleetBound{{users: 2}, {faults: 1}, {users: 1, faults: 1, settled: true}}, 50_000
+	walks, limit := []fleetBound{{users: 2}, {faults: 1}, {users: 1, faults: 1, quiet: true}}, 50_000
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "full":
-		walks, limit = []fleetBound{{users: 3}, {users: 1, faults: 1}, {users: 2, faults: 1, settled: true}}, 500_000
+		walks, limit = []fleetBound{{users: 3}, {users: 1, faults: 1}, {users: 2, faults: 1, quiet: true}}, 500_000
 	case raceEnabled:
 		walks, limit = []fleetBound{{users: 1}, {faults: 1}}, 5_000
 	}

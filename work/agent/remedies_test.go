@@ -114,7 +114,8 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 	w := newWorld(t)
 	stop := w.start()
 	const once = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS},
-  spec: {ttlSecondsAfterFinished: 5, backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
+  spec: {ttlSecondsAfterFinished: 5, backoffLimit: 0,
+  template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
 	work := w.work("migration", "{"+manifests(once, configMap("a", "{k: v}"))+"}")
 	w.eventually(func() error {
 		pods := &corev1.PodList{}
