@@ -84,7 +84,10 @@ func (a *app) watchMembers(ctx context.Context, format *output, names []string, 
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
 		member, is := change.Object.(*v1alpha1.MemberCluster)
-		if !is {
+		switch {
+		case ctx.Err() != nil:
+			return nil // The user has ended the watch, which can show as an error.
+		case !is:
 			return apierrors.FromObject(change.Object)
 		}
 		if len(names) > 0 && !slices.Contains(names, member.Name) {
