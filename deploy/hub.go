@@ -8,7 +8,9 @@ import (
 )
 
 // HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
-func HubComponents() []string { return []string{"monitoring", "push", "select-anything", "users-place"} }
+func HubComponents() []string {
+	return []string{"monitoring", "push", "select-anything", "users-place"}
+}
 
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the given
 // folders of hub/components, such as "select-anything". The image of the program is "muster-hub"; see

@@ -95,7 +95,15 @@ func TestPermissions(t *testing.T) {
 		allowed                             bool
 	}{
 		{"the hub reads MemberClusters", account, "list", membershipv1alpha1.GroupVersion.Group, "memberclusters", true},
-		{"the hub installs definitions", account, "patch", "apiextensions.k8s.io", "customresourcedefinitions", true},
+		{"the hub creates definitions", account, "create", "apiextensions.k8s.io", "customresourcedefinitions", true},
+		{
+			"the hub updates its own definitions", account, "patch", "apiextensions.k8s.io",
+			"customresourcedefinitions/works.work.muster.dev", true,
+		},
+		{
+			"the hub updates no other definition", account, "patch", "apiextensions.k8s.io",
+			"customresourcedefinitions/clusters.cluster.x-k8s.io", false,
+		},
 		{"the hub deletes no definition", account, "delete", "apiextensions.k8s.io", "customresourcedefinitions", false},
 		{"a WorkSet selects nothing until a role says so", account, "list", "", "configmaps", false},
 		{"the hub reads no Secret of others", account, "list", "", "secrets", false},
@@ -110,8 +118,11 @@ func TestPermissions(t *testing.T) {
 			}
 		}
 		check := func() bool {
+			resource, name, _ := strings.Cut(test.resource, "/") // Without a name: every object.
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: test.user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: test.verb, Group: test.group, Resource: test.resource},
+				User: test.user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: test.verb, Group: test.group, Resource: resource, Name: name,
+				},
 			}}
 			require.NoError(t, c.Create(t.Context(), review))
 			return review.Status.Allowed

@@ -104,7 +104,7 @@ func run(ctx context.Context, f flags, out io.Writer) (err error) {
 	}
 	if err := group.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The user has ended the program.
+			return nil // The user has ended the program.
 		}
 		return err
 	}

@@ -59,7 +59,7 @@ Placements installs itself on the clusters of its Placements, and needs no such 
 		addon := &addonv1alpha1.Addon{}
 		if err := hub.Get(cmd.Context(), client.ObjectKey{Name: args[0]}, addon); err != nil {
 			if apierrors.IsNotFound(err) {
-				return fmt.Errorf("Addon %s: %w", args[0], errNotFoundHere)
+				return fmt.Errorf("addon %s: %w", args[0], errNotFoundHere)
 			}
 			return err
 		}
@@ -74,7 +74,7 @@ Placements installs itself on the clusters of its Placements, and needs no such 
 			}
 			return "enabled", err
 		}
-		return a.eachMemberAddon(cmd.Context(), hub, addon.Name, f, enable, func(
+		return a.eachMemberAddon(cmd.Context(), hub, addon.Name, f, memberAddonSteps{enable, func(
 			ctx context.Context, key client.ObjectKey,
 		) (waiting string, err error) {
 			memberAddon := &addonv1alpha1.MemberAddon{}
@@ -89,7 +89,7 @@ Placements installs itself on the clusters of its Placements, and needs no such 
 				return ready.Message, nil
 			}
 			return "", nil
-		})
+		}})
 	}
 	return cmd
 }
@@ -117,13 +117,13 @@ command refuses to remove an add-on that a Placement installs: the hub would ins
 				return "", err
 			}
 			if placement := memberAddon.Annotations[addonv1alpha1.InstalledByAnnotation]; placement != "" {
-				return "", fmt.Errorf("Placement %s installs the add-on: exclude the member from the Placement, "+
+				return "", fmt.Errorf("the add-on is installed by Placement %s: exclude the member from the Placement, "+
 					"such as with a taint: %w", placement, errManaged)
 			}
 			precondition := client.Preconditions{UID: &memberAddon.UID, ResourceVersion: &memberAddon.ResourceVersion}
 			return "disabled", hub.Delete(ctx, memberAddon, precondition)
 		}
-		return a.eachMemberAddon(cmd.Context(), hub, args[0], f, disable, func(
+		return a.eachMemberAddon(cmd.Context(), hub, args[0], f, memberAddonSteps{disable, func(
 			ctx context.Context, key client.ObjectKey,
 		) (waiting string, err error) {
 			memberAddon := &addonv1alpha1.MemberAddon{}
@@ -136,15 +136,20 @@ command refuses to remove an add-on that a Placement installs: the hub would ins
 			default:
 				return "the MemberAddon exists: " + memberAddon.Status.Message, nil
 			}
-		})
+		}})
 	}
 	return cmd
 }
 
+// memberAddonSteps change a MemberAddon, and observe whether the change is complete.
+type memberAddonSteps struct {
+	change  func(context.Context, client.ObjectKey) (done string, err error)
+	observe func(context.Context, client.ObjectKey) (waiting string, err error)
+}
+
 // eachMemberAddon changes the MemberAddon of each member, and then waits for all of them.
-func (a *app) eachMemberAddon(ctx context.Context, hub *hubClient, addon string, f *addonFlags,
-	change func(context.Context, client.ObjectKey) (done string, err error),
-	observe func(context.Context, client.ObjectKey) (waiting string, err error),
+func (a *app) eachMemberAddon(
+	ctx context.Context, hub *hubClient, addon string, f *addonFlags, steps memberAddonSteps,
 ) error {
 	var keys []client.ObjectKey
 	for _, name := range f.members {
@@ -161,7 +166,7 @@ func (a *app) eachMemberAddon(ctx context.Context, hub *hubClient, addon string,
 		keys = append(keys, client.ObjectKey{Namespace: member.Status.Namespace, Name: addon})
 	}
 	for i, key := range keys {
-		done, err := change(ctx, key)
+		done, err := steps.change(ctx, key)
 		if err != nil {
 			return fmt.Errorf("member %s: %w", f.members[i], hub.explain(err))
 		}
@@ -176,7 +181,7 @@ func (a *app) eachMemberAddon(ctx context.Context, hub *hubClient, addon string,
 	defer end()
 	for i, key := range keys {
 		err := await(ctx, report, fmt.Sprintf("wait for add-on %s on %s", addon, f.members[i]), f.timeout,
-			func(ctx context.Context) (string, error) { return observe(ctx, key) })
+			func(ctx context.Context) (string, error) { return steps.observe(ctx, key) })
 		if err != nil {
 			return err
 		}

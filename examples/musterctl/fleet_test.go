@@ -83,7 +83,7 @@ func TestFleet_Commands(t *testing.T) {
 		require.Contains(t, f.fails(exitUsage, "addon", "enable", "collector"), "--members")
 		errs := f.fails(exitFailed, "addon", "enable", "collector", "--members", "north")
 		require.Contains(t, errs, "member north: not found")
-		require.Contains(t, f.fails(exitFailed, "addon", "enable", "other", "--members", "east"), "Addon other: not found")
+		require.Contains(t, f.fails(exitFailed, "addon", "enable", "other", "--members", "east"), "addon other: not found")
 		require.Contains(t, f.ok("addon", "enable", "collector", "--members", "east"), "addon collector enabled")
 		require.Contains(t, f.ok("addon", "enable", "collector", "--members", "east"), "already enabled")
 		require.Contains(t, f.ok("get", "memberaddons", "-A"), "collector")

@@ -234,7 +234,8 @@ func parseTaints(args []string) (names []string, changes []taintChange, err erro
 		key, value, _ := strings.Cut(key, "=")
 		taint := v1alpha1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
 		change := taintChange{remove: remove, taint: taint}
-		if key == "" || !(remove && effect == "") && !slices.Contains(effects, change.taint.Effect) {
+		everyEffect := remove && effect == ""
+		if key == "" || !everyEffect && !slices.Contains(effects, change.taint.Effect) {
 			return nil, nil, usage("taint %s: must be KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT- or KEY-, with the effect "+
 				"NoSchedule, PreferNoSchedule or NoExecute", arg)
 		}
@@ -377,7 +378,7 @@ func (a *app) evict(
 		for _, eviction := range evictions {
 			err := hub.Get(ctx, client.ObjectKeyFromObject(eviction), eviction)
 			if apierrors.IsNotFound(err) {
-				continue // A user has cancelled the eviction.
+				continue // A user has canceled the eviction.
 			}
 			if err != nil {
 				return "", err

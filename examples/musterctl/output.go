@@ -97,7 +97,7 @@ func (o *output) print(w io.Writer, object any, rows table) error {
 
 // printNames writes the objects of the API as <resource>.<group>/<name>, which kubectl accepts.
 func printNames(w io.Writer, object any) error {
-	print := func(object runtime.Object) error {
+	printName := func(object runtime.Object) error {
 		meta, err := meta.Accessor(object)
 		if err != nil {
 			return err
@@ -115,9 +115,9 @@ func printNames(w io.Writer, object any) error {
 	case !ok:
 		return fmt.Errorf("a %T has no name", object)
 	case meta.IsListType(is):
-		return meta.EachListItem(is, print)
+		return meta.EachListItem(is, printName)
 	default:
-		return print(is)
+		return printName(is)
 	}
 }
 

@@ -261,7 +261,7 @@ func (a *app) watchTable(ctx context.Context, c *rest.RESTClient, o *getOptions,
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // Nothing is written to it.
+	defer stream.Close()
 	events := json.NewDecoder(stream)
 	var columns []metav1.TableColumnDefinition
 	for {
@@ -269,7 +269,7 @@ func (a *app) watchTable(ctx context.Context, c *rest.RESTClient, o *getOptions,
 		err := events.Decode(&event)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // The user has ended the watch.
+			return nil // The user has ended the watch.
 		case errors.Is(err, io.EOF):
 			return errors.New("the API server has ended the watch: repeat the command")
 		case err != nil:

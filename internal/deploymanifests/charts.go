@@ -32,7 +32,9 @@ func hubTemplates() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	owns := func(namespace string) string { return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")` }
+	owns := func(namespace string) string {
+		return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")`
+	}
 	return map[string]string{
 		"account.yaml": hub.template("", hub.accountObjects()[1:]),
 		"registration.yaml": hub.template(owns(membership.RegistrationNamespace), []any{

@@ -115,7 +115,7 @@ func (s *shell) run(document string) {
 	variables, log := filepath.Join(t.TempDir(), "env"), filepath.Join(t.TempDir(), "log")
 	file, err := os.Create(log) // A pipe would be open for as long as the programs in the background run.
 	require.NoError(t, err)
-	defer file.Close() //nolint:errcheck // It is only read below.
+	defer file.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), documentTimeout)
 	defer cancel()

@@ -356,6 +356,9 @@ func TestColumns(t *testing.T) {
 	now := metav1.Now()
 	cluster.Status.Phase = v1alpha1.PhaseJoined
 	cluster.Status.Version.Kubernetes = "v1.36.3"
+	cluster.Status.Properties = []v1alpha1.Property{
+		{Name: "example.com/other", Value: "7"}, {Name: "membership.muster.dev/node-count", Value: "3"},
+	}
 	for kind, status := range map[string]metav1.ConditionStatus{"Accepted": "True", "Joined": "True",
 		"Healthy": "Unknown"} {
 		cluster.Status.Conditions = append(cluster.Status.Conditions,
@@ -365,9 +368,9 @@ func TestColumns(t *testing.T) {
 
 	_, got := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
 	want := map[string]any{
-		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined",
-		"Version": "v1.36.3",
-		"CPU":     nil, "Memory": nil, "Mode": "Pull", "Orphans": nil, "Why": "",
+		"Name": "columns", "Hub Accepted": "True", "Ready": nil, "Mode": "Pull", "Version": "v1.36.3", "Nodes": "3",
+		"Phase": "Joined", "Joined": "True", "Healthy": "Unknown", "Last Seen": nil,
+		"CPU": nil, "Memory": nil, "Orphans": nil, "Why": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
