@@ -66,7 +66,7 @@ func newShell(t *testing.T) *shell {
 	// Go's cache of modules is read-only, so it must not be below a folder that the test removes.
 	s := &shell{t: t, programs: t, folder: t.TempDir(), env: os.Environ()}
 	s.env = append(s.env, "PATH="+kubectl(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"),
-		"KUBECONFIG="+filepath.Join(s.folder, "no-kubeconfig"), "PS4=+ ${SECONDS}s ")
+		"KUBECONFIG="+filepath.Join(s.folder, "no-kubeconfig"))
 	return s
 }
 
@@ -119,6 +119,7 @@ func (s *shell) run(document string) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), documentTimeout)
 	defer cancel()
+	script = "PS4='+ ${SECONDS}s '\n" + script // bash does not accept the variable from the environment of root.
 	script += "\n{ set +x; env -0 > '" + variables + "'; } 2> /dev/null"
 	bash := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script)
 	bash.Dir, bash.Env, bash.Stdout, bash.Stderr = s.folder, s.env, file, file
