@@ -114,8 +114,8 @@ func (f *fleet) setPolicy(to policyKind) bool {
 	p := &f.hub.placement
 	return when(p.there && p.policy != to, func() {
 		p.policy, p.behind, f.policy, f.placer.fresh = to, true, to, false
-		if f.wantsSet {
-			f.keep(to.names())
+		if f.wantsSet { // a cluster that the Placement has left already is kept when the Placement selects it again
+			f.keep(to.names() & f.hub.decision.clusters)
 		}
 		if to == pickOne {
 			f.ask(allClusters)
@@ -170,7 +170,8 @@ var userSteps = joined(
 			return when(!f.in.has(i) && !f.hub.members[i].there, func() {
 				f.in |= bit(i)
 				f.join(i)
-				f.keep(f.wanted() & bit(i))
+				// The Placement left it on request. That is taken back when the Placement selects it again.
+				f.keep(f.wanted() & f.hub.decision.clusters & bit(i))
 			})
 		})(nil, f)
 	}),
@@ -344,8 +345,8 @@ func (m *fleetModel) resumePlacer(f *fleet) bool {
 		return false
 	}
 	f.paused = pausedPlacer{}
-	drops := f.hub.decision.clusters&^p.clusters != 0 // its confirmation is too old by then
-	if p.conflict || !f.hub.placement.there || f.hub.placement.uid != p.uid || drops && m.mutant != placerNotFenced {
+	expired := f.hub.decision.there && m.mutant != placerNotFenced // the confirmation is too old by then
+	if p.conflict || !f.hub.placement.there || f.hub.placement.uid != p.uid || expired {
 		return true
 	}
 	f.write(p.clusters)
