@@ -59,7 +59,7 @@ func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 	}
 }
 
-// A decision to leave a cluster is not written long after it was confirmed: the leader may have been paused.
+// A changed decision is not written long after it was confirmed: the leader may have been paused.
 func TestConfirm_Expires(t *testing.T) {
 	t.Parallel()
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop", UID: "one"}}

@@ -284,7 +284,7 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 	}
 	laid := decision.Lay(p.slices, a.access.record(p.groups.decisions(p.slices, s.all), s.all))
 	confirmed := d.Clock.Now()
-	if len(departed(slicesOf(placement.Name, a.before), laid)) > 0 {
+	if len(a.before) > 0 && len(changes(placement, a.before, laid)) > 0 {
 		if err := d.confirm(ctx, placement); err != nil {
 			return err
 		}

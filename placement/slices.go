@@ -103,20 +103,6 @@ func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision
 	return todo
 }
 
-// drops reports whether the change removes a cluster from a PlacementDecision.
-func (c change) drops() bool {
-	if c.old == nil {
-		return false
-	}
-	stay := map[string]bool{}
-	if c.want != nil {
-		for _, d := range c.want.Decisions {
-			stay[d.ClusterName] = true
-		}
-	}
-	return slices.ContainsFunc(c.old.Decisions, func(d v1alpha1.ClusterDecision) bool { return !stay[d.ClusterName] })
-}
-
 // shape sets the content of a PlacementDecision. It keeps the labels and annotations of other clients.
 func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, slice decision.Slice) {
 	object.Namespace, object.Name = placement.Namespace, sliceName(placement.Name, slice.Index)

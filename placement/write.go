@@ -30,17 +30,17 @@ func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// confirmedFor is how long a decision to leave clusters may be written after it was confirmed. It is shorter than the
+// confirmedFor is how long a changed decision may be written after it was confirmed. It is shorter than the
 // time until another leader takes over, so a leader that was paused does not write an old decision.
 const confirmedFor = 10 * time.Second
 
-// confirm returns an error unless a Placement is still the one that was decided, according to the API server. A
-// decision to leave clusters may be older than a change of the policy that takes it back: the cache lags, or the
-// leader was paused. The status of the new leader could make the old decision look complete.
+// confirm returns an error unless a Placement is still the one that was decided, according to the API server. A changed
+// decision may be older than a change of the policy that takes it back: the cache lags, or the leader was paused. The
+// status of the new leader could make the old decision look complete, and after a restart it would decide from there.
 func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Placement) error {
 	current := &v1alpha1.Placement{}
 	if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil {
-		return fmt.Errorf("confirm that Placement %s/%s leaves clusters: %w", placement.Namespace, placement.Name, err)
+		return fmt.Errorf("confirm the decision of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
 	}
 	if current.UID != placement.UID || current.Generation != placement.Generation || current.DeletionTimestamp != nil {
 		return errStale
@@ -48,13 +48,13 @@ func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Pl
 	return nil
 }
 
-// write creates, updates and deletes PlacementDecisions. Decisions to leave clusters were confirmed at a time.
+// write creates, updates and deletes PlacementDecisions. Changed decisions were confirmed at a time.
 func (d *decisionController) write(
 	ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice,
 	confirmed time.Time,
 ) error {
 	for _, c := range changes(placement, before, laid) {
-		if c.drops() && d.Clock.Now().Sub(confirmed) > confirmedFor {
+		if c.old != nil && d.Clock.Now().Sub(confirmed) > confirmedFor {
 			return errStale
 		}
 		if err := d.writeSlice(ctx, placement, c); err != nil {
