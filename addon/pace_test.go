@@ -31,7 +31,7 @@ func (f *fleet) group(canaries int) {
 	}
 	require.NoError(f.t, f.client.Update(f.t.Context(), d))
 	before := p.DeepCopy()
-	p.Status.ObservedGeneration = p.Generation
+	p.Status.ObservedGeneration, p.Status.DecidedGeneration = p.Generation, p.Generation
 	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 

@@ -147,7 +147,8 @@ func (h *hub) choose(placement string, names ...string) {
 		require.NoError(h.t, err)
 	}
 	before := p.DeepCopy()
-	p.Status.ObservedGeneration, p.Status.SelectedClusters = p.Generation, int32(len(names))
+	p.Status.ObservedGeneration, p.Status.DecidedGeneration = p.Generation, p.Generation
+	p.Status.SelectedClusters = int32(len(names))
 	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), p, client.MergeFrom(before)))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/rollout"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -64,8 +65,7 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 			}
 		}
 	}
-	if placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
-		placement.Status.SelectedClusters == int32(len(known.Clusters)) {
+	if deletion.Complete(placement, len(known.Clusters)) {
 		known.State = install.Decided
 	}
 	return known, nil

@@ -59,6 +59,7 @@ var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: fun
 	e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
+		e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
 }}
 

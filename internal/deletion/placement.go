@@ -15,10 +15,12 @@ func Undocumented(status *v1alpha1.PlacementStatus, decisions int) bool {
 }
 
 // Complete reports whether a Placement is decided for its current spec, and so many clusters in its PlacementDecisions
-// are all that it selected. Only then is a cluster that is not among them not selected.
+// are all that it selected. Only then is a cluster that is not among them not selected. The status of a Placement whose
+// decision failed has the observedGeneration only: it selects no cluster yet if it was created again.
 func Complete(placement *v1alpha1.Placement, clusters int) bool {
-	return placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
-		placement.Status.SelectedClusters == int32(clusters)
+	status := &placement.Status
+	return placement.DeletionTimestamp == nil && status.ObservedGeneration == placement.Generation &&
+		status.DecidedGeneration == placement.Generation && status.SelectedClusters == int32(clusters)
 }
 
 // RemovedAfter reports whether the removal of a cluster was recorded after a PlacementDecision was written. A decision

@@ -121,7 +121,8 @@ func TestGist(t *testing.T) {
 }
 
 func TestSettled(t *testing.T) {
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.PlacementStatus{ObservedGeneration: 2, SelectedClusters: 3}}
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	p.Status = v1alpha1.PlacementStatus{ObservedGeneration: 2, DecidedGeneration: 2, SelectedClusters: 3}
 	for _, test := range []struct {
 		reason string
 		change func(*v1alpha1.Placement)
@@ -133,6 +134,10 @@ func TestSettled(t *testing.T) {
 		{"one is still there", func(*v1alpha1.Placement) {}, 4, false},
 		{"its spec is not decided", func(p *v1alpha1.Placement) { p.Generation = 3 }, 3, false},
 		{"it goes", func(p *v1alpha1.Placement) { p.DeletionTimestamp = &metav1.Time{} }, 3, false},
+		{"its decision failed", func(p *v1alpha1.Placement) { p.Status.DecidedGeneration = 1 }, 3, false},
+		{"its first decision failed, after it was created again", func(p *v1alpha1.Placement) {
+			p.Status = v1alpha1.PlacementStatus{ObservedGeneration: 2}
+		}, 0, false},
 		{"it has chosen nobody", func(p *v1alpha1.Placement) { p.Status.SelectedClusters = 0 }, 0, true},
 	} {
 		changed := p.DeepCopy()

@@ -167,6 +167,7 @@ var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{UpdateFunc: func(e event
 var decided = predicate.TypedFuncs[*v1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
+		e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
 }}
 

@@ -18,6 +18,7 @@ const (
 	decidedAnew           fleetMutant = "a Placement that is created again is decided like a new one"
 	missingPlacementEmpty fleetMutant = "a missing Placement selects no cluster"
 	undecidedIsEmpty      fleetMutant = "a Placement that is not decided selects no cluster"
+	failedIsDecided       fleetMutant = "a Placement whose decision failed selects no cluster"
 	unclaimedWorksDeleted fleetMutant = "Works of a missing WorkSet are deleted"
 	earlierWorksDeleted   fleetMutant = "Works of an earlier WorkSet are deleted"
 	cachedWithdrawal      fleetMutant = "Works are deleted by a cache"
@@ -39,6 +40,7 @@ var fleetMutants = []struct {
 	{decidedAnew, 1, 1},
 	{missingPlacementEmpty, 1, 0},
 	{undecidedIsEmpty, 0, 1},
+	{failedIsDecided, 1, 2},
 	{unclaimedWorksDeleted, 0, 1},
 	{earlierWorksDeleted, 1, 1},
 	{cachedWithdrawal, 2, 1},

@@ -113,7 +113,7 @@ func byFault(do func(m *fleetModel, f *fleet) bool) func(*fleetModel, *fleet) bo
 func (f *fleet) setPolicy(to policyKind) bool {
 	p := &f.hub.placement
 	return when(p.there && p.policy != to, func() {
-		p.policy, p.behind, f.policy, f.placer.fresh = to, true, to, false
+		p.policy, p.behind, p.failed, f.policy, f.placer.fresh = to, true, false, to, false
 		if f.wantsSet { // a cluster that the Placement has left already is kept when the Placement selects it again
 			f.keep(to.names() & f.hub.decision.clusters)
 		}
@@ -206,6 +206,10 @@ var faultSteps = joined(
 				f.reapply = reapplyDecision | reapplyWorks | reapplyWorks<<1
 			})
 		})},
+		{"the decision fails, and the status says so", func(_ *fleetModel, f *fleet) bool {
+			p := &f.hub.placement
+			return when(f.faults > 0 && p.there && p.behind && !p.failed, func() { p.failed = true })
+		}},
 		{"the controller of Placements restarts", func(_ *fleetModel, f *fleet) bool {
 			return when(f.placer != placerMemory{}, func() { f.placer = placerMemory{} })
 		}},

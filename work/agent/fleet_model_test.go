@@ -87,6 +87,7 @@ type (
 		uid      uint8
 		policy   policyKind
 		behind   bool // the status is about an earlier generation
+		failed   bool // or about a decision of this one that failed
 		decided  bool // status.decidedGeneration is set
 		selected uint8
 	}
@@ -360,12 +361,15 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 // status is the status of a Placement.
 func (r placementRecord) object() *placementv1alpha1.Placement {
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-	p.Status.ObservedGeneration, p.Status.SelectedClusters = 2, int32(r.selected)
-	if r.behind {
+	p.Status.SelectedClusters = int32(r.selected)
+	if p.Status.ObservedGeneration = 2; r.behind && !r.failed {
 		p.Status.ObservedGeneration = 1
 	}
-	if r.decided {
+	if p.Status.DecidedGeneration = 2; r.behind {
 		p.Status.DecidedGeneration = 1
+	}
+	if !r.decided {
+		p.Status.DecidedGeneration = 0
 	}
 	return p
 }
@@ -467,7 +471,7 @@ func (m *fleetModel) report(f *fleet) bool {
 		return false // it is written first
 	}
 	now := *p
-	now.behind, now.decided, now.selected = false, true, uint8(f.placer.clusters.count())
+	now.behind, now.failed, now.decided, now.selected = false, false, true, uint8(f.placer.clusters.count())
 	if now == *p {
 		return false
 	}
@@ -483,7 +487,11 @@ func (m *fleetModel) selection(p placementRecord, d decisionRecord) (clusters cl
 	if d.there && d.owner == p.uid {
 		clusters = d.clusters
 	}
-	return clusters, deletion.Complete(p.object(), clusters.count()) || m.mutant == undecidedIsEmpty
+	object := p.object()
+	if m.mutant == failedIsDecided {
+		object.Status.DecidedGeneration = object.Generation
+	}
+	return clusters, deletion.Complete(object, clusters.count()) || m.mutant == undecidedIsEmpty
 }
 
 // distribute is a reconcile of the WorkSet, for one cluster.
