@@ -84,14 +84,12 @@ func (w *world) strike() {
 	case 16:
 		w.installOtherHub(w.member())
 	case 17:
-		c, name := w.clock, "the hub"
-		if r.IntN(2) == 0 {
-			m := w.member()
-			c, name = m.clock, m.name
-		}
 		jump := time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
-		w.h.note("the clock of %s jumps by %s", name, jump)
-		c.offset.Store(int64(jump))
+		if r.IntN(2) == 0 {
+			w.setClock(w.member(), jump)
+		} else {
+			w.setClock(nil, jump)
+		}
 	case 18:
 		m := w.member()
 		link := []string{"agent-" + m.name + " > " + m.name, "hub > hub", "hub-0 > hub"}[r.IntN(3)]
@@ -104,6 +102,22 @@ func (w *world) strike() {
 	case 21:
 		w.loseDecision()
 	}
+}
+
+// setClock restarts the agent of a member, or the hub, with a clock that is wrong. A clock that jumps under a running
+// process does not change what the process measures, which is by its monotonic clock.
+func (w *world) setClock(m *member, jump time.Duration) {
+	if m != nil {
+		w.h.note("the clock of %s is wrong by %s", m.name, jump)
+		m.process.kill()
+		m.clock.offset.Store(int64(jump))
+		w.startAgent(m)
+		return
+	}
+	w.h.note("the clock of the hub is wrong by %s", jump)
+	w.killHub()
+	w.clock.offset.Store(int64(jump))
+	w.startHub()
 }
 
 // recreate replaces a Placement, a WorkSet or the Addon by one with another UID and without its status.
@@ -350,9 +364,13 @@ func (w *world) recreateMember(m *member) {
 func (w *world) calm() {
 	w.h.note("faults end")
 	w.net.chaotic.Store(false)
-	w.clock.offset.Store(0)
+	if w.clock.offset.Load() != 0 {
+		w.setClock(nil, 0)
+	}
 	for _, m := range w.members {
-		m.clock.offset.Store(0)
+		if m.clock.offset.Load() != 0 {
+			w.setClock(m, 0)
+		}
 	}
 	w.heal()
 	if w.intent.unsettled {

@@ -95,6 +95,7 @@ func (w *world) userChangesWorkSet() {
 		set.placement = before.placement
 	}
 	w.h.note("user sets WorkSet %s: placement %s, objects %v", name, set.placement, set.objects)
+	before := w.intent.worksets[name]
 	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	w.intent.change(func() {
 		if before, ok := w.intent.worksets[name]; ok && before.placement != set.placement {
@@ -102,6 +103,11 @@ func (w *world) userChangesWorkSet() {
 		}
 		w.intent.worksets[name] = set
 	})
+	if _, ok := w.intent.placements[set.placement]; !ok && name == addonName {
+		for _, m := range w.members { // an add-on is not updated while its Placement is missing
+			w.intent.inVain(m.name, before.objects)
+		}
+	}
 	w.putWorkSet(name)
 }
 

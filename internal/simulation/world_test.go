@@ -81,7 +81,8 @@ type world struct {
 	tokens   int
 	clock    *jumpingClock // of the hub
 
-	replicated bool // the hub has two replicas
+	replicated bool       // the hub has two replicas
+	zombies    []*process // were killed while they started
 
 	other         *apiserver.Server // another hub; nil: it does not exist yet
 	otherProcess  *process
@@ -186,7 +187,7 @@ func (w *world) newMember(name string) *member {
 	return m
 }
 
-// A jumpingClock is the clock of a process, which may be wrong.
+// A jumpingClock is the clock of a process, which may be wrong; see setClock.
 type jumpingClock struct {
 	clock.RealClock
 
@@ -201,14 +202,16 @@ func (c *jumpingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 type process struct {
 	mu     sync.Mutex
 	gate   chan struct{} // closed when a pause ends; nil: the process is not paused
+	w      *world
 	dead   atomic.Bool
+	synced atomic.Bool // its caches are
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
 func (w *world) run(name string, start func(context.Context, *process) error) *process {
 	ctx, cancel := context.WithCancel(w.ctx)
-	p := &process{cancel: cancel, ended: make(chan struct{})}
+	p := &process{w: w, cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		for {
@@ -225,6 +228,12 @@ func (w *world) run(name string, start func(context.Context, *process) error) *p
 		}
 	}()
 	return p
+}
+
+// observe notes when the caches of the process are synced.
+func (p *process) observe(ctx context.Context, mgr manager.Manager) {
+	p.synced.Store(false)
+	go func() { p.synced.Store(mgr.GetCache().WaitForCacheSync(ctx)) }()
 }
 
 // pause suspends a process at its requests.
@@ -265,6 +274,11 @@ func (p *process) stop() {
 func (p *process) kill() {
 	p.dead.Store(true)
 	p.resume()
+	if !p.synced.Load() {
+		// A manager whose context ends before its caches are synced calculates for ever. close ends it.
+		p.w.zombies = append(p.w.zombies, p)
+		return
+	}
 	p.stop()
 }
 
@@ -334,6 +348,7 @@ func (w *world) runHub(name string, server *apiserver.Server) *process {
 		if err := assembly.SetupHub(ctx, mgr, o); err != nil {
 			return err
 		}
+		p.observe(ctx, mgr)
 		return mgr.Start(ctx)
 	})
 }
@@ -375,6 +390,7 @@ func (w *world) startAgent(m *member) {
 		if err := assembly.SetupAgent(ctx, mgr, o); err != nil {
 			return err
 		}
+		p.observe(ctx, mgr)
 		return mgr.Start(ctx)
 	})
 }
@@ -382,19 +398,34 @@ func (w *world) startAgent(m *member) {
 // close ends all processes and servers, so that the bubble can end.
 func (w *world) close() {
 	w.net.chaotic.Store(false)
+	w.heal()
 	w.killHub()
 	for _, m := range w.members {
 		if m.process != nil {
 			m.process.kill()
 		}
-		m.server.Close()
 	}
 	if w.other != nil {
 		w.otherProcess.kill()
-		w.other.Close()
+	}
+	for _, p := range w.zombies {
+		p.dead.Store(false)
+		for range 600 {
+			if p.synced.Load() {
+				break
+			}
+			w.wait(time.Second)
+		}
+		p.kill()
 	}
 	if w.replicated {
 		w.wait(10 * time.Minute) // leader election leaves a goroutine that repeats its Event
+	}
+	for _, m := range w.members {
+		m.server.Close()
+	}
+	if w.other != nil {
+		w.other.Close()
 	}
 	w.hub.Close()
 }
