@@ -28,7 +28,8 @@ type intent struct {
 	works      map[string]map[string]string // hand-written Works, by member: versions of objects
 	in         map[string]bool              // whether the member must be in the fleet
 	accepted   map[string]bool
-	unsettled  bool // a disaster is not repaired yet
+	admitted   map[string]time.Duration // when one of these changed
+	unsettled  bool                     // a disaster is not repaired yet
 
 	requested map[string]time.Duration // the last request of a user that may delete an object, by member/object
 	wanted    map[string]time.Duration // since when a user wants an object on a member
@@ -49,7 +50,7 @@ type workSetIntent struct {
 func newIntent(w *world) *intent {
 	return &intent{
 		w: w, placements: map[string]placementIntent{}, worksets: map[string]workSetIntent{}, works: map[string]map[string]string{},
-		in: map[string]bool{}, accepted: map[string]bool{}, requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
+		in: map[string]bool{}, accepted: map[string]bool{}, admitted: map[string]time.Duration{}, requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
 		created: map[string]time.Duration{}, byHand: map[string]bool{}, lingering: map[string]bool{},
 	}
 }
@@ -59,10 +60,16 @@ func (i *intent) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	before, was, undecided := i.wants(), maps.Clone(i.in), i.undecided()
+	wasAccepted := maps.Clone(i.accepted)
 	anyMember := func(string) bool { return true }
 	everywhere := i.wantsOn(anyMember)
 	f()
 	after, now := i.wants(), i.w.h.now()
+	for m := range i.in {
+		if was[m] != i.in[m] || wasAccepted[m] != i.accepted[m] {
+			i.admitted[m] = now
+		}
+	}
 	// A member that left may be in the fleet again after a disaster, with a token that accepts by itself.
 	for m, objects := range i.wantsOn(anyMember) {
 		for o := range everywhere[m] {
@@ -142,6 +149,9 @@ func (i *intent) wantsOn(has func(member string) bool) map[string]map[string]str
 	}
 	return all
 }
+
+// admission is how long the hub may take to give a member access, whose watches can be late.
+const admission = 5 * time.Minute
 
 // moved notes that a user gives a WorkSet another Placement, or creates its Placement anew: that one may not choose a member
 // that is unreachable now.
@@ -233,7 +243,8 @@ func (i *intent) deleteByHand(member, object string) {
 func (i *intent) mayBeRefused(member string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.unsettled || !i.in[member] || !i.accepted[member]
+	since, changed := i.admitted[member]
+	return i.unsettled || !i.in[member] || !i.accepted[member] || changed && i.w.h.now()-since < admission
 }
 
 // observe is the oracle of deletions: no object is deleted on a member without an earlier request by a user.

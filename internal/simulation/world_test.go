@@ -230,11 +230,17 @@ func (w *world) run(name string, start func(context.Context, *process) error) *p
 	return p
 }
 
-// observe notes when the caches of the process are synced.
-func (p *process) observe(ctx context.Context, mgr manager.Manager) {
+// observe notes when the caches of the process are synced: a manager starts other runnables after that.
+func (p *process) observe(mgr manager.Manager) error {
 	p.synced.Store(false)
-	go func() { p.synced.Store(mgr.GetCache().WaitForCacheSync(ctx)) }()
+	return mgr.Add(afterCaches{p})
 }
+
+type afterCaches struct{ *process }
+
+func (a afterCaches) Start(context.Context) error { a.synced.Store(true); return nil }
+
+func (a afterCaches) NeedLeaderElection() bool { return false }
 
 // pause suspends a process at its requests.
 func (p *process) pause() {
@@ -348,7 +354,9 @@ func (w *world) runHub(name string, server *apiserver.Server) *process {
 		if err := assembly.SetupHub(ctx, mgr, o); err != nil {
 			return err
 		}
-		p.observe(ctx, mgr)
+		if err := p.observe(mgr); err != nil {
+			return err
+		}
 		return mgr.Start(ctx)
 	})
 }
@@ -390,7 +398,9 @@ func (w *world) startAgent(m *member) {
 		if err := assembly.SetupAgent(ctx, mgr, o); err != nil {
 			return err
 		}
-		p.observe(ctx, mgr)
+		if err := p.observe(mgr); err != nil {
+			return err
+		}
 		return mgr.Start(ctx)
 	})
 }
