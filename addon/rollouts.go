@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/rollout"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -65,7 +65,7 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 			}
 		}
 	}
-	if deletion.Complete(placement, len(known.Clusters)) {
+	if withdrawal.Complete(placement, len(known.Clusters)) {
 		known.State = install.Decided
 	}
 	return known, nil

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -25,7 +25,7 @@ type Deliveries interface {
 func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) error {
 	p.delivered = nil
 	if d.Deliveries == nil || p.decided != 0 ||
-		!deletion.Undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
+		!withdrawal.Undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
 		return nil
 	}
 	names, err := d.Deliveries.ClustersOf(ctx, client.ObjectKeyFromObject(placement))

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -30,7 +30,7 @@ type Removal struct {
 
 // follows reports whether the removal was recorded after the PlacementDecision was written.
 func (r *Removal) follows(decision *v1alpha1.PlacementDecision) bool {
-	return deletion.RemovedAfter(r.Time, r.ResourceVersion, decision)
+	return withdrawal.RemovedAfter(r.Time, r.ResourceVersion, decision)
 }
 
 // removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did not

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 )
 
@@ -87,7 +87,7 @@ func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, err
 		return none, err
 	}
 	return func(t *target) bool {
-		return deletion.Unselected{
+		return withdrawal.Unselected{
 			Certain: true, // the clusters in leaving are those without doubt
 			InFleet: t.writable(), Claimed: ownerOf(l.set).claimsAny(t.existing), Confirmed: confirmed(t.name),
 		}.Withdraws()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -70,7 +70,7 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 				all[at].placements = append(all[at].placements, reference.Name)
 			}
 		}
-		certain = certain && deletion.Complete(placement, known)
+		certain = certain && withdrawal.Complete(placement, known)
 		for i := range placement.Spec.DecisionGroups {
 			l.groups = append(l.groups, groups(placement.Spec.DecisionGroups[i].Name))
 		}

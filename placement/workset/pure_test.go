@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/rollout"
@@ -142,7 +142,7 @@ func TestSettled(t *testing.T) {
 	} {
 		changed := p.DeepCopy()
 		test.change(changed)
-		require.Equal(t, test.want, deletion.Complete(changed, test.known), test.reason)
+		require.Equal(t, test.want, withdrawal.Complete(changed, test.known), test.reason)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/withdrawal"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -396,7 +397,7 @@ func (m *fleetModel) decide(f *fleet) clusterSet {
 			on, decisions = clusters, 1
 		}
 		refers := f.hub.set.there && !f.hub.set.deleting && m.mutant != decidedAnew
-		if refers && deletion.Undocumented(&f.hub.placement.object().Status, decisions) {
+		if refers && withdrawal.Undocumented(&f.hub.placement.object().Status, decisions) {
 			for i := range clusterCount {
 				if w := f.hub.works[i]; w.there && !w.deleted {
 					on |= bit(i)
@@ -427,9 +428,9 @@ func (f *fleet) removedAfter(i int, mutant fleetMutant) bool {
 		ResourceVersion: "100", ManagedFields: []metav1.ManagedFieldsEntry{{Time: &written}},
 	}}
 	if f.hub.later.has(i) {
-		return deletion.RemovedAfter(time.Unix(200, 0), "200", decision)
+		return withdrawal.RemovedAfter(time.Unix(200, 0), "200", decision)
 	}
-	return deletion.RemovedAfter(time.Unix(50, 0), "50", decision)
+	return withdrawal.RemovedAfter(time.Unix(50, 0), "50", decision)
 }
 
 // write writes a decision.
@@ -491,7 +492,7 @@ func (m *fleetModel) selection(p placementRecord, d decisionRecord) (clusters cl
 	if m.mutant == failedIsDecided {
 		object.Status.DecidedGeneration = object.Generation
 	}
-	return clusters, deletion.Complete(object, clusters.count()) || m.mutant == undecidedIsEmpty
+	return clusters, withdrawal.Complete(object, clusters.count()) || m.mutant == undecidedIsEmpty
 }
 
 // distribute is a reconcile of the WorkSet, for one cluster.
@@ -538,7 +539,7 @@ func (m *fleetModel) distribute(f *fleet, i int) bool {
 func (m *fleetModel) mayWithdraw(f *fleet, i int, certain bool) bool {
 	set, w, record := &f.hub.set, &f.hub.works[i], f.hub.members[i]
 	live, alive := m.selection(f.hub.placement, f.hub.decision)
-	u := deletion.Unselected{
+	u := withdrawal.Unselected{
 		Certain: certain, InFleet: record.there && !record.leaving, Claimed: w.by == set.uid,
 		Confirmed: alive && !live.has(i) && !set.deleting,
 	}

@@ -1,4 +1,6 @@
-package deletion
+// Package withdrawal decides when Placements and WorkSets leave clusters. It is pure: the controllers of both pass what
+// they observed. Package deletion decides what a requested deletion of an object is.
+package withdrawal
 
 import (
 	"time"
