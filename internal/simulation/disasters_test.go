@@ -354,7 +354,9 @@ func (w *world) recreateMember(m *member) {
 	w.h.note("MemberCluster %s is created again with another UID", m.name)
 	w.intent.disaster()
 	w.killHub()
-	again := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: *cluster.Spec.DeepCopy()}
+	again := &membershipv1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: *cluster.Spec.DeepCopy(),
+	}
 	w.vanish(cluster)
 	require.NoError(w.t, w.admin.Create(w.ctx, again))
 	w.startHub()
@@ -376,10 +378,10 @@ func (w *world) calm() {
 	if w.intent.unsettled {
 		w.wait(time.Minute)
 		w.tokens++
-		joinYAML := w.token(w.admin, fmt.Sprint("again-", w.tokens))
+		w.againJoinYAML, w.calmSince = w.token(w.admin, fmt.Sprint("again-", w.tokens)), w.h.now()
 		for _, m := range w.members {
-			if m.strayed || w.joined(m.name) != nil {
-				w.install(m, joinYAML)
+			if m.again = m.strayed || w.joined(m.name) != nil; m.again {
+				w.install(m, w.againJoinYAML)
 				m.strayed = false
 			}
 		}

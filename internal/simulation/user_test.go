@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -394,11 +395,18 @@ func (w *world) repair() {
 }
 
 // reapply creates the hand-written Works that are missing, such as those in a namespace that was deleted meanwhile, and
-// accepts members whose JoinRequest has asked for that meanwhile.
+// does as the status of members advises that do not come back.
 func (w *world) reapply() {
 	for _, m := range w.members {
-		if w.intent.in[m.name] && w.joined(m.name) != nil && w.claimOf(w.clusterID(m)) != "" {
-			w.acceptMember(m)
+		if w.intent.in[m.name] && w.joined(m.name) != nil {
+			if w.claimOf(w.clusterID(m)) != "" {
+				w.acceptMember(m)
+			}
+			if !m.again && w.intent.unsettled && w.h.now()-w.calmSince > 10*time.Minute {
+				m.again = true // the hub may have taken it for joined before, by its restored status
+				w.h.note("user gives %s a new join.yaml", m.name)
+				w.install(m, w.againJoinYAML)
+			}
 		}
 		if _, wanted := w.intent.works[m.name]; !wanted {
 			continue

@@ -81,6 +81,9 @@ type world struct {
 	tokens   int
 	clock    *jumpingClock // of the hub
 
+	againJoinYAML []byte // what users give to members that do not come back
+	calmSince     time.Duration
+
 	replicated bool       // the hub has two replicas
 	zombies    []*process // were killed while they started
 
@@ -97,6 +100,7 @@ type member struct {
 	process *process
 	backup  *snapshot
 	strayed bool // it has the join.yaml of another hub
+	again   bool // it has the join.yaml that was made after the last faults
 	clock   *jumpingClock
 }
 
