@@ -49,7 +49,6 @@ type credential struct {
 	user        string
 	groups      []string
 	objects     []client.Object // roles and bindings that grant the permissions
-	given       bool            // the objects exist on the plane already
 }
 
 // chapter is a chapter of the documentation.

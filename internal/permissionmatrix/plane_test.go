@@ -122,7 +122,7 @@ func compareRules(t *testing.T, plane *localplane.Plane, c *credential, grants m
 				}
 			}
 			if diff := cmp.Diff(rowsOf(normalized(want)), rowsOf(got), cmp.AllowUnexported(row{})); diff != "" {
-				return errDiffers(diff)
+				return differenceError(diff)
 			}
 			return nil
 		})
@@ -226,9 +226,9 @@ func clientFor(t *testing.T, plane *localplane.Plane, user string, groups []stri
 // timeout bounds the time until the API server has observed a binding.
 const timeout = time.Minute
 
-type errDiffers string
+type differenceError string
 
-func (e errDiffers) Error() string {
+func (e differenceError) Error() string {
 	return "the tables (-) differ from the API server (+):\n" + string(e)
 }
 

@@ -84,8 +84,7 @@ func TestLimits_HostileMember(t *testing.T) {
 			for range 8 {
 				group.Go(func() {
 					_, err := c.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
-					var tooLarge *ResponseTooLargeError
-					if !errors.As(err, &tooLarge) {
+					if _, is := errors.AsType[*ResponseTooLargeError](err); !is {
 						t.Errorf("list Secrets: %v, want ResponseTooLargeError", err)
 					}
 				})

@@ -32,7 +32,7 @@ const (
 	holdersFor = 2
 )
 
-// observe records a heartbeat, and reports whether the result of of has changed.
+// observe records a heartbeat, and reports whether the identities that of returns have changed.
 func (h holders) observe(member string, seen sighting, now time.Time) bool {
 	e := h[member]
 	switch {

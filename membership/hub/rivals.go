@@ -57,7 +57,8 @@ func rivalRequest(request *v1alpha1.JoinRequest) bool {
 // unique sets the condition ClusterIDUnique if other objects have the cluster ID of a member, or if several agents send
 // its heartbeats, for example because the cluster was cloned with its agent.
 func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
-	reason, message := v1alpha1.ReasonClusterIDTaken, ""
+	var message string
+	reason := v1alpha1.ReasonClusterIDTaken
 	switch agents := r.heartbeats.Holders(cluster.Name); {
 	case len(agents) > 0:
 		reason, message = v1alpha1.ReasonAgentCloned, fmt.Sprintf(
