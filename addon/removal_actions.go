@@ -111,13 +111,16 @@ func (l *memberReconciliation) deleteWorks(ctx context.Context, works []*record)
 	return nil
 }
 
-// deleteWork annotates a Work with the UID of the MemberAddon that requests its deletion, and deletes it.
+// deleteWork annotates a Work with the UID of the MemberAddon that requests its deletion, and deletes it unless it has
+// changed since it was observed.
 func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error {
-	if err := c.request(ctx, r, by); err != nil || r.DeletionTimestamp != nil {
+	version, err := c.request(ctx, r, by)
+	if err != nil || version == "" || r.DeletionTimestamp != nil {
 		return err
 	}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	return wrap(client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID})), "delete Work", work)
+	err = c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID, ResourceVersion: &version})
+	return wrap(client.IgnoreNotFound(err), "delete Work", work)
 }
 
 // stopWaitingFor ends the wait for a Work. On a hosting member that is still a member, the Work is only deleted: its

@@ -29,10 +29,11 @@ func generated(work *workv1alpha1.Work, owner types.NamespacedName) bool {
 }
 
 // request annotates a Work with the UID of the MemberAddon that requests its deletion. Without the annotation the agent
-// keeps the objects, because it assumes that a user deleted the Work by mistake.
-func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
+// keeps the objects, because it assumes that a user deleted the Work by mistake. It returns the resource version of the
+// Work that has the annotation; empty: the Work does not exist any more.
+func (c *shared) request(ctx context.Context, r *record, by types.UID) (version string, _ error) {
 	if by == "" || r.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(by) {
-		return nil
+		return r.ResourceVersion, nil
 	}
 	ops := []operation{{"replace", "/metadata/uid", r.UID}}
 	if len(r.Annotations) == 0 {
@@ -42,11 +43,11 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
 		operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by})
 	patch, err := json.Marshal(ops)
 	if err != nil {
-		return err
+		return "", err
 	}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	return wrap(client.IgnoreNotFound(c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))),
-		"request the deletion of Work", work)
+	err = c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))
+	return work.ResourceVersion, wrap(client.IgnoreNotFound(err), "request the deletion of Work", work)
 }
 
 // requested reports whether a user requested the deletion of an object that generates Works, according to its
@@ -96,7 +97,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 			if !r.hosted() {
 				continue
 			}
-			if err := l.request(ctx, r, l.object.UID); err != nil {
+			if _, err := l.request(ctx, r, l.object.UID); err != nil {
 				return false, 0, err
 			}
 		}

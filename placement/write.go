@@ -67,9 +67,10 @@ func (d *decisionController) write(
 func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1.Placement, c change) error {
 	k := client.ObjectKeyFromObject(placement).String()
 	if c.want == nil {
-		name, uid := client.ObjectKeyFromObject(c.old), c.old.UID
+		name, uid, version := client.ObjectKeyFromObject(c.old), c.old.UID, c.old.ResourceVersion
 		d.decisions.writing(k, name, nil)
-		if err := d.client.Delete(ctx, c.old.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := d.client.Delete(ctx, c.old.DeepCopy(),
+			client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 			d.decisions.deleted(name, "")
 			return fmt.Errorf("delete PlacementDecision %s: %w", name, err)
 		}
@@ -130,7 +131,8 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 		if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil || current.UID != placement.UID {
 			return errors.Join(errStale, client.IgnoreNotFound(err))
 		}
-		if err := d.client.Delete(ctx, there, client.Preconditions{UID: &there.UID}); client.IgnoreNotFound(err) != nil {
+		if err := d.client.Delete(ctx, there,
+			client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		d.decisions.observeDeletion(there)

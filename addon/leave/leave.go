@@ -75,7 +75,7 @@ func (g gate) release(ctx context.Context, member membership.Member, addon *v1al
 	if addon.DeletionTimestamp != nil {
 		return nil
 	}
-	err := g.client.Delete(ctx, addon, client.Preconditions{UID: &addon.UID})
+	err := g.client.Delete(ctx, addon, client.Preconditions{UID: &addon.UID, ResourceVersion: &addon.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -154,11 +155,21 @@ func TestGate_OrphansWorksFirst(t *testing.T) {
 	}
 }
 
-// What a cache shows may be of another stay, or long changed.
+// TestStale checks that objects stay which the cache shows as those of an earlier membership, or before their last
+// change.
 func TestStale(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "stale").namespace()
-	gate := leave.Gate(stale{w.hub})
+	for name, uid := range map[string]types.UID{"stale": "of-an-earlier-membership", "changed": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testStale(t, name, uid)
+		})
+	}
+}
+
+func testStale(t *testing.T, name string, uid types.UID) {
+	w := newWorld(t, name).namespace()
+	gate := leave.Gate(stale{w.hub, uid})
 	mesh, work := w.addon("mesh"), w.work("addon-mesh-0", "mesh", "")
 	for _, w.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources,
 		membershipv1alpha1.OrphanResources} {
@@ -175,14 +186,19 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// stale is a client whose cache is behind.
-type stale struct{ client.Client }
+// stale is a client whose cache is behind. It has another UID, unless that is empty, and an old resourceVersion.
+type stale struct {
+	client.Client
+	uid types.UID
+}
 
 func (s stale) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := s.Client.List(ctx, list, options...)
 	return errors.Join(err, meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(client.Object)
-		o.SetUID("of-the-last-stay")
+		if s.uid != "" {
+			o.SetUID(s.uid)
+		}
 		o.SetResourceVersion("1")
 		return nil
 	}))

@@ -112,7 +112,7 @@ func (s *site) remove(ctx context.Context, one object) error {
 	if one.groupKind().Group == rbacv1.GroupName {
 		how = metav1.DeletePropagationBackground
 	}
-	same := client.Preconditions{UID: &there.UID}
+	same := client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}
 	if err := client.IgnoreNotFound(s.client.Delete(ctx, it, same, client.PropagationPolicy(how))); err != nil {
 		return fmt.Errorf("delete %s on the member: %w", one, err)
 	}

@@ -83,7 +83,7 @@ func (g gate) release(ctx context.Context, member membership.Member, work *v1alp
 	if work.DeletionTimestamp != nil {
 		return nil
 	}
-	err := g.client.Delete(ctx, work, client.Preconditions{UID: &work.UID})
+	err := g.client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Work %s/%s: %w", work.Namespace, work.Name, err)
 	}

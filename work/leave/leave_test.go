@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -276,6 +277,31 @@ func TestGateGoesOn(t *testing.T) {
 	require.ErrorContains(t, err, "delete Work member-goeson/a: no")
 	require.Equal(t, []string{"work/a", "work/b"}, remaining)
 	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"}, &v1alpha1.Work{}))
+}
+
+// TestGate_ChangedConcurrently checks that a Work stays which a user changes after the gate has observed it.
+func TestGate_ChangedConcurrently(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "changed")
+	work := w.work("a", w.spec(""))
+	_, err := leave.Gate(changing{w.hub, w.admin}).Remaining(t.Context(), w.member)
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.Nil(t, work.DeletionTimestamp)
+}
+
+// changing is a hub on which a user changes each Work immediately before its deletion.
+type changing struct {
+	client.Client
+	user client.Client
+}
+
+func (c changing) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"user":"was-here"}}}`))
+	if err := c.user.Patch(ctx, o.DeepCopyObject().(client.Object), patch); err != nil {
+		return err
+	}
+	return c.Client.Delete(ctx, o, options...)
 }
 
 // refusing is a hub whose admission does not let Work a go, nor take so many changes of it.
