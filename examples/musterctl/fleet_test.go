@@ -269,7 +269,9 @@ func testRollout(t *testing.T, f *commands, c client.Client) {
 	phase(placementv1alpha1.PhasePaused)
 	require.Contains(t, f.ok(rollout("resume")...), "workset/shop resumed")
 	phase(placementv1alpha1.PhaseProgressing)
-	require.Contains(t, f.ok("get", "works", "-A"), "APPLIED")
+	mustertest.Holds(t, time.Minute, "the rollout has created a Work", func() bool {
+		return strings.Contains(f.ok("get", "works", "-A"), "APPLIED")
+	})
 	require.Contains(t, f.fails(exitFailed, rollout("approve")...), "does not wait for an approval")
 	require.Contains(t, f.fails(exitFailed, rollout("undo")...), "no revision before")
 

@@ -56,8 +56,8 @@ func TestTwoHubs(t *testing.T) {
 	require.NoError(t, err)
 	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"], "--wait", "1s")...)
 	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
-	want(exitUsage, "Hub", onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
-	want(exitUsage, "Hub", onMember("clean", "--yes", "--hub", "No Label")...)
+	want(exitUsage, "--hub: must be a DNS label", onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
+	want(exitUsage, "--hub: must be a DNS label", onMember("clean", "--yes", "--hub", "No Label")...)
 	want(exitTaken, "an agent on the member", onMember("join", "both", "--kubeconfig", first.Kubeconfig())...)
 	for name := range files {
 		stops[name] = start(t, second.Config(), func(mgr manager.Manager) error {

@@ -117,6 +117,12 @@ func (s *shared) watchRoles(ctx context.Context, log logr.Logger) {
 			continue
 		}
 		running.Go(func() { informer.RunWithContext(klog.NewContext(ctx, log)) })
+		running.Go(func() {
+			// No event reports a ClusterRole that was deleted before the first list.
+			if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+				notify()
+			}
+		})
 		running.Go(func() { s.keepRole(ctx, log, role, changed) })
 	}
 	running.Wait()

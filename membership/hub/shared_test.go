@@ -2,7 +2,9 @@ package hub_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -22,28 +25,8 @@ import (
 // while it runs.
 func TestSharedClusterRoles_Restored(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
-	want := map[string][]rbacv1.PolicyRule{
-		membership.AgentClusterRole:     hub.AgentRole().Rules,
-		membership.BootstrapClusterRole: registration.BootstrapRole().Rules,
-	}
-	restored := func(what string) {
-		t.Helper()
-		for name, rules := range want {
-			mustertest.Eventually(t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, what),
-				func() error {
-					role := &rbacv1.ClusterRole{}
-					if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil {
-						return err
-					}
-					if !equality.Semantic.DeepEqual(role.Rules, rules) {
-						return fmt.Errorf("the rules are %v", role.Rules)
-					}
-					return nil
-				})
-		}
-	}
-	restored("the start")
-	for name, rules := range want {
+	h.restoresRoles("the start")
+	for name, rules := range sharedRules() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		mustertest.Change(t, h.client, role, func(role *rbacv1.ClusterRole) {
 			role.Rules = append(slices.Clone(rules), rbacv1.PolicyRule{
@@ -51,9 +34,75 @@ func TestSharedClusterRoles_Restored(t *testing.T) {
 			})
 		})
 	}
-	restored("an update")
-	for name := range want {
-		require.NoError(t, h.client.Delete(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	h.restoresRoles("an update")
+	h.deleteRoles()
+	h.restoresRoles("a deletion")
+}
+
+// TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted after it
+// has created them, and before it has observed them: no event of a watch reports that.
+func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
+	listing, proceed := make(chan struct{}, 8), make(chan struct{})
+	delayed := func(config *rest.Config) *rest.Config {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/clusterroles") {
+					select {
+					case listing <- struct{}{}:
+					default:
+					}
+					select {
+					case <-proceed:
+					case <-r.Context().Done():
+					}
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		return config
 	}
-	restored("a deletion")
+	h := startHub(t, plane.ForTest(t), hub.Options{}, delayed)
+	for range sharedRules() {
+		select {
+		case <-listing:
+		case <-time.After(2 * time.Minute):
+			t.Fatal("the hub does not list ClusterRoles")
+		}
+	}
+	h.deleteRoles()
+	close(proceed)
+	h.restoresRoles("a deletion before the first list")
+}
+
+// sharedRules are the rules of the ClusterRoles that all members share.
+func sharedRules() map[string][]rbacv1.PolicyRule {
+	return map[string][]rbacv1.PolicyRule{
+		membership.AgentClusterRole:     hub.AgentRole().Rules,
+		membership.BootstrapClusterRole: registration.BootstrapRole().Rules,
+	}
+}
+
+func (h *testHub) deleteRoles() {
+	h.t.Helper()
+	for name := range sharedRules() {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.NoError(h.t, h.client.Delete(h.t.Context(), role))
+	}
+}
+
+func (h *testHub) restoresRoles(after string) {
+	h.t.Helper()
+	for name, rules := range sharedRules() {
+		mustertest.Eventually(h.t, 2*time.Minute, fmt.Sprintf("ClusterRole %s is restored after %s", name, after),
+			func() error {
+				role := &rbacv1.ClusterRole{}
+				if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, role); err != nil {
+					return err
+				}
+				if !equality.Semantic.DeepEqual(role.Rules, rules) {
+					return fmt.Errorf("the rules are %v", role.Rules)
+				}
+				return nil
+			})
+	}
 }
