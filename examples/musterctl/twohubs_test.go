@@ -56,8 +56,9 @@ func TestTwoHubs(t *testing.T) {
 	require.NoError(t, err)
 	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"], "--wait", "1s")...)
 	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
-	want(exitUsage, "--hub: must be a DNS label", onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
-	want(exitUsage, "--hub: must be a DNS label", onMember("clean", "--yes", "--hub", "No Label")...)
+	const invalid = "--hub: must be a DNS label"
+	want(exitUsage, invalid, onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
+	want(exitUsage, invalid, onMember("clean", "--yes", "--hub", "No Label")...)
 	want(exitTaken, "an agent on the member", onMember("join", "both", "--kubeconfig", first.Kubeconfig())...)
 	for name := range files {
 		stops[name] = start(t, second.Config(), func(mgr manager.Manager) error {

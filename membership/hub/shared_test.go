@@ -39,8 +39,8 @@ func TestSharedClusterRoles_Restored(t *testing.T) {
 	h.restoresRoles("a deletion")
 }
 
-// TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted after it
-// has created them, and before it has observed them: no event of a watch reports that.
+// TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted
+// after it has created them, and before it has observed them: no event of a watch reports that.
 func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
 	listing, proceed := make(chan struct{}, 8), make(chan struct{})
 	delayed := func(config *rest.Config) *rest.Config {

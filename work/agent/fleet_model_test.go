@@ -27,8 +27,8 @@ import (
 
 // The model of the fleet has a Placement, a WorkSet with one object, two clusters, the controllers of both kinds and
 // the agents. All orders of steps of users, faults and controllers are walked. The decisions are those of the code:
-// package scheduler, placement.ClusterOf, deletion.{Undocumented,RemovedAfter,Complete,Unselected,OfGenerator,OfWork},
-// and adopt, orphan, due and rebuilt of this package.
+// package scheduler, placement.ClusterOf, withdrawal.{Undocumented,RemovedAfter,Complete,Unselected},
+// deletion.{OfGenerator,OfWork}, and adopt, orphan, due and rebuilt of this package.
 //
 // It checks that no object is deleted on a member unless a user asked for that and has not taken that back; and that
 // from every state, when nothing else happens, each request is carried out. After a fault, which may have destroyed a
