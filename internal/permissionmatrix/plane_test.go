@@ -100,7 +100,7 @@ func TestPlane_PermissionsAreThoseOfTheDocument(t *testing.T) {
 		}
 	}
 	t.Logf("the authorizer has made %d decisions", asked)
-	require.Greater(t, asked, 40_000)
+	require.Greater(t, asked, 15_000)
 }
 
 // compareRules compares the rules that the API server has found for a credential. Every user has the rules of the
@@ -148,7 +148,9 @@ func rulesIn(t *testing.T, c *kubernetes.Clientset, namespace string) grant {
 	return grantOf(review.Status)
 }
 
-// compareDecisions asks the authorizer about all probes, and returns the number of questions.
+// compareDecisions asks the authorizer about every verb of all probes in the namespace of another member. Elsewhere it
+// asks about all that must be allowed, and about one in eight of the others, because compareRules has compared all
+// rules. It returns the number of questions.
 func compareDecisions(t *testing.T, plane *localplane.Plane, c *credential, grants map[string]grant) int {
 	t.Helper()
 	reviews := clientFor(t, plane, "", nil).AuthorizationV1().SubjectAccessReviews()
@@ -157,12 +159,18 @@ func compareDecisions(t *testing.T, plane *localplane.Plane, c *credential, gran
 		permission
 	}
 	var questions []question
+	index := 0
 	scopes := append([]string{clusterScope, memberB}, slices.Collect(maps.Keys(grants))...)
 	slices.Sort(scopes)
 	for _, scope := range slices.Compact(scopes) {
 		for _, p := range probes {
 			for _, verb := range verbs {
-				questions = append(questions, question{scope, permission{p.group, p.resource, p.name, verb}})
+				q := question{scope, permission{p.group, p.resource, p.name, verb}}
+				index++
+				if scope == memberB || index%8 == 0 || grants[clusterScope].allows(q.permission) ||
+					grants[scope].allows(q.permission) {
+					questions = append(questions, q)
+				}
 			}
 		}
 	}
