@@ -30,8 +30,8 @@
 //   - mustertest starts control planes, injects faults, and contains helpers for tests.
 //
 // The programs in examples run on local control planes and require only Go. minimal-hub shows membership, placement,
-// works and an add-on. addon shows more of add-ons, custom-plugin shows the scheduler with a plugin of its own, agent is
-// an agent in an image, and musterctl is a command line:
+// works and an add-on. addon shows more of add-ons, custom-plugin shows the scheduler with a plugin of its own, agent
+// is an agent in an image, and musterctl is a command line:
 //
 //	go run ./examples/minimal-hub
 //	go run ./examples/addon

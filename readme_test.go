@@ -26,8 +26,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestReadmeHub builds the program in README.md, runs it on a control plane, and creates the Placement, the WorkSet and the
-// Addon of README.md there.
+// TestReadmeHub builds the program in README.md, runs it on a control plane, and creates the Placement, the WorkSet and
+// the Addon of README.md there.
 func TestReadmeHub(t *testing.T) {
 	plane := localplane.ForTest(t, localplane.Options{Name: "readme"})
 	scheme := runtime.NewScheme()
@@ -75,7 +75,8 @@ func TestReadmeHub(t *testing.T) {
 			}
 		}
 		for kind, observed := range map[string]int64{
-			"Placement": placement.Status.ObservedGeneration, "WorkSet": set.Status.ObservedGeneration, "Addon": addon.Status.ObservedGeneration,
+			"Placement": placement.Status.ObservedGeneration, "WorkSet": set.Status.ObservedGeneration,
+			"Addon": addon.Status.ObservedGeneration,
 		} {
 			if observed == 0 {
 				return fmt.Errorf("no controller has observed the %s", kind)
@@ -94,21 +95,25 @@ func build(t *testing.T) string {
 	require.True(t, found, "README.md has no Go program")
 	program, _, found := strings.Cut(rest, "```")
 	require.True(t, found, "the Go program in README.md has no end")
-	require.LessOrEqual(t, strings.Count(program, "\n")-strings.Count(program, "\n\n"), 32, "the README promises thirty lines")
+	require.LessOrEqual(t, strings.Count(program, "\n")-strings.Count(program, "\n\n"), 32,
+		"the README promises thirty lines")
 
 	// The ports of the program may be in use here.
 	program = strings.Replace(program, `":8081"`, `"127.0.0.1:0", Metrics: metricsserver.Options{BindAddress: "0"}`, 1)
-	program = strings.Replace(program, "import (", "import (\n\tmetricsserver \"sigs.k8s.io/controller-runtime/pkg/metrics/server\"", 1)
+	program = strings.Replace(program, "import (",
+		"import (\n\tmetricsserver \"sigs.k8s.io/controller-runtime/pkg/metrics/server\"", 1)
 	source := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
 	root, err := os.Getwd()
 	require.NoError(t, err)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal", "readme", "main.go"): source}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal", "readme",
+		"main.go"): source}})
 	require.NoError(t, err)
 	file, binary := filepath.Join(t.TempDir(), "overlay.json"), filepath.Join(t.TempDir(), "hub")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
 
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "-overlay", file, "./internal/readme").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "-overlay", file,
+		"./internal/readme").CombinedOutput()
 	require.NoError(t, err, string(output))
 	return binary
 }
@@ -143,7 +148,8 @@ func objects(t *testing.T) (*v1alpha1.Placement, *v1alpha1.WorkSet, *addonv1alph
 	return placement, set, addon
 }
 
-// TestTestingDocument checks that the test in docs/testing.md is the one in examples/regions, which compiles and passes.
+// TestTestingDocument checks that the test in docs/testing.md is the one in examples/regions, which compiles and
+// passes.
 func TestTestingDocument(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join("docs", "testing.md"))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (t teller) Version() string { return t.version }
 
 func (teller) ValidateConfig(config *unstructured.Unstructured) error {
 	if _, found, _ := unstructured.NestedSlice(config.Object, "spec", "variables"); !found {
-		return errors.New("it has no color")
+		return errors.New("spec.variables: must have a color")
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func testConfigFailures(t *testing.T) {
 			func() { h.put(h.configMap("own", "fine")) },
 		},
 		{
-			"the agent does not take it", v1alpha1.ReasonConfigInvalid, "it makes no sense",
+			"the agent does not take it", v1alpha1.ReasonConfigInvalid, "data.text: must not be nonsense",
 			func() { h.put(h.configMap("own", "nonsense")) },
 			func() { h.put(h.configMap("own", "fine")) },
 		},

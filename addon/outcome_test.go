@@ -12,7 +12,7 @@ import (
 
 func TestOvertaken(t *testing.T) {
 	works := schema.GroupResource{Group: "work.muster.dev", Resource: "works"}
-	conflict := apierrors.NewConflict(works, "east", errors.New("it has been modified"))
+	conflict := apierrors.NewConflict(works, "east", errors.New("the object has been modified"))
 	exists := apierrors.NewAlreadyExists(works, "east")
 	forbidden := apierrors.NewForbidden(works, "east", errors.New("no role"))
 	for _, row := range []struct {

@@ -39,7 +39,7 @@ func (r reader) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 
 func (reader) ValidateConfig(config *unstructured.Unstructured) error {
 	if text, _, _ := unstructured.NestedString(config.Object, "data", "text"); text == "nonsense" {
-		return fmt.Errorf("it makes no sense")
+		return fmt.Errorf("data.text: must not be nonsense")
 	}
 	return nil
 }

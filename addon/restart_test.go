@@ -28,7 +28,7 @@ func testFailureWithoutAWord(t *testing.T) {
 	bad := map[string]bool{h.name("m1"): true, h.name("m2"): true}
 	picky := failingAgent{h.name("picky"), func(ctx context.Context, in addon.Input) ([]client.Object, error) {
 		if bad[in.Member.Name] && in.Settings.Variables["COLOR"] == "red" {
-			return nil, fmt.Errorf("it cannot be red")
+			return nil, fmt.Errorf("variable COLOR: must not be red")
 		}
 		return echo{h.name("picky")}.Manifests(ctx, in)
 	}}

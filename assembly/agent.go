@@ -122,7 +122,8 @@ func runWorks(ctx context.Context, works workagent.Options, required bool) error
 	defer running.Wait()
 	defer cancel()
 	if works.ObjectPolicy == nil {
-		policies, err := memberpolicy.NewWatcher(memberpolicy.Options{Member: works.Member, Required: required, Log: works.Log})
+		policies, err := memberpolicy.NewWatcher(memberpolicy.Options{Member: works.Member, Required: required,
+			Log: works.Log})
 		if err != nil {
 			return err
 		}

@@ -53,8 +53,9 @@ func TestPruneGate(t *testing.T) {
 	require.Empty(t, pruneGate(hub, nil)(t.Context()))
 }
 
-// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its cleaner,
-// that an invalid option shows instead of an agent without them, and that the options of the caller do not change.
+// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its
+// cleaner, that an invalid option shows instead of an agent without them, and that the options of the caller do not
+// change.
 func TestPushAgent(t *testing.T) {
 	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
 	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}
@@ -72,7 +73,8 @@ func TestPushAgent(t *testing.T) {
 	require.Len(t, is.Companions, 1)
 	require.Empty(t, is.Cleaners)
 
-	is = PushAgent(AgentOptions{Works: workagent.Options{Workers: -1}})(fleet.Connected{Config: &rest.Config{Host: "https://east"}})
+	is = PushAgent(AgentOptions{Works: workagent.Options{Workers: -1}})(
+		fleet.Connected{Config: &rest.Config{Host: "https://east"}})
 	require.Error(t, is.Companions[0].Run(t.Context(), agent.Hub{}))
 	_, err := is.Cleaners[0].Remaining(t.Context(), membership.Member{})
 	require.Error(t, err, "a leave must not end while the objects cannot be removed")

@@ -37,8 +37,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// HubOptions are the options of a complete hub. The zero value is a hub with membership, tenancy, placements, WorkSets and
-// add-ons, each with its defaults, and without connections to members. Placements choose only clusters that a
+// HubOptions are the options of a complete hub. The zero value is a hub with membership, tenancy, placements, WorkSets
+// and add-ons, each with its defaults, and without connections to members. Placements choose only clusters that a
 // ClusterSetBinding of their namespace grants. [PartTenancy] in Without turns this off.
 type HubOptions struct {
 	// Membership are the options of package membership/hub. SetupHub puts the gates of add-ons and Works before
@@ -137,8 +137,8 @@ func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 }
 
 // SetupHub adds a complete hub to the manager. The manager's scheme must have what [AddToScheme] adds. Unless
-// SkipDefinitions is set, SetupHub installs the CustomResourceDefinitions first; the context bounds that and nothing else.
-// An error names the option that is invalid, or the part whose setup failed.
+// SkipDefinitions is set, SetupHub installs the CustomResourceDefinitions first; the context bounds that and nothing
+// else. An error names the option that is invalid, or the part whose setup failed.
 func SetupHub(ctx context.Context, mgr manager.Manager, o HubOptions) error {
 	if err := o.validate(); err != nil {
 		return err

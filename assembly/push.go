@@ -9,9 +9,9 @@ import (
 )
 
 // PushAgent returns the Agent option of package membership/push for complete agents: each applies Works on its member,
-// withholds deletions while the hub may be inconsistent, cleans up when the member leaves, and reports orphaned objects, as
-// an agent that [SetupAgent] sets up. The hub installs the definition of AppliedWork on the member if InstallDefinitions is
-// set, which requires the permissions that [AgentOptions] lists in the member's kubeconfig.
+// withholds deletions while the hub may be inconsistent, cleans up when the member leaves, and reports orphaned
+// objects, as an agent that [SetupAgent] sets up. The hub installs the definition of AppliedWork on the member if
+// InstallDefinitions is set, which requires the permissions that [AgentOptions] lists in the member's kubeconfig.
 //
 // An invalid option does not end the hub. The agent reports the error as that of its companion, and the member does not
 // leave before the option is valid, because the objects on it could not be removed.

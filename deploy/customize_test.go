@@ -22,7 +22,8 @@ func TestCustomize_Namespace(t *testing.T) {
 	require.NoError(t, err)
 	hosting, err := deploy.Objects("hosted/hosting")
 	require.NoError(t, err)
-	for name, objects := range map[string][]*unstructured.Unstructured{"hub": hub, "singleton": singleton, "hosting": hosting} {
+	for name, objects := range map[string][]*unstructured.Unstructured{"hub": hub, "singleton": singleton,
+		"hosting": hosting} {
 		t.Run(name, func(t *testing.T) {
 			before, err := json.Marshal(objects)
 			require.NoError(t, err)
@@ -87,7 +88,8 @@ func TestCustomize_Invalid(t *testing.T) {
 			require.Equal(t, test.field, invalid.Field)
 		})
 	}
-	two := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "two"}}}
+	two := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment",
+		"metadata": map[string]any{"name": "two"}}}
 	containers := []any{map[string]any{}, map[string]any{}}
 	require.NoError(t, unstructured.SetNestedSlice(two.Object, containers, "spec", "template", "spec", "containers"))
 	_, err := deploy.Customize([]*unstructured.Unstructured{two}, deploy.Customization{Image: "a"})

@@ -1,6 +1,6 @@
-// Package deploy contains the manifests of a hub and of agents: as files for kustomize, as objects for programs, and as an
-// installer for hubs that install agents (package membership/install). The folder charts contains Helm charts with the same
-// objects; they are not part of [Files].
+// Package deploy contains the manifests of a hub and of agents: as files for kustomize, as objects for programs, and as
+// an installer for hubs that install agents (package membership/install). The folder charts contains Helm charts with
+// the same objects; they are not part of [Files].
 //
 //	kubectl apply -k https://github.com/muster-sdk/muster/deploy/hub/base
 //	kubectl apply -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
@@ -11,20 +11,21 @@
 //
 //   - membership: the agent makes its cluster a member, and nothing else.
 //   - singleton: one process for membership and Works.
-//   - hosted: the agent runs outside of its member, in a namespace of another cluster. Apply the overlay hosted/member to the
-//     member, and hosted/hosting to the cluster where the agent runs, into one namespace for each member, with a Secret
-//     muster-member-kubeconfig.
+//   - hosted: the agent runs outside of its member, in a namespace of another cluster. Apply the overlay hosted/member
+//     to the member, and hosted/hosting to the cluster where the agent runs, into one namespace for each member, with a
+//     Secret muster-member-kubeconfig.
 //
-// Each layout requires a Secret muster-bootstrap in the namespace of the agent, which contains the content of the Secret of
-// a JoinToken, and an image of a program such as examples/agent. A kustomization sets the image with "images".
+// Each layout requires a Secret muster-bootstrap in the namespace of the agent, which contains the content of the
+// Secret of a JoinToken, and an image of a program such as examples/agent. A kustomization sets the image with
+// "images".
 //
 // The manifests do not define what Works may contain. A ClusterRole with the label work.muster.dev/aggregate-to-agent:
 // "true" adds permissions, and components/apply-anything allows everything.
 //
 // # Several hubs
 //
-// The manifests are for an agent with one hub without a name. An agent of hubs with names, such as examples/agent with the
-// flag --hub, needs its Secrets and its Lease of these names. Add for each hub to your kustomization:
+// The manifests are for an agent with one hub without a name. An agent of hubs with names, such as examples/agent with
+// the flag --hub, needs its Secrets and its Lease of these names. Add for each hub to your kustomization:
 //
 //	resources: [https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton]
 //	patches:
@@ -41,15 +42,15 @@
 //
 // # Removal
 //
-// An agent removes what it created when its member leaves, and nothing else. A hub that installed these objects (joinMode
-// Install) removes them. A user who applied them deletes them after the leave:
+// An agent removes what it created when its member leaves, and nothing else. A hub that installed these objects
+// (joinMode Install) removes them. A user who applied them deletes them after the leave:
 //
 //	kubectl delete -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //
 // Do not delete them before the leave, and not while the cluster is in another fleet: they contain the
-// CustomResourceDefinition of AppliedWork, which is deleted with all AppliedWorks. A hub, and package membership/admin with
-// RemoveFromMember of work/crds, keep the definition while an AppliedWork exists or another client manages fields of it;
-// kubectl does not.
+// CustomResourceDefinition of AppliedWork, which is deleted with all AppliedWorks. A hub, and package membership/admin
+// with RemoveFromMember of work/crds, keep the definition while an AppliedWork exists or another client manages fields
+// of it; kubectl does not.
 //
 // "go generate" creates the manifests from the roles that the packages declare.
 package deploy
@@ -105,9 +106,9 @@ type AgentOptions struct {
 	Works []rbacv1.PolicyRule
 }
 
-// Agent returns the installer of an agent, for members with joinMode Install: its manifests with the image, and the flag
-// --cluster-id with the cluster ID of the member. To change more, wrap Objects of the result and extend Version. The error
-// is a [*membership.InvalidError] that names the option.
+// Agent returns the installer of an agent, for members with joinMode Install: its manifests with the image, and the
+// flag --cluster-id with the cluster ID of the member. To change more, wrap Objects of the result and extend Version.
+// The error is a [*membership.InvalidError] that names the option.
 func Agent(o AgentOptions) (*install.Manifests, error) {
 	if o.Layout == "" {
 		o.Layout = Singleton

@@ -57,9 +57,11 @@ func TestAgentOptions(t *testing.T) {
 	}{
 		{"there is no image that would do for all", deploy.AgentOptions{}, "Image"},
 		{"a typing error", deploy.AgentOptions{Image: "a b"}, "Image"},
-		{"an agent outside of its member is nothing to install there", deploy.AgentOptions{Image: "a", Layout: "hosted"}, "Layout"},
+		{"an agent outside of its member is nothing to install there", deploy.AgentOptions{Image: "a", Layout: "hosted"},
+			"Layout"},
 		{"a path is not a layout", deploy.AgentOptions{Image: "a", Layout: "../base"}, "Layout"},
-		{"permissions that nobody would use", deploy.AgentOptions{Image: "a", Layout: deploy.Membership, Works: works}, "Works"},
+		{"permissions that nobody would use", deploy.AgentOptions{Image: "a", Layout: deploy.Membership, Works: works},
+			"Works"},
 		{"the default", deploy.AgentOptions{Image: "a", Works: works}, ""},
 	} {
 		_, err := deploy.Agent(test.o)
@@ -84,7 +86,8 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, base, version(deploy.AgentOptions{Image: "a", Layout: deploy.Singleton}))
 	require.NotEqual(t, base, version(deploy.AgentOptions{Image: "b"}))
 	require.NotEqual(t, base, version(deploy.AgentOptions{Image: "a", Layout: deploy.Membership}))
-	require.NotEqual(t, base, version(deploy.AgentOptions{Image: "a", Works: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}))
+	require.NotEqual(t, base,
+		version(deploy.AgentOptions{Image: "a", Works: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}))
 }
 
 // The Deployment has what is not the same everywhere, and is one that a namespace of the restricted profile takes.
@@ -117,7 +120,8 @@ func TestDeployment(t *testing.T) {
 func TestRolesAreDeclared(t *testing.T) {
 	objects, err := deploy.Objects("singleton")
 	require.NoError(t, err)
-	for kind, file := range map[string]string{"muster-agent-member": "../membership/agent/rbac/role.yaml", "muster-work-agent-member": "../work/agent/rbac/role.yaml"} {
+	for kind, file := range map[string]string{"muster-agent-member": "../membership/agent/rbac/role.yaml",
+		"muster-work-agent-member": "../work/agent/rbac/role.yaml"} {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		declared := &unstructured.Unstructured{}

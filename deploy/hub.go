@@ -12,8 +12,8 @@ func HubComponents() []string {
 	return []string{"monitoring", "push", "select-anything", "users-place"}
 }
 
-// Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the given
-// folders of hub/components, such as "select-anything". The image of the program is "muster-hub"; see
+// Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the
+// given folders of hub/components, such as "select-anything". The image of the program is "muster-hub"; see
 // [Customize]. An unknown component is an error.
 func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 	objects, err := read("hub/base")

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is the real clock with an offset that a test changes. Timers and tickers are those of the real clock. The zero value
-// has no offset. It may be used concurrently.
+// Clock is the real clock with an offset that a test changes. Timers and tickers are those of the real clock. The zero
+// value has no offset. It may be used concurrently.
 type Clock struct {
 	clock.RealClock
 

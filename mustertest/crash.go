@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A Crash ends the process of a client at one of its writes: that write and all later requests fail. Requests for Events
-// are not counted as writes. All methods may be called concurrently.
+// A Crash ends the process of a client at one of its writes: that write and all later requests fail. Requests for
+// Events are not counted as writes. All methods may be called concurrently.
 //
 //	crash := mustertest.NewCrash(3, mustertest.RequestLost)
 //	config.Wrap(crash.Wrap)
@@ -79,8 +79,8 @@ func (c *Crash) At() int { return c.at }
 // Done returns a channel that is closed when the process has crashed.
 func (c *Crash) Done() <-chan struct{} { return c.done }
 
-// Request returns the HTTP method and resource of the write at which the process crashed, such as "PATCH works". It returns
-// an empty string if the process has not crashed.
+// Request returns the HTTP method and resource of the write at which the process crashed, such as "PATCH works". It
+// returns an empty string if the process has not crashed.
 func (c *Crash) Request() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package mustertest tests controllers on real control planes, as muster's own tests do. It needs Go and nothing else: no
-// containers, and no cluster.
+// Package mustertest tests controllers on real control planes, as muster's own tests do. It needs Go and nothing else:
+// no containers, and no cluster.
 //
 //	var plane = localplane.Shared{Options: localplane.Options{Name: "shop"}}
 //
@@ -26,9 +26,9 @@
 //
 // # Rules
 //
-// Everything that a function starts ends with the test. A function that takes a testing.TB ends the test if it fails, so the
-// goroutine that runs the test must call it, unless its comment says otherwise. Timeouts are generous, for machines that run
-// many tests at once.
+// Everything that a function starts ends with the test. A function that takes a testing.TB ends the test if it fails,
+// so the goroutine that runs the test must call it, unless its comment says otherwise. Timeouts are generous, for
+// machines that run many tests at once.
 //
 // Production code must not import this package.
 package mustertest

@@ -23,18 +23,26 @@ func TestAttributes(t *testing.T) {
 		want            mustertest.Attributes
 	}{
 		{"many", "GET /api/v1/pods", mustertest.Attributes{Verb: "list", Resource: "pods"}},
-		{"many of a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500", mustertest.Attributes{Verb: "list", Group: "work.muster.dev", Resource: "works", Namespace: "a"}},
-		{"for ever", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", mustertest.Attributes{Verb: "watch", Group: "work.muster.dev", Resource: "works"}},
+		{"many of a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500",
+			mustertest.Attributes{Verb: "list", Group: "work.muster.dev", Resource: "works", Namespace: "a"}},
+		{"for ever", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", mustertest.Attributes{Verb: "watch",
+			Group: "work.muster.dev", Resource: "works"}},
 		{"as some clients say it", "GET /api/v1/pods?watch=1", mustertest.Attributes{Verb: "watch", Resource: "pods"}},
-		{"one", "GET /apis/apps/v1/namespaces/a/deployments/b", mustertest.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a", Name: "b"}},
-		{"a part of one", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status", mustertest.Attributes{Verb: "patch", Group: "work.muster.dev", Resource: "works/status", Namespace: "a", Name: "b"}},
-		{"a new one", "POST /api/v1/namespaces/a/events", mustertest.Attributes{Verb: "create", Resource: "events", Namespace: "a"}},
+		{"one", "GET /apis/apps/v1/namespaces/a/deployments/b", mustertest.Attributes{Verb: "get", Group: "apps",
+			Resource: "deployments", Namespace: "a", Name: "b"}},
+		{"a part of one", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status",
+			mustertest.Attributes{Verb: "patch", Group: "work.muster.dev", Resource: "works/status", Namespace: "a", Name: "b"}},
+		{"a new one", "POST /api/v1/namespaces/a/events", mustertest.Attributes{Verb: "create", Resource: "events",
+			Namespace: "a"}},
 		{"another instead", "PUT /api/v1/nodes/b", mustertest.Attributes{Verb: "update", Resource: "nodes", Name: "b"}},
 		{"one less", "DELETE /api/v1/nodes/b", mustertest.Attributes{Verb: "delete", Resource: "nodes", Name: "b"}},
-		{"all at once", "DELETE /api/v1/namespaces/a/pods", mustertest.Attributes{Verb: "deletecollection", Resource: "pods", Namespace: "a"}},
+		{"all at once", "DELETE /api/v1/namespaces/a/pods", mustertest.Attributes{Verb: "deletecollection", Resource: "pods",
+			Namespace: "a"}},
 		{"namespaces", "GET /api/v1/namespaces", mustertest.Attributes{Verb: "list", Resource: "namespaces"}},
-		{"a namespace is in itself, as in RBAC", "DELETE /api/v1/namespaces/a", mustertest.Attributes{Verb: "delete", Resource: "namespaces", Namespace: "a", Name: "a"}},
-		{"and so is a part of it", "PUT /api/v1/namespaces/a/finalize", mustertest.Attributes{Verb: "update", Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
+		{"a namespace is in itself, as in RBAC", "DELETE /api/v1/namespaces/a", mustertest.Attributes{Verb: "delete",
+			Resource: "namespaces", Namespace: "a", Name: "a"}},
+		{"and so is a part of it", "PUT /api/v1/namespaces/a/finalize", mustertest.Attributes{Verb: "update",
+			Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
 		{"discovery", "GET /apis", mustertest.Attributes{}},
 		{"discovery of a version", "GET /apis/apps/v1", mustertest.Attributes{}},
 		{"discovery of the core", "GET /api/v1", mustertest.Attributes{}},
@@ -51,7 +59,8 @@ func TestRequestCounter(t *testing.T) {
 	over := w.Wrap(&served)
 	require.Empty(t, w.Writes(), "nothing has gone over it")
 	for _, request := range []string{
-		"GET /api/v1/pods", "GET /api/v1/pods", "POST /api/v1/namespaces/a/pods", "PATCH /api/v1/namespaces/a/pods/b/status", "POST /api/v1/namespaces/a/events",
+		"GET /api/v1/pods", "GET /api/v1/pods", "POST /api/v1/namespaces/a/pods", "PATCH /api/v1/namespaces/a/pods/b/status",
+		"POST /api/v1/namespaces/a/events",
 	} {
 		require.True(t, send(t, over, request))
 	}
@@ -103,18 +112,18 @@ func TestEventually(t *testing.T) {
 		said := watch(t, func(t testing.TB) {
 			mustertest.Eventually(t, time.Minute, "the shop is open", func() error {
 				calls++
-				return errors.New("it is night")
+				return errors.New("the shop is closed")
 			})
 		})
 		require.Less(t, calls, 500, "not every 20 ms for a minute")
-		require.Equal(t, []string{"expected within 1m0s: the shop is open: it is night"}, said)
+		require.Equal(t, []string{"expected within 1m0s: the shop is open: the shop is closed"}, said)
 		require.Less(t, time.Since(started), time.Minute+time.Second)
 
 		started = time.Now()
 		said = watch(t, func(t testing.TB) {
 			mustertest.Eventually(t, time.Minute, "the shop is open", func() error {
 				if time.Since(started) < 10*time.Second {
-					return errors.New("it is night")
+					return errors.New("the shop is closed")
 				}
 				return nil
 			})
@@ -150,8 +159,14 @@ func TestRun(t *testing.T) {
 		want   []string
 	}{
 		{"all end when they are told", []func(context.Context) error{untilEnd, untilEnd}, nil},
-		{"one ends with an error", []func(context.Context) error{untilEnd, func(context.Context) error { return errors.New("no power") }}, []string{"the shop ended with an error: no power"}},
-		{"one never ends", []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Hour); return nil }}, []string{"the shop did not end within 2m0s"}},
+		{"one ends with an error", []func(context.Context) error{untilEnd, func(context.Context) error {
+			return errors.New("no power")
+		}}, []string{"the shop ended with an error: no power"}},
+		{"one never ends", []func(context.Context) error{func(ctx context.Context) error {
+			<-ctx.Done()
+			<-time.After(time.Hour)
+			return nil
+		}}, []string{"the shop did not end within 2m0s"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			said := watch(t, func(t testing.TB) {
@@ -163,7 +178,8 @@ func TestRun(t *testing.T) {
 			<-time.After(2 * time.Hour) // what does not end in time ends at last
 		})
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, test.want, watch(t, func(t testing.TB) { mustertest.Run(t, "the shop", test.starts...) }), "%s, with the test", test.reason)
+			require.Equal(t, test.want, watch(t, func(t testing.TB) { mustertest.Run(t, "the shop", test.starts...) }),
+				"%s, with the test", test.reason)
 			<-time.After(2 * time.Hour)
 		})
 	}
@@ -173,7 +189,8 @@ func TestGrant(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	admin := fake.NewClientBuilder().WithScheme(mustertest.Scheme()).Build()
-	write("---\nkind: ClusterRole\nmetadata: {name: shop}\n---\nkind: Role\nmetadata: {name: shop, namespace: stock}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n")
+	write("---\nkind: ClusterRole\nmetadata: {name: shop}\n---\nkind: Role\nmetadata: {name: shop, namespace: " +
+		"stock}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n")
 	for range 2 {
 		require.NoError(t, mustertest.GrantFiles(t.Context(), admin, "keeper", file))
 	}

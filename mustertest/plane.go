@@ -19,12 +19,12 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// Main is TestMain of a package whose tests share planes. It discards the logs of controller-runtime, runs the tests, stops
-// the planes and exits.
+// Main is TestMain of a package whose tests share planes. It discards the logs of controller-runtime, runs the tests,
+// stops the planes and exits.
 func Main(m *testing.M, shared ...*localplane.Shared) {
 	ctrllog.SetLogger(logr.Discard())
-	// The second handler sleeps until a time that all errors of the process share. Tests in virtual time have different times, and
-	// would sleep for years.
+	// The second handler sleeps until a time that all errors of the process share. Tests in virtual time have different
+	// times, and would sleep for years.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way.
 	os.Exit(localplane.Run(m, shared...))
 }
@@ -37,8 +37,8 @@ func StartPlane(t testing.TB, options localplane.Options) *localplane.Plane {
 	return localplane.ForTest(t, options)
 }
 
-// Scheme returns a scheme with the types of Kubernetes and those that the functions add. It panics if two types have the same
-// name, which is a defect of the program.
+// Scheme returns a scheme with the types of Kubernetes and those that the functions add. It panics if two types have
+// the same name, which is a defect of the program.
 func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, add...) {
@@ -50,7 +50,8 @@ func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 }
 
 // Client returns a client without a cache, after it has called each of installs, such as crds.Install.
-func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme, installs ...func(context.Context, client.Client) error) client.WithWatch {
+func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme, installs ...func(context.Context,
+	client.Client) error) client.WithWatch {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	require.NoError(t, err)
@@ -60,9 +61,10 @@ func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme, installs 
 	return c
 }
 
-// Prepare returns a function for localplane.Options.Prepare, which calls each of installs, such as crds.Install. The garbage
-// collector of the plane then knows the definitions from its start.
-func Prepare(scheme *runtime.Scheme, installs ...func(context.Context, client.Client) error) func(context.Context, *rest.Config) error {
+// Prepare returns a function for localplane.Options.Prepare, which calls each of installs, such as crds.Install. The
+// garbage collector of the plane then knows the definitions from its start.
+func Prepare(scheme *runtime.Scheme, installs ...func(context.Context,
+	client.Client) error) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, config *rest.Config) error {
 		c, err := client.New(config, client.Options{Scheme: scheme})
 		for _, install := range installs {
@@ -82,8 +84,8 @@ func Namespace(t testing.TB, c client.Client) string {
 	return namespace.Name
 }
 
-// Change reads an object, changes it and writes the difference as a merge patch, which never conflicts with other writers. The
-// object needs a namespace and name, and has the new state afterwards.
+// Change reads an object, changes it and writes the difference as a merge patch, which never conflicts with other
+// writers. The object needs a namespace and name, and has the new state afterwards.
 func Change[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
 	t.Helper()
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), object))

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Roles reads ClusterRoles and Roles from YAML files, such as the generated files in the folders rbac. A document of another
-// kind and an unknown field are errors.
+// Roles reads ClusterRoles and Roles from YAML files, such as the generated files in the folders rbac. A document of
+// another kind and an unknown field are errors.
 func Roles(files ...string) ([]client.Object, error) {
 	var roles []client.Object
 	for _, path := range files {

@@ -15,9 +15,9 @@ import (
 // endTimeout bounds the end of what Run started. A manager waits 30 s for its runnables by default.
 const endTimeout = 2 * time.Minute
 
-// Run calls each function in a goroutine, cancels their context when stop is called or the test ends, and waits for their
-// ends. The test fails, but continues, if a function returns an error or does not return within two minutes. The name, such as
-// "the hub", is for messages.
+// Run calls each function in a goroutine, cancels their context when stop is called or the test ends, and waits for
+// their ends. The test fails, but continues, if a function returns an error or does not return within two minutes. The
+// name, such as "the hub", is for messages.
 func Run(t testing.TB, name string, starts ...func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,7 +45,8 @@ func Run(t testing.TB, name string, starts ...func(context.Context) error) (stop
 }
 
 // Manager returns a manager that serves no metrics, after it has called each of the setups.
-func Manager(t testing.TB, config *rest.Config, options manager.Options, setups ...func(manager.Manager) error) manager.Manager {
+func Manager(t testing.TB, config *rest.Config, options manager.Options,
+	setups ...func(manager.Manager) error) manager.Manager {
 	t.Helper()
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
 	mgr, err := manager.New(config, options)
@@ -56,10 +57,11 @@ func Manager(t testing.TB, config *rest.Config, options manager.Options, setups 
 	return mgr
 }
 
-// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does. A stop waits for
-// at most ten seconds until the caches of the manager are synced: a manager that is stopped earlier keeps a core busy until
-// then, and for ever in virtual time, which does not advance meanwhile.
-func StartManager(t testing.TB, config *rest.Config, options manager.Options, setups ...func(manager.Manager) error) (stop func()) {
+// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does. A stop waits
+// for at most ten seconds until the caches of the manager are synced: a manager that is stopped earlier keeps a core
+// busy until then, and for ever in virtual time, which does not advance meanwhile.
+func StartManager(t testing.TB, config *rest.Config, options manager.Options,
+	setups ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
 	mgr := Manager(t, config, options, setups...)
 	synced := make(signal)

@@ -9,8 +9,8 @@ import (
 // Eventually calls check every 20 ms at first, and every 150 ms in the end, because many tests wait at the same time.
 const firstInterval, lastInterval = 20 * time.Millisecond, 150 * time.Millisecond
 
-// Eventually calls check until it returns nil. After the timeout it ends the test with the description of what was expected
-// and the last error. The test's goroutine calls check, at least once, so check may fail the test.
+// Eventually calls check until it returns nil. After the timeout it ends the test with the description of what was
+// expected and the last error. The test's goroutine calls check, at least once, so check may fail the test.
 //
 //	mustertest.Eventually(t, time.Minute, "Deployment shop is available", func() error { ... })
 //
@@ -45,8 +45,8 @@ func Holds(t testing.TB, timeout time.Duration, expected string, condition func(
 // quietTimeout bounds Quiet.
 const quietTimeout = time.Minute
 
-// Quiet waits until the value that a function returns, such as the number of writes, has not changed for a period. It ends the
-// test if the value still changes after a minute.
+// Quiet waits until the value that a function returns, such as the number of writes, has not changed for a period. It
+// ends the test if the value still changes after a minute.
 func Quiet[T comparable](t testing.TB, period time.Duration, value func() T) {
 	t.Helper()
 	deadline := time.Now().Add(quietTimeout)

@@ -38,7 +38,8 @@ type presence struct {
 }
 
 func newPresence() presence {
-	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{}, kept: map[asked]bool{}}
+	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{},
+		kept: map[asked]bool{}}
 }
 
 // unexplained returns the clusters that the source has neither set nor removed, and about which the placement has not
@@ -62,7 +63,8 @@ func (p *presence) explained(k key, name string) {
 	}
 }
 
-// dropAnswers removes the answers about a cluster that exists, or of a placement that does not. The caller has the lock.
+// dropAnswers removes the answers about a cluster that exists, or of a placement that does not. The caller has the
+// lock.
 func (p *presence) dropAnswers(obsolete func(asked) bool) {
 	maps.DeleteFunc(p.kept, func(question asked, _ bool) bool { return obsolete(question) })
 }

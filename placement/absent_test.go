@@ -23,7 +23,8 @@ import (
 // absences are policies whose placements choose three clusters that have labels and properties.
 func absences() map[string]v1alpha1.PlacementPolicy {
 	return map[string]v1alpha1.PlacementPolicy{
-		"all": {}, "fixed": {Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000", "eu-001", "eu-002"}}, "some": inRegion(pick(3), "eu"),
+		"all": {}, "fixed": {Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000", "eu-001", "eu-002"}},
+		"some": inRegion(pick(3), "eu"),
 	}
 }
 
@@ -35,7 +36,8 @@ func (h *hub) untilMissing(name string, n int) {
 		if n == 0 {
 			return c != nil && c.Status == metav1.ConditionTrue
 		}
-		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClusterMissing && strings.Count(c.Message, "eu-00") == n
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClusterMissing &&
+			strings.Count(c.Message, "eu-00") == n
 	})
 }
 
@@ -70,7 +72,10 @@ func TestAbsentClusters_AllMissing(t *testing.T) {
 			}
 			p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "decide-again", Operator: corev1.TolerationOpExists}}
 		})
-		h.eventually("it is decided again", func() bool { p := h.get(name); return p.Status.DecidedGeneration == p.Generation })
+		h.eventually("it is decided again", func() bool {
+			p := h.get(name)
+			return p.Status.DecidedGeneration == p.Generation
+		})
 		h.untilMissing(name, 3)
 		require.Len(t, h.chosen(name), 3)
 	}
@@ -97,7 +102,9 @@ func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 		h.untilMissing(name, 2)
 	}
 	s.remove("eu-001")
-	h.eventually("a removal on request is carried out", func() bool { return !contains(h.chosen("all"), "eu-001") && !contains(h.chosen("fixed"), "eu-001") })
+	h.eventually("a removal on request is carried out", func() bool {
+		return !contains(h.chosen("all"), "eu-001") && !contains(h.chosen("fixed"), "eu-001")
+	})
 	h.evict("leave", "all", "eu-002")
 	h.eventually("an eviction is carried out", func() bool { return !contains(h.chosen("all"), "eu-002") })
 	h.untilMissing("all", 0)
@@ -126,8 +133,8 @@ func (r recorded) LastRemoval(_ context.Context, cluster string) (*placement.Rem
 	return r.removals[cluster], nil
 }
 
-// TestAbsentClusters_RemovedWhileStopped checks that a placement leaves a missing cluster whose removal was recorded after
-// the placement chose it, and stays on clusters with an older record or with a record that cannot be read.
+// TestAbsentClusters_RemovedWhileStopped checks that a placement leaves a missing cluster whose removal was recorded
+// after the placement chose it, and stays on clusters with an older record or with a record that cannot be read.
 func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	first := h.start(placement.Options{Clusters: s})
@@ -160,7 +167,9 @@ func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
 		}
 		for name := range absences() {
 			h.untilMissing(name, len(step.chosen))
-			h.eventually("the decision is as the records say", func() bool { return slices.Equal(step.chosen, slices.Sorted(slices.Values(h.chosen(name)))) })
+			h.eventually("the decision is as the records say", func() bool {
+				return slices.Equal(step.chosen, slices.Sorted(slices.Values(h.chosen(name))))
+			})
 		}
 		running.stop()
 	}
@@ -173,7 +182,8 @@ func (h *hub) joinedMember(name string) {
 	member := &membershipv1alpha1.MemberCluster{}
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, member))
 	for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
-		meta.SetStatusCondition(&member.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test", Message: "Set by a test."})
+		meta.SetStatusCondition(&member.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			Reason: "Test", Message: "Set by a test."})
 	}
 	member.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: h.namespace}}
 	require.NoError(h.t, h.client.Status().Update(h.t.Context(), member))
@@ -197,7 +207,8 @@ func TestAbsentClusters_MemberClusters(t *testing.T) {
 		h.joinedMember(name)
 	}
 	h.create("web", v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
-		Required: []v1alpha1.ClusterSelectorTerm{{Properties: []v1alpha1.PropertyRequirement{{Name: "tier", Operator: v1alpha1.PropertyEq, Values: []string{h.namespace}}}}},
+		Required: []v1alpha1.ClusterSelectorTerm{{Properties: []v1alpha1.PropertyRequirement{{Name: "tier",
+			Operator: v1alpha1.PropertyEq, Values: []string{h.namespace}}}}},
 	}})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 
@@ -234,6 +245,8 @@ func TestAbsentClusters_MemberClusters(t *testing.T) {
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Finalizers = nil
 	require.NoError(t, h.client.Update(t.Context(), deleted))
-	h.eventually("it is gone", func() bool { return h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil })
+	h.eventually("it is gone", func() bool {
+		return h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil
+	})
 	require.Empty(t, h.chosen("web"))
 }

@@ -25,9 +25,11 @@ func TestAPIs(t *testing.T) {
 		{"nobody has told: which is not the same as nothing", nil, nil},
 		{"the core group has no name", []membershipv1alpha1.ServedAPIs{core}, map[schema.GroupVersionKind]bool{pod: true}},
 		{"all kinds of all versions", []membershipv1alpha1.ServedAPIs{apps, core}, map[schema.GroupVersionKind]bool{
-			pod: true, {Group: "apps", Version: "v1", Kind: "Deployment"}: true, {Group: "apps", Version: "v1", Kind: "DaemonSet"}: true,
+			pod: true, {Group: "apps", Version: "v1", Kind: "Deployment"}: true, {Group: "apps", Version: "v1",
+				Kind: "DaemonSet"}: true,
 		}},
-		{"what makes no sense spoils nothing", []membershipv1alpha1.ServedAPIs{odd, core}, map[schema.GroupVersionKind]bool{pod: true}},
+		{"what makes no sense spoils nothing", []membershipv1alpha1.ServedAPIs{odd, core},
+			map[schema.GroupVersionKind]bool{pod: true}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, tc.want, apisOf(tc.served))

@@ -68,7 +68,8 @@ func testBalance(t *testing.T) {
 		}
 	}
 
-	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}})
+	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s},
+		&v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}})
 	require.NoError(t, err)
 	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run counts, too")
 }
@@ -76,7 +77,8 @@ func testBalance(t *testing.T) {
 // slow has all who decide at a time decide on the same counts.
 type slow struct{ placement.Decider }
 
-func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := s.Decider.Schedule(ctx, snapshot, request)
 	<-time.After(5 * time.Millisecond)
 	return result, err

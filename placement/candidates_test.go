@@ -15,10 +15,11 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// TestRestrict_Properties decides after random changes of sets, bindings, labels and clusters. A newly chosen cluster is
-// allowed. A chosen cluster is left by PickAll only if the rules deny it or the cluster was removed.
+// TestRestrict_Properties decides after random changes of sets, bindings, labels and clusters. A newly chosen cluster
+// is allowed. A chosen cluster is left by PickAll only if the rules deny it or the cluster was removed.
 func TestRestrict_Properties(t *testing.T) {
-	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
+		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func TestRestrict_Properties(t *testing.T) {
 				fleet.Remove(name)
 			default:
 				fleet.Update(&scheduler.Cluster{
-					Name: name, Labels: map[string]string{"k": rapid.SampledFrom(values).Draw(t, "label")}, Joined: true, Healthy: true,
+					Name: name, Labels: map[string]string{"k": rapid.SampledFrom(values).Draw(t, "label")}, Joined: true,
+					Healthy: true,
 				})
 			}
 			if rapid.Bool().Draw(t, "observed") {

@@ -28,7 +28,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that it could help.
+// Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that
+// it could help.
 func TestOnlyTheConcerned(t *testing.T) { testkit.Virtual(t, testOnlyTheConcerned) }
 
 func testOnlyTheConcerned(t *testing.T) {
@@ -84,7 +85,8 @@ func testOnlyTheConcerned(t *testing.T) {
 			t.Errorf("%s: decided again (-want +got):\n%s", reason, diff)
 		}
 	}
-	require.Len(t, on("c-05"), 6, "the 18 placements of the region are on three each of its nine clusters that nobody avoids")
+	require.Len(t, on("c-05"), 6,
+		"the 18 placements of the region are on three each of its nine clusters that nobody avoids")
 	require.Empty(t, on("c-95"))
 	again("what it has available changes all the time", nil, func() {
 		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
@@ -103,7 +105,8 @@ func testOnlyTheConcerned(t *testing.T) {
 	again("one that nobody is on matters to nobody that has enough", nil, func() {
 		s.set(cluster("c-95", "r-5", avoided, func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	})
-	again("a new one helps those that wait for it", []string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013", "p-015", "p-017", "p-019"}, func() {
+	again("a new one helps those that wait for it", []string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013",
+		"p-015", "p-017", "p-019"}, func() {
 		s.set(cluster("c-new", "new-1"))
 	})
 	was := on("c-05")
@@ -146,7 +149,8 @@ type paused struct {
 	out chan struct{}
 }
 
-func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := p.Decider.Schedule(ctx, snapshot, request)
 	select {
 	case p.in <- result.Chosen[0].Cluster.Name:
@@ -204,7 +208,8 @@ func (f *failing) set(bad bool) {
 	f.bad = bad
 }
 
-func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	f.mu.Lock()
 	bad := f.bad
 	f.mu.Unlock()
@@ -230,7 +235,8 @@ func testMembers(t *testing.T) {
 	h := newHub(t)
 	region := h.namespace // MemberClusters are in no namespace
 	member := func(name string) *membershipv1alpha1.MemberCluster {
-		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: region + "-" + name, Labels: map[string]string{"region": region}}}
+		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: region + "-" + name,
+			Labels: map[string]string{"region": region}}}
 		require.NoError(t, h.client.Create(t.Context(), m))
 		t.Cleanup(func() { require.NoError(t, h.client.Delete(context.Background(), m)) })
 		before := m.DeepCopy()
@@ -260,7 +266,8 @@ func testMembers(t *testing.T) {
 
 	before = a.DeepCopy()
 	now := metav1.Now()
-	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "membership.muster.dev/unreachable", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
+	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "membership.muster.dev/unreachable",
+		Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Equal(t, map[string]int{"all": 1, "web": 1}, decider.taken())
@@ -268,7 +275,8 @@ func testMembers(t *testing.T) {
 	require.Len(t, h.chosen("all"), 2)
 
 	before = a.DeepCopy()
-	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
+	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute,
+		TimeAdded: &now}}
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	h.eventually("a member with a user's taint is left", func() bool {
 		return slices.Equal(h.chosen("web"), []string{b.Name}) && slices.Equal(h.chosen("all"), []string{b.Name})

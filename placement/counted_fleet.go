@@ -22,7 +22,8 @@ type countedFleet struct {
 func newCountedFleet(source ClusterSource) *countedFleet {
 	counting, is := source.(CountingSource)
 	return &countedFleet{
-		off: is && counting.CountsPlacements(), clusters: map[string]*scheduler.Cluster{}, counts: map[string]int{}, on: map[key][]string{},
+		off: is && counting.CountsPlacements(), clusters: map[string]*scheduler.Cluster{}, counts: map[string]int{},
+		on: map[key][]string{},
 	}
 }
 

@@ -86,13 +86,14 @@ func TestClaim(t *testing.T) {
 	require.Equal(t, 7, counting.fleet.Snapshot().Cluster(0).Placements, "who counts is right")
 }
 
-// BenchmarkCensus is what it costs to count 1,000 placements over 1,000 clusters: a cluster has changed, a placement of 10 is decided, and for
-// moves it has come to one cluster and left another. The floor is the same without counting, where a decision is brought up to date
-// from the one before.
+// BenchmarkCensus is what it costs to count 1,000 placements over 1,000 clusters: a cluster has changed, a placement of
+// 10 is decided, and for moves it has come to one cluster and left another. The floor is the same without counting,
+// where a decision is brought up to date from the one before.
 //
 //	go test -run '^$' -bench Census ./placement
 func BenchmarkCensus(b *testing.B) {
-	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
+		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 	require.NoError(b, err)
 	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(10))})
 	require.NoError(b, err)

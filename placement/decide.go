@@ -55,13 +55,15 @@ func (s *step) has(cluster string) bool {
 }
 
 // attempt observes what a decision depends on.
-func (d *decisionController) attempt(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, error) {
+func (d *decisionController) attempt(ctx context.Context, k key, placement *v1alpha1.Placement,
+	p *placementState) (*attempt, error) {
 	evictions, err := d.current(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{
-		k: k, placement: placement, p: p, before: d.decisions.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
+		k: k, placement: placement, p: p, before: d.decisions.slices(k, placement.UID), evictions: evictions,
+		ready: map[string]bool{},
 	}
 	if p.decided == 0 { // later p.slices is authoritative, whatever other clients write
 		p.slices = p.initialSlices(placement.Name, a.before)
@@ -89,7 +91,8 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 	if decided == 0 {
 		decided = placement.Status.DecidedGeneration
 	}
-	a.fails = placement.Spec.Failover != nil && len(p.slices) > 0 && decided == placement.Generation && !reschedule(placement)
+	a.fails = placement.Spec.Failover != nil && len(p.slices) > 0 && decided == placement.Generation &&
+		!reschedule(placement)
 	return a, nil
 }
 
@@ -182,7 +185,8 @@ func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt,
 		expected = len(whole.result.Chosen)
 	}
 	budget := a.placement.Spec.DisruptionBudget
-	o := eviction.Observed{Expected: expected, Evictions: pending, Budget: budget, ReplacesFirst: a.fails && before.result.Wanted >= 0 && replacesFirst(a.placement)}
+	o := eviction.Observed{Expected: expected, Evictions: pending, Budget: budget, ReplacesFirst: a.fails &&
+		before.result.Wanted >= 0 && replacesFirst(a.placement)}
 	staying := d.staying(a, &before)
 	for _, c := range publishedOf(a.p.slices) {
 		o.Published = append(o.Published, eviction.Cluster{Name: c.Name, Available: slices.Contains(staying, c.Name)})
@@ -257,17 +261,20 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 	}
 	at := slices.IndexFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
 	if at < 0 {
-		waited := before.Reason != "" && before.Reason != v1alpha1.ReasonPlacementNotFound && before.Reason != v1alpha1.ReasonNotDecided
+		waited := before.Reason != "" && before.Reason != v1alpha1.ReasonPlacementNotFound &&
+			before.Reason != v1alpha1.ReasonNotDecided
 		_, there := a.snapshot.Slot(cluster)
 		switch {
 		case before.Status == metav1.ConditionTrue:
 			return before.Reason, before.Message
 		case a.p.unreported[cluster] || waited:
-			return v1alpha1.ReasonEvicted, "the placement has left the cluster, and does not come back while this eviction is there"
+			return v1alpha1.ReasonEvicted,
+				"the placement has left the cluster, and does not come back while this eviction is there"
 		case !there:
 			return v1alpha1.ReasonNotPlaced, "there is no such cluster in the fleet"
 		default:
-			return v1alpha1.ReasonNotPlaced, "the placement is not on the cluster, and does not come to it while this eviction is there"
+			return v1alpha1.ReasonNotPlaced,
+				"the placement is not on the cluster, and does not come to it while this eviction is there"
 		}
 	}
 	if message, waits := s.waiting[cluster]; waits {
@@ -276,11 +283,13 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 	switch s.all[at].reason {
 	case v1alpha1.ReasonWaitsForReplacement:
 		if missing := s.result.Missing(); missing > 0 {
-			return v1alpha1.ReasonWaitsForReplacement, "no other cluster can be chosen in its place: see the condition Scheduled of the placement"
+			return v1alpha1.ReasonWaitsForReplacement,
+				"no other cluster can be chosen in its place: see the condition Scheduled of the placement"
 		}
 		return v1alpha1.ReasonWaitsForReplacement, "another cluster was chosen, and is not ready yet"
 	case v1alpha1.ReasonWaitsForTurn:
-		return v1alpha1.ReasonWaitsForTurn, "as many clusters as spec.failover of the placement allows were left in this period"
+		return v1alpha1.ReasonWaitsForTurn,
+			"as many clusters as spec.failover of the placement allows were left in this period"
 	}
 	return "", ""
 }

@@ -12,7 +12,8 @@ import (
 
 // ask calls the Decider. A panic is an error. If the Decider does not return in time, the call continues in its
 // goroutine, and the Decider is not called again for this placement until it has returned.
-func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	if p.asking != nil {
 		select {
 		case <-p.asking:

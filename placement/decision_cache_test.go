@@ -16,7 +16,8 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for _, placement := range []string{"web", "web-decision-3", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a"} {
+	for _, placement := range []string{"web", "web-decision-3", strings.Repeat("a", 63), strings.Repeat("a", 64),
+		strings.Repeat("a.", 126) + "a"} {
 		for _, index := range []int{0, 7, 99999} {
 			name := sliceName(placement, index)
 			require.Empty(t, validation.IsDNS1123Subdomain(name))
@@ -27,7 +28,8 @@ func TestNames(t *testing.T) {
 			require.False(t, ok)
 		}
 	}
-	for _, name := range []string{"web", "web-decision-", "web-decision-x", "web-decision-01", "web-decision--1", "web-decision-+1", "web-decision-1-decision-1", ""} {
+	for _, name := range []string{"web", "web-decision-", "web-decision-x", "web-decision-01", "web-decision--1",
+		"web-decision-+1", "web-decision-1-decision-1", ""} {
 		_, ok := indexOf("web", name)
 		require.False(t, ok, name)
 	}
@@ -57,15 +59,19 @@ func TestChanges(t *testing.T) {
 		laid   []decision.Slice
 		want   []string
 	}{
-		{"what is as it should be is not written", []*v1alpha1.PlacementDecision{object(0, "a")}, []decision.Slice{{Index: 0, Decisions: decided("a")}}, nil},
+		{"what is as it should be is not written", []*v1alpha1.PlacementDecision{object(0, "a")},
+			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, nil},
 		{
 			"what adds clusters comes before what takes them away, and what goes is last",
 			[]*v1alpha1.PlacementDecision{object(0, "a", "b"), object(1, "c"), object(2, "x", "y", "z")},
-			[]decision.Slice{{Index: 0, Decisions: decided("a")}, {Index: 1, Decisions: decided("c", "d")}, {Index: 3, Decisions: decided("e", "f")}},
+			[]decision.Slice{{Index: 0, Decisions: decided("a")}, {Index: 1, Decisions: decided("c", "d")},
+				{Index: 3, Decisions: decided("e", "f")}},
 			[]string{"web-decision-3+2", "web-decision-1+1", "web-decision-0-1", "web-decision-2 gone"},
 		},
-		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled}, []decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
-		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{stray}, nil, []string{"copy gone"}},
+		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled},
+			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
+		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{stray}, nil,
+			[]string{"copy gone"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			var got []string
@@ -82,10 +88,12 @@ func TestChanges(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, "stays", changes(placement, []*v1alpha1.PlacementDecision{relabeled}, []decision.Slice{{Decisions: decided("a")}})[0].want.Labels["mine"])
+	require.Equal(t, "stays", changes(placement, []*v1alpha1.PlacementDecision{relabeled},
+		[]decision.Slice{{Decisions: decided("a")}})[0].want.Labels["mine"])
 }
 
-// Whichever of the watch and the answers to writes comes first, the ledger has what is newest, and no write of its own is news.
+// Whichever of the watch and the answers to writes comes first, the ledger has what is newest, and no write of its own
+// is news.
 func TestLedger(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	k, name := "ns/web", types.NamespacedName{Namespace: "ns", Name: "web-decision-0"}
@@ -117,19 +125,29 @@ func TestLedger(t *testing.T) {
 		want   []string // clusters; nil: there is no object
 	}{
 		{"what is there at the start", []step{saw(version("u", "1", "a"))}, 1, []string{"a"}},
-		{"the cache is behind a write", []step{saw(version("u", "1", "a")), begin(version("u", "1", "b")), wrote(version("u", "2", "b")), saw(version("u", "1", "a"))}, 1, []string{"b"}},
-		{"the watch is before the answer", []step{begin(version("", "", "a")), saw(version("u", "1", "a")), wrote(version("u", "1", "a"))}, 0, []string{"a"}},
-		{"the watch is after the answer", []step{begin(version("", "", "a")), wrote(version("u", "1", "a")), saw(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"the cache is behind a write", []step{saw(version("u", "1", "a")), begin(version("u", "1", "b")),
+			wrote(version("u", "2", "b")), saw(version("u", "1", "a"))}, 1, []string{"b"}},
+		{"the watch is before the answer", []step{begin(version("", "", "a")), saw(version("u", "1", "a")),
+			wrote(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"the watch is after the answer", []step{begin(version("", "", "a")), wrote(version("u", "1", "a")),
+			saw(version("u", "1", "a"))}, 0, []string{"a"}},
 		{"versions are numbers", []step{saw(version("u", "9", "a")), saw(version("u", "10", "b"))}, 2, []string{"b"}},
-		{"somebody else was faster", []step{begin(version("u", "1", "b")), saw(version("u", "2", "x")), wrote(nil)}, 1, []string{"x"}},
-		{"somebody else came right after", []step{begin(version("u", "1", "b")), saw(version("u", "3", "x")), wrote(version("u", "2", "b"))}, 1, []string{"x"}},
+		{"somebody else was faster", []step{begin(version("u", "1", "b")), saw(version("u", "2", "x")), wrote(nil)}, 1,
+			[]string{"x"}},
+		{"somebody else came right after", []step{begin(version("u", "1", "b")), saw(version("u", "3", "x")),
+			wrote(version("u", "2", "b"))}, 1, []string{"x"}},
 		{"deleted by somebody", []step{saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 2, nil},
-		{"deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 1, nil},
-		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), begin(nil), lost(version("u", "2", "a")), deleted("u")}, 1, nil},
+		{"deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), saw(version("u", "1", "a")),
+			lost(version("u", "2", "a"))}, 1, nil},
+		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), begin(nil),
+			lost(version("u", "2", "a")), deleted("u")}, 1, nil},
 		{"not deleted after all", []step{saw(version("u", "1", "a")), begin(nil), deleted("")}, 1, []string{"a"}},
-		{"deleted by somebody before its creation was answered", []step{begin(version("", "", "a")), saw(version("u", "1", "a")), lost(version("u", "2", "a")), wrote(version("u", "1", "a"))}, 1, nil},
-		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), begin(version("", "", "b")), wrote(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
-		{"an old end does not end its successor", []step{saw(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
+		{"deleted by somebody before its creation was answered", []step{begin(version("", "", "a")),
+			saw(version("u", "1", "a")), lost(version("u", "2", "a")), wrote(version("u", "1", "a"))}, 1, nil},
+		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"),
+			begin(version("", "", "b")), wrote(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
+		{"an old end does not end its successor", []step{saw(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1,
+			[]string{"b"}},
 		{"somebody has taken it from its owner", []step{saw(version("u", "1", "a")), saw(freed)}, 2, nil},
 		{"a write that failed leaves nothing", []step{begin(version("", "", "a")), wrote(nil)}, 0, nil},
 	} {
@@ -158,8 +176,8 @@ func TestLedger(t *testing.T) {
 }
 
 // TestLedger_RestoredWithoutOwner checks that a PlacementDecision which a backup tool restored without its
-// ownerReferences is adopted with what it says, so that the placement stays where it was. One whose name is not that of a
-// slice is not.
+// ownerReferences is adopted with what it says, so that the placement stays where it was. One whose name is not that of
+// a slice is not.
 func TestLedger_RestoredWithoutOwner(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	restored := &v1alpha1.PlacementDecision{}

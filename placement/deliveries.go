@@ -12,9 +12,10 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Deliveries reports where objects of a Placement are. The controller calls it before the first decision of a Placement,
-// which treats the clusters as selected. So a Placement that is deleted and created again stays where it was: the
-// deletion of its former PlacementDecisions is not a request to delete workloads. Its methods may be called concurrently.
+// Deliveries reports where objects of a Placement are. The controller calls it before the first decision of a
+// Placement, which treats the clusters as selected. So a Placement that is deleted and created again stays where it
+// was: the deletion of its former PlacementDecisions is not a request to delete workloads. Its methods may be called
+// concurrently.
 type Deliveries interface {
 	// ClustersOf returns the names of the clusters that have objects of a Placement, in any order, without clusters whose
 	// objects are being deleted. After an error the Placement is not decided, and the controller tries again.
@@ -22,7 +23,8 @@ type Deliveries interface {
 }
 
 // resume finds the clusters on which the Placement is, if there is no PlacementDecision that contains them.
-func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) error {
+func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement,
+	p *placementState) error {
 	p.delivered = nil
 	if d.Deliveries == nil || p.decided != 0 ||
 		!withdrawal.Undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {

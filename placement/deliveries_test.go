@@ -50,8 +50,8 @@ func (h *hub) delete(name string) {
 	})
 }
 
-// TestDeliveries_CreatedAgain checks that a Placement which is created again selects the clusters that have its objects,
-// though they are not healthy or others are better, and that its decisions are not looked for again.
+// TestDeliveries_CreatedAgain checks that a Placement which is created again selects the clusters that have its
+// objects, though they are not healthy or others are better, and that its decisions are not looked for again.
 func TestDeliveries_CreatedAgain(t *testing.T) { testkit.Virtual(t, testDeliveriesCreatedAgain) }
 
 func testDeliveriesCreatedAgain(t *testing.T) {
@@ -64,10 +64,14 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 	}{
 		{"unhealthy", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"sick"}, []string{"sick"}},
 		{"all", v1alpha1.Placement{}, []string{"b", "sick"}, []string{"a", "b", "c", "sick"}},
-		{"not in the fleet", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"lost"}, []string{"lost"}},
-		{"fewer than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"b", "c"}, []string{"b"}},
-		{"more than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(2)}}, []string{"c"}, []string{"a", "c"}},
-		{"another region", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu")}}, []string{"us"}, []string{"a"}},
+		{"not in the fleet", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"lost"},
+			[]string{"lost"}},
+		{"fewer than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"b", "c"},
+			[]string{"b"}},
+		{"more than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(2)}}, []string{"c"},
+			[]string{"a", "c"}},
+		{"another region", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu")}}, []string{"us"},
+			[]string{"a"}},
 		{"an earlier request in its manifest", v1alpha1.Placement{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "monday"}},
 			Spec:       v1alpha1.PlacementSpec{Policy: pick(1)},
@@ -76,7 +80,8 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 	} {
 		h := newHub(t)
 		us := func(c *scheduler.Cluster) { c.Labels = map[string]string{"region": "us"}; c.Healthy = false }
-		clusters := []*scheduler.Cluster{cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"), cluster("sick", "eu", sick)}
+		clusters := []*scheduler.Cluster{cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"),
+			cluster("sick", "eu", sick)}
 		if test.name == "another region" {
 			clusters = append(clusters, cluster("us", "us", us))
 		}
@@ -90,15 +95,18 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 		slices.Sort(got)
 		require.Equal(t, test.want, got, test.name)
 		h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "again"}} })
-		h.eventually("it is decided again", func() bool { p := h.get("web"); return p.Status.DecidedGeneration == p.Generation })
+		h.eventually("it is decided again", func() bool {
+			p := h.get("web")
+			return p.Status.DecidedGeneration == p.Generation
+		})
 		running.stop()
 		require.Equal(t, 1, known.asked["web"], test.name)
 		h.delete("web")
 	}
 }
 
-// TestDeliveries_Errors checks that nothing is decided while it is unknown where the objects of a Placement are, that its
-// status states this, and that other Placements are decided.
+// TestDeliveries_Errors checks that nothing is decided while it is unknown where the objects of a Placement are, that
+// its status states this, and that other Placements are decided.
 func TestDeliveries_Errors(t *testing.T) { testkit.Virtual(t, testDeliveriesErrors) }
 
 func testDeliveriesErrors(t *testing.T) {

@@ -64,8 +64,8 @@
 //
 // A Placement that is deleted loses its PlacementDecisions, but WorkSets and Addons keep what they delivered for it. If
 // the Placement is created again, such as by kubectl replace --force, from a backup, or after the removal of its
-// definition, its first decision starts from the clusters that have these objects ([Options].Deliveries): it selects them
-// again if the policy allows them, also while they are unhealthy or do not exist. The annotation
+// definition, its first decision starts from the clusters that have these objects ([Options].Deliveries): it selects
+// them again if the policy allows them, also while they are unhealthy or do not exist. The annotation
 // [v1alpha1.RescheduleAnnotation] has no effect on this decision.
 //
 // # Properties

@@ -17,14 +17,16 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Whatever of an eviction comes first, its newest version is known, and only what matters has a placement decided again.
+// Whatever of an eviction comes first, its newest version is known, and only what matters has a placement decided
+// again.
 func TestOrders(t *testing.T) {
 	o := newEvictionCache()
 	stopped := 0
 	version := func(uid types.UID, version, placement string) *v1alpha1.PlacementEviction {
 		return &v1alpha1.PlacementEviction{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: uid, ResourceVersion: version, CreationTimestamp: metav1.Unix(1000, 0)},
-			Spec:       v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: "a"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: uid, ResourceVersion: version,
+				CreationTimestamp: metav1.Unix(1000, 0)},
+			Spec: v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: "a"},
 		}
 	}
 	versions := func(k key) []string {
@@ -98,7 +100,9 @@ func TestWithout(t *testing.T) {
 				got = append(got, lesser.Cluster(slot))
 			}
 			byName := cmpopts.SortSlices(func(a, b *scheduler.Cluster) bool { return a.Name < b.Name })
-			if diff := cmp.Diff(want, got, byName, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *scheduler.Cluster) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(want, got, byName, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *scheduler.Cluster) bool {
+				return a == b
+			})); diff != "" {
 				t.Fatalf("without %v (-want +got):\n%s", lacks, diff)
 			}
 			if again := w.use("q", strings.Join(lacks, ","), named(lacks)).of(whole); again != lesser {

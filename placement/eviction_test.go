@@ -26,10 +26,12 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-func (h *hub) evict(name, placement, cluster string, with ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
+func (h *hub) evict(name, placement, cluster string,
+	with ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
 	h.t.Helper()
 	e := &v1alpha1.PlacementEviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: cluster},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec:       v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: cluster},
 	}
 	for _, f := range with {
 		f(e)
@@ -73,7 +75,8 @@ func (h *hub) executed(name string, status metav1.ConditionStatus, reason string
 // evictable is a placement with more of its spec than a policy.
 func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
 	h.t.Helper()
-	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: spec}))
+	require.NoError(h.t, h.client.Create(h.t.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: spec}))
 	h.scheduled(v1alpha1.ReasonScheduled, name)
 }
 
@@ -103,13 +106,16 @@ func testEviction(t *testing.T) {
 	h.eventually("an event", func() bool {
 		var list eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
-		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name == "few-1" && e.Reason == v1alpha1.ReasonEvicted })
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == "few-1" && e.Reason == v1alpha1.ReasonEvicted
+		})
 	})
 
 	writes := r.wire.writes.Load()
 	s.set(cluster(left, "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	quiet(t, func() int64 { return int64(decider.total()) })
-	require.Equal(t, map[string]int{"other": 1}, decider.taken(), "what happens to the cluster matters to nobody that is kept off it")
+	require.Equal(t, map[string]int{"other": 1}, decider.taken(),
+		"what happens to the cluster matters to nobody that is kept off it")
 	require.Equal(t, writes, r.wire.writes.Load())
 	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, h.get("all"))
 	require.NoError(t, err)
@@ -133,7 +139,8 @@ func testEvictionWithinABudget(t *testing.T) {
 	h, s := newHub(t), newSource(many(5, "eu")...)
 	ready := &readiness{ready: map[string]bool{}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
-	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
+	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3),
+		DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
 	on := sorted(h.chosen("web"))
 	ready.set(on[0], on[1], on[2])
 	h.evict("first", "web", on[0])
@@ -151,7 +158,8 @@ func testEvictionWithinABudget(t *testing.T) {
 	require.NotContains(t, h.chosen("web"), on[1])
 
 	// Of all that there are a third may be missing, and those that were evicted are.
-	h.evictable("all", v1alpha1.PlacementSpec{DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromString("40%"))}})
+	h.evictable("all",
+		v1alpha1.PlacementSpec{DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromString("40%"))}})
 	for i := range 3 {
 		h.evict(fmt.Sprintf("all-%d", i), "all", fmt.Sprintf("eu-00%d", i))
 		if i < 2 {
@@ -186,7 +194,8 @@ func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
 // givingUp is a Decider that chooses nothing if there are too few groups.
 type givingUp struct{ placement.Decider }
 
-func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	result, err := g.Decider.Schedule(ctx, snapshot, request)
 	regions := map[string]bool{}
 	for _, choice := range result.Chosen {
@@ -204,7 +213,9 @@ func TestEvictionOfTheLastOfAGroup(t *testing.T) { testkit.Virtual(t, testEvicti
 func testEvictionOfTheLastOfAGroup(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
 	h.start(placement.Options{Clusters: s})
-	h.evictable("web", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}})
+	h.evictable("web",
+		v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{
+			{Label: "region", MinGroups: 2}}}})
 	h.evict("group", "web", "us-0")
 	h.executed("group", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("web")))
@@ -219,7 +230,8 @@ func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 				h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
 				h.start(placement.Options{Clusters: s, Decider: givingUp{newCounting(t)}})
 				policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
-				h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
+				h.evictable("web", v1alpha1.PlacementSpec{Policy: policy,
+					DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
 				h.evict(names[0], "web", "us-0")
 				c := h.executed(names[0], metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
 				require.Contains(t, c.Message, "the policy would give up more")
@@ -240,7 +252,8 @@ func testEvictionWithFailover(t *testing.T) {
 	ready := &readiness{ready: map[string]bool{"a": true}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
 	h.evictable("web", v1alpha1.PlacementSpec{
-		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))}, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
+		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))},
+		DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
 	})
 	h.evict("a", "web", "a")
 	c := h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
@@ -274,7 +287,8 @@ func testEvictionOfNothing(t *testing.T) {
 	c := h.executed("typo", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
 	require.Equal(t, "there is no such cluster in the fleet", c.Message)
 
-	h.evictable("fixed", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000"}}})
+	h.evictable("fixed", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed,
+		ClusterNames: []string{"eu-000"}}})
 	h.evict("named", "fixed", "eu-000")
 	c = h.executed("named", metav1.ConditionFalse, v1alpha1.ReasonPickFixed)
 	require.Contains(t, c.Message, "spec.policy.clusterNames")
@@ -290,7 +304,9 @@ func testEvictionOfNothing(t *testing.T) {
 	h.executed("undecided", metav1.ConditionFalse, v1alpha1.ReasonNotDecided)
 
 	h.evictable("brief", v1alpha1.PlacementSpec{})
-	h.evict("brief", "brief", "eu-000", func(e *v1alpha1.PlacementEviction) { e.Spec.TTLSecondsAfterExecution = new(int32(60)) })
+	h.evict("brief", "brief", "eu-000", func(e *v1alpha1.PlacementEviction) {
+		e.Spec.TTLSecondsAfterExecution = new(int32(60))
+	})
 	h.executed("brief", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
 	require.Equal(t, []string{"eu-001"}, h.chosen("brief"))
 	require.Eventually(t, clock.HasWaiters, time.Minute, 10*time.Millisecond)

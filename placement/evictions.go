@@ -36,7 +36,8 @@ type cachedEviction struct {
 }
 
 func newEvictionCache() *evictionCache {
-	return &evictionCache{records: map[types.NamespacedName]*cachedEviction{}, of: map[key]map[types.NamespacedName]*cachedEviction{}}
+	return &evictionCache{records: map[types.NamespacedName]*cachedEviction{},
+		of: map[key]map[types.NamespacedName]*cachedEviction{}}
 }
 
 // placementOf returns the placement of an eviction.
@@ -106,7 +107,8 @@ func (o *evictionCache) take(name types.NamespacedName) {
 func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && version.Newer(object, r.object) {
+	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && version.Newer(object,
+		r.object) {
 		r.object = object
 	}
 }
@@ -115,7 +117,8 @@ func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
 func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && !r.until.Equal(until) {
+	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID &&
+		!r.until.Equal(until) {
 		r.stop()
 		r.until, r.stop = until, begin()
 	}
@@ -166,7 +169,8 @@ func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.Pl
 			current = append(current, object)
 			continue
 		}
-		if err := d.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
+		if err := d.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(
+			err) != nil {
 			return nil, fmt.Errorf("delete PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
 		}
 	}
@@ -186,7 +190,8 @@ func (d *decisionController) expires(k key, object *v1alpha1.PlacementEviction) 
 
 // writeExecuted writes the condition Executed of an eviction if it changed, and an Event if its status or reason
 // changed.
-func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1.PlacementEviction, reason, message string) error {
+func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1.PlacementEviction, reason,
+	message string) error {
 	before := executed(object)
 	status := metav1.ConditionFalse
 	if reason == v1alpha1.ReasonEvicted || reason == v1alpha1.ReasonNotPlaced {

@@ -14,7 +14,8 @@ type shops []string
 
 func (s shops) Run(ctx context.Context, fleet placement.Fleet) error {
 	for _, name := range s {
-		fleet.Set(&scheduler.Cluster{Name: name, Labels: map[string]string{"kind": "shop"}, Joined: true, Healthy: name != "rome"})
+		fleet.Set(&scheduler.Cluster{Name: name, Labels: map[string]string{"kind": "shop"}, Joined: true,
+			Healthy: name != "rome"})
 	}
 	fleet.Synced()
 	<-ctx.Done() // a real one would tell of changes until then
@@ -27,7 +28,8 @@ func ExampleExplain() {
 		Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(3))},
 	}}
 	o := placement.Options{Clusters: shops{"oslo", "paris", "rome"}}
-	diagnosis, err := placement.Explain(context.Background(), nil, o, wanted) // no client: neither is it in a cluster, nor are they
+	// no client: neither is it in a cluster, nor are they
+	diagnosis, err := placement.Explain(context.Background(), nil, o, wanted)
 	if err != nil {
 		panic(err)
 	}

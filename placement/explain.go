@@ -27,7 +27,8 @@ import (
 // It needs list on placementdecisions and placementevictions.placement.muster.dev, and on
 // memberclusters.membership.muster.dev. The error is that of the decision, or that the policy is invalid. For a custom
 // Decider the diagnosis contains only the selected clusters.
-func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
+func Explain(ctx context.Context, c client.Reader, o Options,
+	placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	}
 	if placement.UID != "" {
 		var list v1alpha1.PlacementDecisionList
-		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}); err != nil {
+		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace),
+			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}); err != nil {
 			return nil, fmt.Errorf("list the PlacementDecisions of %s: %w", request.Name, err)
 		}
 		var before []*v1alpha1.PlacementDecision
@@ -100,9 +102,11 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	if err == nil || ctx.Err() != nil {
 		return diagnosis, err
 	}
-	diagnosis = &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
+	diagnosis = &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total,
+		Hints: result.Hints}
 	for _, choice := range result.Chosen {
-		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: choice.Cluster.Name, Verdict: scheduler.Chosen, Score: choice.Score})
+		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: choice.Cluster.Name,
+			Verdict: scheduler.Chosen, Score: choice.Score})
 	}
 	return diagnosis, nil
 }
@@ -136,7 +140,8 @@ func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *sc
 }
 
 // keptOffBy returns the clusters that evictions exclude for a placement on some clusters.
-func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy, on map[string]bool) ([]string, error) {
+func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy,
+	on map[string]bool) ([]string, error) {
 	if policy.Spec().Type == v1alpha1.PickFixed {
 		return nil, nil
 	}

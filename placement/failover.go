@@ -14,7 +14,8 @@ import (
 
 // bound returns the clusters that the next decision prefers, which are the current ones. If the placement returns to
 // recovered clusters, they are among them; evicted clusters are not.
-func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot, keptOff map[string]bool) []string {
+func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot,
+	keptOff map[string]bool) []string {
 	recovery := v1alpha1.Stay
 	if f := placement.Spec.Failover; f != nil {
 		recovery = f.Recovery
@@ -56,7 +57,8 @@ func (d *decisionController) publish(a *attempt, result scheduler.Result) step {
 		return s
 	}
 	clusters := map[string]*scheduler.Cluster{}
-	o := failover.Observed{Wanted: result.Wanted, Gone: map[string]bool{}, Evictions: s.recent, Policy: *policy, Now: a.request.Now}
+	o := failover.Observed{Wanted: result.Wanted, Gone: map[string]bool{}, Evictions: s.recent, Policy: *policy,
+		Now: a.request.Now}
 	for _, choice := range result.Chosen {
 		clusters[choice.Cluster.Name] = choice.Cluster
 		o.Chosen = append(o.Chosen, choice.Cluster.Name)

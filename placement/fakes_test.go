@@ -93,12 +93,14 @@ type counting struct {
 }
 
 func newCounting(t testing.TB) *counting {
-	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
+		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 	require.NoError(t, err)
 	return &counting{Decider: s, asks: map[string]int{}}
 }
 
-func (c *counting) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (c *counting) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
+	request *scheduler.Request) (scheduler.Result, error) {
 	c.mu.Lock()
 	c.asks[request.Name[strings.Index(request.Name, "/")+1:]]++
 	c.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
 )
 
-// maxParts bounds the number of parts of all groups of a Placement, because the status of a rollout has an entry for each.
+// maxParts bounds the number of parts of all groups of a Placement, because the status of a rollout has an entry for
+// each.
 const maxParts = 100
 
 // groups assigns clusters to decision groups.
@@ -50,7 +51,8 @@ func newGroups(spec *v1alpha1.PlacementSpec) (groups, error) {
 	if made.partSize != nil {
 		size, err := intstr.GetScaledValueFromIntOrPercent(made.partSize, 100, true)
 		if err != nil || size < 1 {
-			return groups{}, fmt.Errorf("spec.clustersPerDecisionGroup must be a number from 1, or a percentage from 1%% to 100%%, got %s",
+			return groups{}, fmt.Errorf("spec.clustersPerDecisionGroup must be a number from 1, or a percentage from 1%% to "+
+				"100%%, got %s",
 				made.partSize)
 		}
 	}
@@ -61,7 +63,9 @@ func (g *group) selects(cluster *scheduler.Cluster) bool {
 	if !g.selector.Matches(labels.Set(cluster.Labels)) {
 		return false
 	}
-	return !slices.ContainsFunc(g.properties, func(r clusteraffinity.Requirement) bool { return r.Mismatch(cluster) != "" })
+	return !slices.ContainsFunc(g.properties, func(r clusteraffinity.Requirement) bool {
+		return r.Mismatch(cluster) != ""
+	})
 }
 
 // of returns the name of the group of a cluster.
@@ -114,8 +118,8 @@ func byName(laid []decision.Slice) map[string]*v1alpha1.ClusterDecision {
 	return entries
 }
 
-// divide sets the parts of groups. A cluster keeps the part that it had before in the same group while the part is not too
-// large. The others fill the first parts in their order, so that the best clusters are updated first.
+// divide sets the parts of groups. A cluster keeps the part that it had before in the same group while the part is not
+// too large. The others fill the first parts in their order, so that the best clusters are updated first.
 func (g groups) divide(former map[string]*v1alpha1.ClusterDecision, decisions []v1alpha1.ClusterDecision) {
 	if g.partSize == nil {
 		return

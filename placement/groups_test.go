@@ -79,9 +79,10 @@ func TestGroups_Invalid(t *testing.T) {
 		"selector": {v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{{Selector: metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}},
 		}}}}, "spec.decisionGroups[0].selector"},
-		"property": {v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{{Properties: []v1alpha1.PropertyRequirement{
-			{Name: "a", Operator: v1alpha1.PropertyGt},
-		}}}}, "spec.decisionGroups[0].properties[0].values"},
+		"property": {v1alpha1.PlacementSpec{DecisionGroups: []v1alpha1.DecisionGroup{
+			{Properties: []v1alpha1.PropertyRequirement{
+				{Name: "a", Operator: v1alpha1.PropertyGt},
+			}}}}, "spec.decisionGroups[0].properties[0].values"},
 		"no clusters":  {partsOf("0"), "spec.clustersPerDecisionGroup must be a number from 1"},
 		"zero percent": {partsOf("0%"), "spec.clustersPerDecisionGroup must be a number from 1"},
 		"a text":       {partsOf("some"), "spec.clustersPerDecisionGroup must be a number from 1"},
@@ -97,8 +98,10 @@ func TestGroups_Parts(t *testing.T) {
 	entry := func(name string, part int32) v1alpha1.ClusterDecision {
 		return v1alpha1.ClusterDecision{ClusterName: name, GroupPart: part}
 	}
-	before := []decision.Slice{{Decisions: []v1alpha1.ClusterDecision{entry("a", 0), entry("b", 0), entry("c", 1), entry("d", 1)}}}
-	elsewhere := []decision.Slice{{Decisions: []v1alpha1.ClusterDecision{{ClusterName: "a", Group: "canary", GroupPart: 1}}}}
+	before := []decision.Slice{{Decisions: []v1alpha1.ClusterDecision{entry("a", 0), entry("b", 0), entry("c", 1),
+		entry("d", 1)}}}
+	elsewhere := []decision.Slice{{Decisions: []v1alpha1.ClusterDecision{{ClusterName: "a", Group: "canary",
+		GroupPart: 1}}}}
 	for name, test := range map[string]struct {
 		size   string
 		before []decision.Slice
@@ -106,14 +109,18 @@ func TestGroups_Parts(t *testing.T) {
 		want   []string
 	}{
 		"the best clusters are in the first part": {"2", nil, selected("c", "a", "b"), []string{"c:.0", "a:.0", "b:.1"}},
-		"percentages are rounded up":              {"34%", nil, selected("a", "b", "c", "d"), []string{"a:.0", "b:.0", "c:.1", "d:.1"}},
-		"all in one part":                         {"100%", nil, selected("a", "b", "c"), []string{"a:.0", "b:.0", "c:.0"}},
-		"clusters keep their part":                {"2", before, selected("d", "c", "b", "a"), []string{"d:.1", "c:.1", "b:.0", "a:.0"}},
-		"new clusters fill the first part":        {"2", before, selected("x", "b", "c", "d"), []string{"x:.0", "b:.0", "c:.1", "d:.1"}},
-		"an empty part does not move the others":  {"2", before, selected("c", "d"), []string{"c:.1", "d:.1"}},
-		"a part that became too large":            {"1", before, selected("a", "b", "c", "d"), []string{"a:.0", "b:.2", "c:.1", "d:.3"}},
-		"a cluster of another group":              {"1", elsewhere, selected("a"), []string{"a:.0"}},
-		"no clusters":                             {"50%", before, nil, nil},
+		"percentages are rounded up": {"34%", nil, selected("a", "b", "c", "d"), []string{"a:.0", "b:.0", "c:.1",
+			"d:.1"}},
+		"all in one part": {"100%", nil, selected("a", "b", "c"), []string{"a:.0", "b:.0", "c:.0"}},
+		"clusters keep their part": {"2", before, selected("d", "c", "b", "a"), []string{"d:.1", "c:.1", "b:.0",
+			"a:.0"}},
+		"new clusters fill the first part": {"2", before, selected("x", "b", "c", "d"), []string{"x:.0", "b:.0", "c:.1",
+			"d:.1"}},
+		"an empty part does not move the others": {"2", before, selected("c", "d"), []string{"c:.1", "d:.1"}},
+		"a part that became too large": {"1", before, selected("a", "b", "c", "d"), []string{"a:.0", "b:.2", "c:.1",
+			"d:.3"}},
+		"a cluster of another group": {"1", elsewhere, selected("a"), []string{"a:.0"}},
+		"no clusters":                {"50%", before, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, texts(groupsFor(t, partsOf(test.size)).decisions(test.before, test.chosen)))

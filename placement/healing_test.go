@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Whatever write is the last before the process dies, whether it got through or not, the next process ends up with the decisions that
-// there would have been.
+// Whatever write is the last before the process dies, whether it got through or not, the next process ends up with the
+// decisions that there would have been.
 func TestCrash(t *testing.T) {
 	s := newSource(many(230, "eu")...)
 	policies := map[string]v1alpha1.PlacementPolicy{"all": {}, "few": pick(3)}
@@ -69,7 +69,8 @@ func TestHealing(t *testing.T) { testkit.Virtual(t, testHealing) }
 
 func testHealing(t *testing.T) {
 	h, s := newHub(t), newSource(many(120, "eu")...)
-	long := "a." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60) + "." + strings.Repeat("e", 60)
+	long := "a." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60) + "." +
+		strings.Repeat("e", 60)
 	for _, name := range []string{"all", long} {
 		h.create(name, v1alpha1.PlacementPolicy{})
 	}
@@ -105,9 +106,11 @@ func testHealing(t *testing.T) {
 		}
 		healed(what)
 	}
-	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} })) // matters to no placement
+	// matters to no placement
+	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} }))
 	for name := range want {
-		require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+		require.NoError(t, h.client.Delete(t.Context(),
+			&v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 		h.eventually("it is back", func() bool { return len(h.slices()) == len(want) })
 	}
 	healed("deletion")
@@ -132,7 +135,8 @@ func testNamesThatAreTaken(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(), old))
 	h.create("web", pick(2))
 	others := &v1alpha1.PlacementDecision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "taken-decision-0"}, Decisions: []v1alpha1.ClusterDecision{{ClusterName: "mine"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "taken-decision-0"},
+		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "mine"}},
 	}
 	require.NoError(t, h.client.Create(t.Context(), others))
 	h.create("taken", pick(1))
@@ -145,7 +149,8 @@ func testNamesThatAreTaken(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "taken")
 }
 
-// A placement that is deleted and made anew under its name while the controller runs is another one: nothing of the first sticks to it.
+// A placement that is deleted and made anew under its name while the controller runs is another one: nothing of the
+// first sticks to it.
 func TestMadeAnew(t *testing.T) { testkit.Virtual(t, testMadeAnew) }
 
 func testMadeAnew(t *testing.T) {

@@ -50,7 +50,9 @@ func TestPermissions(t *testing.T) {
 			return e.Regarding.Name == "web" && e.Reason == v1alpha1.ReasonScheduled && e.Note == "101 of 101 clusters chosen"
 		})
 	})
-	h.evict("gone-soon", "web", "nowhere", func(e *v1alpha1.PlacementEviction) { e.Spec.TTLSecondsAfterExecution = new(int32(0)) })
+	h.evict("gone-soon", "web", "nowhere", func(e *v1alpha1.PlacementEviction) {
+		e.Spec.TTLSecondsAfterExecution = new(int32(0))
+	})
 	h.eventually("it executes evictions, and deletes them", func() bool { return !h.evictionIsThere("gone-soon") })
 	s.remove("eu-000")
 	h.eventually("it updates", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
@@ -65,15 +67,21 @@ func TestPermissions(t *testing.T) {
 	c := mustertest.Client(t, config, scheme)
 	in := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}
 	for what, err := range map[string]error{
-		"create placements":         c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
-		"change placements":         c.Patch(t.Context(), &v1alpha1.Placement{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
-		"delete placements":         c.Delete(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
-		"delete all decisions":      c.DeleteAllOf(t.Context(), &v1alpha1.PlacementDecision{}, client.InNamespace(h.namespace)),
-		"create evictions":          c.Create(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in, Spec: v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "a"}}),
-		"change evictions":          c.Patch(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
-		"create members":            c.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
-		"write the status of those": c.Status().Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
-		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
+		"create placements": c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
+		"change placements": c.Patch(t.Context(), &v1alpha1.Placement{ObjectMeta: in},
+			client.RawPatch("application/merge-patch+json", []byte("{}"))),
+		"delete placements": c.Delete(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
+		"delete all decisions": c.DeleteAllOf(t.Context(), &v1alpha1.PlacementDecision{},
+			client.InNamespace(h.namespace)),
+		"create evictions": c.Create(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in,
+			Spec: v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "a"}}),
+		"change evictions": c.Patch(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in},
+			client.RawPatch("application/merge-patch+json", []byte("{}"))),
+		"create members": c.Create(t.Context(),
+			&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
+		"write the status of those": c.Status().Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in},
+			client.RawPatch("application/merge-patch+json", []byte("{}"))),
+		"read roles": c.List(t.Context(), &rbacv1.ClusterRoleList{}),
 	} {
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
 	}
@@ -86,7 +94,8 @@ func testTwoManagers(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	elected := func(s *setup) {
 		o := s.options
-		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace, o.LeaderElectionReleaseOnCancel = true, "placement", h.namespace, true
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace, o.LeaderElectionReleaseOnCancel = true, "placement",
+			h.namespace, true
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = new(4*time.Second), new(3*time.Second), new(200*time.Millisecond)
 	}
 	deciders, managers := []*counting{newCounting(t), newCounting(t)}, []*running(nil)
@@ -117,7 +126,8 @@ func TestEvictionRateSurvivesRestarts(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
 					h, s, clock := newHub(t), newSource(many(6, "eu")...), clocktesting.NewFakeClock(time.Now())
 					first := h.start(placement.Options{Clusters: s, Clock: clock})
-					h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), Failover: &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(3600))}})
+					h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3),
+						Failover: &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(3600))}})
 					first.stop()
 					lost := h.chosen("web")[:2]
 					for _, name := range lost {

@@ -33,7 +33,8 @@ func newMetrics() *metrics {
 			Name: "muster_placement_decisions_total", Help: "Decisions on placements, by what came of them.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "muster_placement_decision_duration_seconds", Help: "How long it takes to choose clusters, without what is written then.",
+			Name:    "muster_placement_decision_duration_seconds",
+			Help:    "How long it takes to choose clusters, without what is written then.",
 			Buckets: prometheus.ExponentialBuckets(10e-6, 4, 11), // 10 µs to 10 s
 		}),
 		clusters: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,7 +46,8 @@ func newMetrics() *metrics {
 	}
 	for vec, values := range map[*prometheus.CounterVec][]string{
 		m.decisions: {
-			v1alpha1.ReasonScheduled, v1alpha1.ReasonUnschedulable, v1alpha1.ReasonInvalidPolicy, v1alpha1.ReasonDecideFailed, resultWriteFailed,
+			v1alpha1.ReasonScheduled, v1alpha1.ReasonUnschedulable, v1alpha1.ReasonInvalidPolicy, v1alpha1.ReasonDecideFailed,
+			resultWriteFailed,
 		},
 		m.clusters: {added, removed}, m.evictions: {byHand, byFailover},
 	} {
@@ -57,8 +59,10 @@ func newMetrics() *metrics {
 }
 
 var (
-	queueDesc   = prometheus.NewDesc("muster_placement_queue", "Placements that wait for a decision or are being decided, by where they are.", []string{"state"}, nil)
-	waitingDesc = prometheus.NewDesc("muster_placement_evictions_waiting", "PlacementEvictions that are not executed yet, by what they wait for.", []string{"reason"}, nil)
+	queueDesc = prometheus.NewDesc("muster_placement_queue",
+		"Placements that wait for a decision or are being decided, by where they are.", []string{"state"}, nil)
+	waitingDesc = prometheus.NewDesc("muster_placement_evictions_waiting",
+		"PlacementEvictions that are not executed yet, by what they wait for.", []string{"reason"}, nil)
 )
 
 // moved counts the clusters that a placement has come to or left.
@@ -112,8 +116,8 @@ func (d *decisionController) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// expose shows metrics in the registry of controller-runtime until they are hidden. Of several controllers in one process the first one's are
-// shown: two metrics of one name cannot be.
+// expose shows metrics in the registry of controller-runtime until they are hidden. Of several controllers in one
+// process the first one's are shown: two metrics of one name cannot be.
 func expose(collector prometheus.Collector) (hide func(), _ error) {
 	err := ctrlmetrics.Registry.Register(collector)
 	if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); already {

@@ -17,7 +17,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// measured are the values of a metric by their one label; "": it has none, and this is how often a histogram was told something.
+// measured are the values of a metric by their one label; "": it has none, and this is how often a histogram was told
+// something.
 func measured(t *testing.T, name string) map[string]int {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -45,7 +46,8 @@ func TestMetrics(t *testing.T) { synctest.Test(t, testMetrics) }
 func testMetrics(t *testing.T) {
 	h, s, decider := newHub(t), newSource(many(3, "eu")...), newCounting(t)
 	r := h.start(placement.Options{Clusters: s, Decider: decider})
-	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(2), DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(2))}})
+	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(2),
+		DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(2))}})
 	h.create("more", inRegion(pick(1), "us"))
 	h.scheduled(v1alpha1.ReasonUnschedulable, "more")
 	h.create("broken", inRegion(pick(1), "x y"))
@@ -65,7 +67,9 @@ func testMetrics(t *testing.T) {
 	h.evictable("fails", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	left := h.chosen("fails")[0]
 	s.set(away(left))
-	h.eventually("it has moved", func() bool { return !slices.Contains(h.chosen("fails"), left) && len(h.chosen("fails")) == 1 })
+	h.eventually("it has moved", func() bool {
+		return !slices.Contains(h.chosen("fails"), left) && len(h.chosen("fails")) == 1
+	})
 	quiet(t, func() int64 { return int64(decider.total()) })
 	require.Equal(t, 1, measured(t, "muster_placement_evictions_total")["hand"])
 	require.Equal(t, 1, measured(t, "muster_placement_evictions_total")["failover"])
@@ -81,12 +85,18 @@ func testMetrics(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"active": 0, "backoff": 0, "in_flight": 0, "unschedulable": 1}, queue); diff != "" {
 		t.Errorf("the queue (-want +got):\n%s", diff)
 	}
-	problems, err := testutil.GatherAndLint(ctrlmetrics.Registry, "muster_placement_decisions_total", "muster_placement_decision_duration_seconds",
-		"muster_placement_cluster_changes_total", "muster_placement_evictions_total", "muster_placement_evictions_waiting", "muster_placement_queue")
+	problems, err := testutil.GatherAndLint(ctrlmetrics.Registry, "muster_placement_decisions_total",
+		"muster_placement_decision_duration_seconds",
+		"muster_placement_cluster_changes_total", "muster_placement_evictions_total", "muster_placement_evictions_waiting",
+		"muster_placement_queue")
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "more"}}, client.GracePeriodSeconds(0)))
-	h.eventually("it does not wait any more", func() bool { return measured(t, "muster_placement_queue")["unschedulable"] == 0 })
+	require.NoError(t, h.client.Delete(t.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "more"}},
+		client.GracePeriodSeconds(0)))
+	h.eventually("it does not wait any more", func() bool {
+		return measured(t, "muster_placement_queue")["unschedulable"] == 0
+	})
 	r.stop()
 	require.Empty(t, measured(t, "muster_placement_queue"), "who does not run shows nothing")
 }

@@ -60,7 +60,8 @@ const (
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Decider == nil {
-		decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+		decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
+			Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
 		if err != nil {
 			return o, fmt.Errorf("make the scheduler: %w", err)
 		}

@@ -38,7 +38,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("PlacementDecision")) {
-		return errors.New("the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+		return errors.New("the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 " +
+			"before")
 	}
 	if o.Clusters == nil {
 		o.Clusters = Members(mgr.GetCache())
@@ -46,8 +47,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	d := &decisionController{
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
-		decisions: newDecisionCache(), fleet: newCountedFleet(o.Clusters), taintTimes: newTaintTimes(o.Clock), evictions: newEvictionCache(), metrics: newMetrics(),
-		synced: make(chan struct{}), stopped: make(chan struct{}), states: map[key]*placementState{}, on: map[string]map[key]bool{},
+		decisions: newDecisionCache(), fleet: newCountedFleet(o.Clusters), taintTimes: newTaintTimes(o.Clock),
+		evictions: newEvictionCache(), metrics: newMetrics(),
+		synced: make(chan struct{}), stopped: make(chan struct{}), states: map[key]*placementState{},
+		on:       map[string]map[key]bool{},
 		presence: newPresence(),
 	}
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
@@ -160,7 +163,8 @@ func (d *decisionController) work(ctx context.Context) {
 		if err != nil {
 			outcome = queue.Failed()
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errStale) {
-				d.log.Error(err, "A placement could not be decided; trying again.", "placement", item.Key, "failures", item.Failures+1)
+				d.log.Error(err, "A placement could not be decided; trying again.", "placement", item.Key, "failures",
+					item.Failures+1)
 			}
 		}
 		d.queue.Done(item.Key, outcome)
@@ -190,7 +194,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	}
 	if placement == nil {
 		d.drop(k) // the garbage collector deletes its PlacementDecisions
-		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound, "there is no such placement in the namespace")
+		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound,
+			"there is no such placement in the namespace")
 	}
 	result := resultWriteFailed
 	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
@@ -200,7 +205,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 		result = v1alpha1.ReasonInvalidPolicy
 		return queue.Scheduled(), errors.Join(
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid)),
-			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided, "the policy of the placement is not valid: see its condition Scheduled"))
+			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided,
+				"the policy of the placement is not valid: see its condition Scheduled"))
 	}
 	if err := d.resume(ctx, k, placement, p); err != nil {
 		result = v1alpha1.ReasonDecideFailed
@@ -214,7 +220,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 		result = v1alpha1.ReasonDecideFailed
 		return queue.Failed(), errors.Join(err,
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)),
-			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided, "the decision failed: see the condition Scheduled of the placement"))
+			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided,
+				"the decision failed: see the condition Scheduled of the placement"))
 	}
 	d.recordRequest(a, &s)
 	p.previous = &s.result
@@ -246,7 +253,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 // scheduleWithRetry computes a decision and records its clusters in the placement counts. If another decision changed
 // these counts meanwhile, it computes the decision again, up to eight times for each worker. The last result is
 // accepted as it is.
-func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, step, error) {
+func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, placement *v1alpha1.Placement,
+	p *placementState) (*attempt, step, error) {
 	for tries := 8 * d.Workers; ; tries-- {
 		a, err := d.attempt(ctx, k, placement, p)
 		if err != nil {

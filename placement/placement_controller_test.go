@@ -28,7 +28,8 @@ func testDeciding(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(150, "eu"), cluster("us-1", "us"))...)
 	h.start(placement.Options{Clusters: s})
 	h.create("web", inRegion(pick(3), "eu"))
-	h.create("all", v1alpha1.PlacementPolicy{}, v1alpha1.DecisionGroup{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}})
+	h.create("all", v1alpha1.PlacementPolicy{}, v1alpha1.DecisionGroup{Name: "canary",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}})
 	h.scheduled(v1alpha1.ReasonScheduled, "web", "all")
 
 	web := h.chosen("web")
@@ -60,7 +61,8 @@ func testDeciding(t *testing.T) {
 	require.ElementsMatch(t, []string{"us-1", "us-2"}, h.chosen("web"))
 }
 
-// A restart with everything in place writes nothing and changes nothing, even if clusters have come meanwhile that do not matter.
+// A restart with everything in place writes nothing and changes nothing, even if clusters have come meanwhile that do
+// not matter.
 func TestRestart(t *testing.T) { testkit.Virtual(t, testRestart) }
 
 func testRestart(t *testing.T) {
@@ -72,7 +74,8 @@ func testRestart(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "all", "few")
 	h.scheduled(v1alpha1.ReasonUnschedulable, "too-many")
 	first.stop()
-	s.set(cluster("later", "eu", func(c *scheduler.Cluster) { c.Joined = false })) // one more that is not chosen, which messages count
+	// one more that is not chosen, which messages count
+	s.set(cluster("later", "eu", func(c *scheduler.Cluster) { c.Joined = false }))
 	before, status := h.slices(), h.get("few").ResourceVersion
 	require.Len(t, before, 3)
 
@@ -97,7 +100,9 @@ func testReschedule(t *testing.T) {
 	require.Equal(t, []string{"b"}, h.chosen("web"))
 	s.set(cluster("a", "eu"))
 	for _, value := range []string{"equal", "again"} {
-		h.change("web", func(p *v1alpha1.Placement) { p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value} })
+		h.change("web", func(p *v1alpha1.Placement) {
+			p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value}
+		})
 		h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == value })
 		require.Equal(t, []string{"b"}, h.chosen("web"), "a is as good as b, which has nothing but the placement itself")
 	}
@@ -107,7 +112,9 @@ func testReschedule(t *testing.T) {
 	h.create("busy", busy("b", "c"))
 	h.scheduled(v1alpha1.ReasonScheduled, "busy")
 	reschedule := func(value string) {
-		h.change("web", func(p *v1alpha1.Placement) { p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value} })
+		h.change("web", func(p *v1alpha1.Placement) {
+			p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value}
+		})
 	}
 	reschedule("1")
 	h.eventually("it moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
@@ -175,7 +182,8 @@ func TestTolerationSeconds(t *testing.T) { testkit.Virtual(t, testTolerationSeco
 func testTolerationSeconds(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
-	policy.Tolerations = []v1alpha1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(2))}}
+	policy.Tolerations = []v1alpha1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists,
+		TolerationSeconds: new(int64(2))}}
 	h.create("patient", policy)
 	h.create("hasty", pick(1))
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -190,7 +198,9 @@ func testTolerationSeconds(t *testing.T) {
 	h.eventually("who does not tolerate it goes", func() bool { return slices.Equal(h.chosen("hasty"), []string{"b"}) })
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(3 * time.Second) // the time in a Kubernetes object has whole seconds
-	h.eventually("who tolerates it goes in the end", func() bool { return slices.Equal(h.chosen("patient"), []string{"b"}) })
+	h.eventually("who tolerates it goes in the end", func() bool {
+		return slices.Equal(h.chosen("patient"), []string{"b"})
+	})
 }
 
 // Nor does it take a date on the taint: who taints by hand gives none.
@@ -201,7 +211,8 @@ func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
-	policy.Tolerations = []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}
+	policy.Tolerations = []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists,
+		TolerationSeconds: new(int64(60))}}
 	h.create("patient", policy)
 	h.create("hasty", pick(1))
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -222,18 +233,22 @@ func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 	tainted("changed")
 	require.Equal(t, []string{"a"}, h.chosen("patient"))
 	clock.Step(21 * time.Second)
-	h.eventually("another change of the cluster has not begun it anew", func() bool { return slices.Equal(h.chosen("patient"), []string{"b"}) })
+	h.eventually("another change of the cluster has not begun it anew", func() bool {
+		return slices.Equal(h.chosen("patient"), []string{"b"})
+	})
 }
 
-// With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when it may.
+// With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when
+// it may.
 func TestFailover(t *testing.T) { testkit.Virtual(t, testFailover) }
 
 func testFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	var ready atomic.Bool
-	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.PlacementSpec{
-		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))},
-	}}
+	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
+		Spec: v1alpha1.PlacementSpec{
+			Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))},
+		}}
 	require.NoError(t, h.client.Create(t.Context(), web))
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(func(p types.NamespacedName, cluster string) bool {
 		return p.Name == "web" && (cluster == "a" || ready.Load())
@@ -245,7 +260,8 @@ func testFailover(t *testing.T) {
 	}))
 	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
 	require.Equal(t, []v1alpha1.ClusterDecision{
-		{ClusterName: "a", Reason: failover.WaitsForReplacement}, {ClusterName: "b", Reason: v1alpha1.ReasonScheduled, Replaces: "a"},
+		{ClusterName: "a", Reason: failover.WaitsForReplacement}, {ClusterName: "b", Reason: v1alpha1.ReasonScheduled,
+			Replaces: "a"},
 	}, h.slices()[0].Decisions)
 	ready.Store(true)
 	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
@@ -262,10 +278,14 @@ func TestPolicyThatCouldNotBeDecided(t *testing.T) {
 func testPolicyThatCouldNotBeDecided(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"}, Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"},
+		Spec:       v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},
 	}))
 	decider := &failing{Decider: newCounting(t)}
-	options := placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(func(_ types.NamespacedName, cluster string) bool { return cluster == "a" })}
+	options := placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(func(_ types.NamespacedName,
+		cluster string) bool {
+		return cluster == "a"
+	})}
 	first := h.start(options)
 	h.scheduled(v1alpha1.ReasonScheduled, "error")
 	decider.set(true)

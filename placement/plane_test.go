@@ -77,14 +77,18 @@ func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 		f(&setup{config, &options, r.wire})
 	}
 	config.Wrap(r.wire.over)
-	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return placement.SetupWithManager(mgr, o) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+		return placement.SetupWithManager(mgr, o)
+	})
 	return r
 }
 
-func (h *hub) create(name string, policy v1alpha1.PlacementPolicy, groups ...v1alpha1.DecisionGroup) *v1alpha1.Placement {
+func (h *hub) create(name string, policy v1alpha1.PlacementPolicy,
+	groups ...v1alpha1.DecisionGroup) *v1alpha1.Placement {
 	h.t.Helper()
 	p := &v1alpha1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy, DecisionGroups: groups},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy,
+			DecisionGroups: groups},
 	}
 	require.NoError(h.t, h.client.Create(h.t.Context(), p))
 	return p
@@ -132,14 +136,16 @@ func (h *hub) get(name string) *v1alpha1.Placement {
 
 func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
 	h.t.Helper()
-	mustertest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
+	mustertest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace,
+		Name: name}}, change)
 }
 
 // condition is the condition Scheduled of a placement, once it is about its generation; empty: not yet.
 func (h *hub) condition(name string) metav1.Condition {
 	h.t.Helper()
 	p := h.get(name)
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil && c.ObservedGeneration == p.Generation {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil &&
+		c.ObservedGeneration == p.Generation {
 		return *c
 	}
 	return metav1.Condition{}

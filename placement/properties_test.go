@@ -40,10 +40,12 @@ func TestPropertiesOf(t *testing.T) {
 		{"nothing is named", v1alpha1.PlacementPolicy{}, false, nil},
 		{"a property that a cluster reports", requires("price", v1alpha1.PropertyGt), true, nil},
 		{"a typo", requires("prize", v1alpha1.PropertyGt), true, []string{
-			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "prize"; check the spelling, or let the agents report it`,
+			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "prize"; check the spelling, ` +
+				`or let the agents report it`,
 		}},
 		{"a resource is no property", requires("available/cpu", v1alpha1.PropertyGt), true, []string{
-			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "available/cpu"; resources are no properties: to require an amount of cpu, set spec.policy.resources`,
+			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "available/cpu"; resources ` +
+				`are no properties: to require an amount of cpu, set spec.policy.resources`,
 		}},
 		{"not to have it is a match", requires("gpu", v1alpha1.PropertyDoesNotExist), false, nil},
 		{"a sorter by a property", sorts("price"), true, nil},

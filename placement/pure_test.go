@@ -52,7 +52,8 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.want.decided, test.want.message = true, "why"
-			if got := summarize(&step{result: test.result, all: asChosen(test.result.Chosen)}, "why"); !reflect.DeepEqual(got, test.want) {
+			if got := summarize(&step{result: test.result, all: asChosen(test.result.Chosen)}, "why"); !reflect.DeepEqual(got,
+				test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -61,7 +62,8 @@ func TestJudge(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
-	condition := func(status metav1.ConditionStatus, reason, message string, generation int64, since metav1.Time) []metav1.Condition {
+	condition := func(status metav1.ConditionStatus, reason, message string, generation int64,
+		since metav1.Time) []metav1.Condition {
 		scheduled := metav1.Condition{
 			Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message,
 			ObservedGeneration: generation, LastTransitionTime: since,
@@ -75,8 +77,9 @@ func TestStatus(t *testing.T) {
 		return []metav1.Condition{scheduled, ready, stalled}
 	}
 	old := v1alpha1.PlacementStatus{
-		ObservedGeneration: 1, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
-		Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "before", 1, then),
+		ObservedGeneration: 1, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2,
+		Rescheduled: "1",
+		Conditions:  condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "before", 1, then),
 	}
 	for _, test := range []struct {
 		reason     string
@@ -86,32 +89,38 @@ func TestStatus(t *testing.T) {
 	}{
 		{
 			"other words are no transition",
-			summary{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			summary{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled,
+				message: "after"},
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3, Rescheduled: "2",
-				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
+				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3,
+				Rescheduled: "2",
+				Conditions:  condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
 			}, false,
 		},
 		{
 			"what is not decided leaves the numbers, and the wish to reschedule",
 			failed(v1alpha1.ReasonInvalidPolicy, errors.New("no such type")),
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
-				Conditions: condition(metav1.ConditionFalse, v1alpha1.ReasonInvalidPolicy, "no such type", 2, now),
+				ObservedGeneration: 2, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2,
+				Rescheduled: "1",
+				Conditions:  condition(metav1.ConditionFalse, v1alpha1.ReasonInvalidPolicy, "no such type", 2, now),
 			}, true,
 		},
 		{
 			"another number is worth an event",
-			summary{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			summary{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled,
+				message: "after"},
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2, Rescheduled: "2",
-				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
+				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2,
+				Rescheduled: "2",
+				Conditions:  condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
 			}, true,
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			placement := &v1alpha1.Placement{
-				ObjectMeta: metav1.ObjectMeta{Generation: 2, Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "2"}}, Status: old,
+				ObjectMeta: metav1.ObjectMeta{Generation: 2, Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "2"}},
+				Status:     old,
 			}
 			got := test.v.status(placement, now)
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -122,7 +131,9 @@ func TestStatus(t *testing.T) {
 			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))), "the same again is no change")
 		})
 	}
-	require.LessOrEqual(t, len(failed(v1alpha1.ReasonDecideFailed, errors.New(strings.Repeat("é", 5000))).status(&v1alpha1.Placement{}, metav1.Now()).Conditions[0].Message), 1024, "an event takes no more bytes")
+	require.LessOrEqual(t,
+		len(failed(v1alpha1.ReasonDecideFailed, errors.New(strings.Repeat("é", 5000))).status(&v1alpha1.Placement{},
+			metav1.Now()).Conditions[0].Message), 1024, "an event takes no more bytes")
 }
 
 func TestLasting(t *testing.T) {
@@ -131,12 +142,17 @@ func TestLasting(t *testing.T) {
 		change func(*scheduler.Cluster)
 		want   bool
 	}{
-		"what is available comes with every heartbeat": {func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{"cpu": resource.MustParse("1")} }, false},
-		"so may what others score it":                  {func(c *scheduler.Cluster) { c.Scores = map[string]float64{"a": 1}; c.Placements = 2 }, false},
-		"health shows in the status":                   {func(c *scheduler.Cluster) { c.Healthy = false }, true},
-		"a taint may move it":                          {func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "a"}} }, true},
-		"a label may be in a selector":                 {func(c *scheduler.Cluster) { c.Labels = nil }, true},
-		"a number and more":                            {func(c *scheduler.Cluster) { c.Placements, c.Leaving = 7, true }, true},
+		"what is available comes with every heartbeat": {func(c *scheduler.Cluster) {
+			c.Available = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		}, false},
+		"so may what others score it": {func(c *scheduler.Cluster) {
+			c.Scores = map[string]float64{"a": 1}
+			c.Placements = 2
+		}, false},
+		"health shows in the status":   {func(c *scheduler.Cluster) { c.Healthy = false }, true},
+		"a taint may move it":          {func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "a"}} }, true},
+		"a label may be in a selector": {func(c *scheduler.Cluster) { c.Labels = nil }, true},
+		"a number and more":            {func(c *scheduler.Cluster) { c.Placements, c.Leaving = 7, true }, true},
 	} {
 		now := *was
 		test.change(&now)
@@ -151,7 +167,8 @@ func TestClusterOf(t *testing.T) {
 	member := &membershipv1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east", Labels: map[string]string{"region": "eu"}},
 		Spec: membershipv1alpha1.MemberClusterSpec{Taints: []membershipv1alpha1.Taint{
-			{Key: "b", Effect: corev1.TaintEffectNoSchedule}, {Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at},
+			{Key: "b", Effect: corev1.TaintEffectNoSchedule}, {Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute,
+				TimeAdded: &at},
 		}},
 		Status: membershipv1alpha1.MemberClusterStatus{
 			Conditions: []metav1.Condition{
@@ -165,7 +182,8 @@ func TestClusterOf(t *testing.T) {
 	want := &scheduler.Cluster{
 		Name: "east", Labels: map[string]string{"region": "eu"}, Properties: map[string]string{"nodes": "7"}, Joined: true,
 		Taints: []corev1.Taint{
-			{Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}, {Key: "b", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at},
+			{Key: "b", Effect: corev1.TaintEffectNoSchedule},
 		},
 		Available: corev1.ResourceList{"cpu": resource.MustParse("2")},
 	}
@@ -226,7 +244,8 @@ func TestExplain(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
-	placement := &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))}}}
+	placement := &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN,
+		NumberOfClusters: new(int32(2))}}}
 	diagnosis, err := Explain(t.Context(), nil, Options{Clusters: clusters}, placement)
 	require.NoError(t, err)
 	require.Equal(t, "1 of 2 clusters chosen where 2 are wanted; 1 is not known to be healthy", diagnosis.String())

@@ -67,7 +67,8 @@ func testReadinessThatTells(t *testing.T) {
 		return decider.taken()
 	}
 	settled()
-	web, other := types.NamespacedName{Namespace: h.namespace, Name: "web"}, types.NamespacedName{Namespace: h.namespace, Name: "other"}
+	web, other := types.NamespacedName{Namespace: h.namespace, Name: "web"}, types.NamespacedName{Namespace: h.namespace,
+		Name: "other"}
 	for range 100 {
 		ready.changed(web)
 		ready.changed(types.NamespacedName{Namespace: h.namespace, Name: "unknown"})

@@ -12,8 +12,8 @@ import (
 )
 
 // Removals reports clusters that were removed on request. The controller calls it for a chosen cluster that its
-// [ClusterSource] has neither set nor removed, such as one that left while the controller did not run. Its methods may be
-// called concurrently.
+// [ClusterSource] has neither set nor removed, such as one that left while the controller did not run. Its methods may
+// be called concurrently.
 type Removals interface {
 	// LastRemoval returns the record of the last removal of a cluster of this name on request. Nil: no record exists, or
 	// the cluster exists. After an error the cluster stays chosen, and the next decision asks again.
@@ -33,8 +33,8 @@ func (r *Removal) follows(decision *v1alpha1.PlacementDecision) bool {
 	return withdrawal.RemovedAfter(r.Time, r.ResourceVersion, decision)
 }
 
-// removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did not
-// observe it.
+// removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did
+// not observe it.
 func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (removed []string) {
 	if d.Removals == nil {
 		return nil
@@ -43,7 +43,8 @@ func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (
 		left, err := d.leftOnRequest(ctx, a, name)
 		switch {
 		case err != nil:
-			d.log.Error(err, "Cannot find out whether a missing cluster was removed on request", "placement", a.k, "cluster", name)
+			d.log.Error(err, "Cannot find out whether a missing cluster was removed on request", "placement", a.k, "cluster",
+				name)
 		case left:
 			removed = append(removed, name)
 		default:

@@ -73,9 +73,9 @@ func (c change) growth() int {
 	return growth
 }
 
-// changes returns the writes that bring the PlacementDecisions to the laid out ones. Writes that add clusters come first,
-// and writes that remove clusters last, so that readers never observe fewer clusters than were chosen before or are
-// chosen now.
+// changes returns the writes that bring the PlacementDecisions to the laid out ones. Writes that add clusters come
+// first, and writes that remove clusters last, so that readers never observe fewer clusters than were chosen before or
+// are chosen now.
 func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) []change {
 	old := make(map[string]*v1alpha1.PlacementDecision, len(before))
 	for _, object := range before {
@@ -113,7 +113,8 @@ func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, sl
 	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
 	if metav1.GetControllerOf(object) == nil {
 		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))
-		owner.BlockOwnerDeletion = nil // OwnerReferencesPermissionEnforcement would require update on the finalizers of Placements
+		// OwnerReferencesPermissionEnforcement would require update on the finalizers of Placements
+		owner.BlockOwnerDeletion = nil
 		object.OwnerReferences = append(object.OwnerReferences, owner)
 	}
 	object.Decisions = slice.Decisions

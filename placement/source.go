@@ -126,9 +126,10 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	return cluster
 }
 
-// unreported reports whether the status of a MemberCluster may lack what the agent knows: the agent has to join again, such as
-// after a restore of the hub, has not reported yet, or could not collect everything.
+// unreported reports whether the status of a MemberCluster may lack what the agent knows: the agent has to join again,
+// such as after a restore of the hub, has not reported yet, or could not collect everything.
 func unreported(status *membershipv1alpha1.MemberClusterStatus) bool {
-	return !meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined) || len(status.Properties) == 0 ||
+	return !meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined) ||
+		len(status.Properties) == 0 ||
 		meta.IsStatusConditionFalse(status.Conditions, membershipv1alpha1.ConditionPropertiesCollected)
 }

@@ -51,7 +51,8 @@ func failed(reason string, err error) summary { return summary{reason: reason, m
 func summarize(s *step, text string) summary {
 	result, all := &s.result, s.all
 	v := summary{
-		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: text, recent: s.recent,
+		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled,
+		message: text, recent: s.recent,
 		observed: observedOf(all),
 	}
 	if v.desired < 0 { // PickAll
@@ -74,7 +75,8 @@ func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 	status.ObservedGeneration = placement.Generation
 	if v.decided {
 		status.DecidedGeneration = placement.Generation
-		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected), int32(v.ready)
+		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected),
+			int32(v.ready)
 		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
 		status.RecentEvictions = v.recent
 		v.properties.set(&status, placement.Generation, now)
@@ -82,7 +84,8 @@ func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		v.access.set(&status, placement.Generation, now)
 	}
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message, maxMessage),
+		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message,
+			maxMessage),
 		ObservedGeneration: placement.Generation, LastTransitionTime: now,
 	}
 	if v.scheduled {
@@ -105,7 +108,8 @@ func transitioned(before, after *v1alpha1.PlacementStatus) bool {
 	if before.SelectedClusters != after.SelectedClusters {
 		return true
 	}
-	a, b := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionScheduled), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled)
+	a, b := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionScheduled),
+		meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled)
 	return a == nil || b == nil || a.Status != b.Status || a.Reason != b.Reason
 }
 
@@ -131,8 +135,9 @@ type cachedMessage struct {
 type numbers struct {
 	chosen, wanted, feasible, total, evicted int
 	rejectedBy                               string
-	silent                                   int // selected clusters that do not report their APIs, if the policy requires some
-	unhealthy                                int // selected clusters without failover
+	// selected clusters that do not report their APIs, if the policy requires some
+	silent    int
+	unhealthy int // selected clusters without failover
 }
 
 func numbersOf(placement *v1alpha1.Placement, s *step) numbers {

@@ -23,7 +23,8 @@ import (
 func lost(name, region string) *scheduler.Cluster {
 	return cluster(name, region, func(c *scheduler.Cluster) {
 		c.Healthy = false
-		c.Taints = []corev1.Taint{{Key: membership.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.NewTime(time.Now()))}}
+		c.Taints = []corev1.Taint{{Key: membership.TaintUnreachable, Effect: corev1.TaintEffectNoExecute,
+			TimeAdded: new(metav1.NewTime(time.Now()))}}
 	})
 }
 
@@ -48,12 +49,15 @@ func testChosenClustersStay(t *testing.T) {
 		h.scheduled(v1alpha1.ReasonScheduled, name)
 	}
 	before := versions(h.slices())
-	s.set(lost("eu-000", "eu"), notReady("eu-001", "eu"), cluster("eu-002", "eu", func(c *scheduler.Cluster) { c.Joined, c.Healthy = false, false }))
+	s.set(lost("eu-000", "eu"), notReady("eu-001", "eu"), cluster("eu-002", "eu", func(c *scheduler.Cluster) {
+		c.Joined, c.Healthy = false, false
+	}))
 	for name := range policies {
 		h.eventually("no cluster is ready", func() bool { return h.get(name).Status.ReadyClusters == 0 })
 		require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen(name)), name)
 		message := h.condition(name).Message
-		require.True(t, strings.HasSuffix(message, "; 3 chosen clusters are not known to be healthy and stay, since spec.failover is not set"), message)
+		require.True(t, strings.HasSuffix(message,
+			"; 3 chosen clusters are not known to be healthy and stay, since spec.failover is not set"), message)
 	}
 	require.Equal(t, before, versions(h.slices()), "no decision was written")
 
@@ -62,7 +66,9 @@ func testChosenClustersStay(t *testing.T) {
 	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 	}))
-	h.eventually("a user's taint makes them leave", func() bool { return len(h.chosen("all")) == 3 && !contains(h.chosen("some"), "eu-000") })
+	h.eventually("a user's taint makes them leave", func() bool {
+		return len(h.chosen("all")) == 3 && !contains(h.chosen("some"), "eu-000")
+	})
 	require.Len(t, h.chosen("fixed"), 3)
 	s.set(many(3, "eu")...)
 	for name := range policies {
@@ -104,7 +110,8 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 		}
 		return of
 	}
-	require.Equal(t, map[string]string{"a": failover.WaitsForReplacement, "b": failover.WaitsForReplacement, "c": v1alpha1.ReasonScheduled}, reasons())
+	require.Equal(t, map[string]string{"a": failover.WaitsForReplacement, "b": failover.WaitsForReplacement,
+		"c": v1alpha1.ReasonScheduled}, reasons())
 	s.set(cluster("b", "eu")) // returns before c is ready
 	h.eventually("it is chosen again", func() bool { return reasons()["b"] == v1alpha1.ReasonScheduled })
 	require.Len(t, h.chosen("web"), 3)
@@ -118,7 +125,8 @@ func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 	groups.GroupSpread = []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}
 	hard := func(n int32) v1alpha1.PlacementPolicy {
 		policy := pick(n)
-		policy.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region", MaxSkew: 1, WhenUnsatisfiable: v1alpha1.DoNotSchedule}}
+		policy.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region", MaxSkew: 1,
+			WhenUnsatisfiable: v1alpha1.DoNotSchedule}}
 		return policy
 	}
 	fails := func(n int) func(s *source) {

@@ -31,14 +31,20 @@ func TestDates(t *testing.T) {
 		looks  [][]corev1.Taint // a minute between each and the next; nil: the cluster is gone
 		want   []corev1.Taint
 	}{
-		{"it counts from when it was first seen", [][]corev1.Taint{{taint("a", "")}, {taint("a", "")}, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 0)}},
-		{"another that comes later has a time of its own", [][]corev1.Taint{{taint("a", "")}, {taint("a", ""), taint("b", "")}}, []corev1.Taint{at(taint("a", ""), 0), at(taint("b", ""), 1)}},
-		{"another value is another taint", [][]corev1.Taint{{taint("a", "x")}, {taint("a", "y")}}, []corev1.Taint{at(taint("a", "y"), 1)}},
-		{"one that was taken off and put on again counts anew", [][]corev1.Taint{{taint("a", "")}, {}, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 2)}},
-		{"so does one of a cluster that was gone", [][]corev1.Taint{{taint("a", "")}, nil, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 2)}},
+		{"it counts from when it was first seen", [][]corev1.Taint{{taint("a", "")}, {taint("a", "")}, {taint("a", "")}},
+			[]corev1.Taint{at(taint("a", ""), 0)}},
+		{"another that comes later has a time of its own", [][]corev1.Taint{{taint("a", "")},
+			{taint("a", ""), taint("b", "")}}, []corev1.Taint{at(taint("a", ""), 0), at(taint("b", ""), 1)}},
+		{"another value is another taint", [][]corev1.Taint{{taint("a", "x")}, {taint("a", "y")}},
+			[]corev1.Taint{at(taint("a", "y"), 1)}},
+		{"one that was taken off and put on again counts anew", [][]corev1.Taint{{taint("a", "")}, {}, {taint("a", "")}},
+			[]corev1.Taint{at(taint("a", ""), 2)}},
+		{"so does one of a cluster that was gone", [][]corev1.Taint{{taint("a", "")}, nil, {taint("a", "")}},
+			[]corev1.Taint{at(taint("a", ""), 2)}},
 		{"what says when keeps that", [][]corev1.Taint{{withOwn}, {withOwn}}, []corev1.Taint{withOwn}},
 		{"what moves nothing away needs no date", [][]corev1.Taint{{noSchedule}}, []corev1.Taint{noSchedule}},
-		{"order stays", [][]corev1.Taint{{noSchedule, taint("a", ""), withOwn}}, []corev1.Taint{noSchedule, at(taint("a", ""), 0), withOwn}},
+		{"order stays", [][]corev1.Taint{{noSchedule, taint("a", ""), withOwn}}, []corev1.Taint{noSchedule,
+			at(taint("a", ""), 0), withOwn}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(began)

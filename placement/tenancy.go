@@ -19,13 +19,14 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// Tenancy decides on which clusters the Placements of a namespace may be. [*tenancy.Grants] implements it. Its methods may be
-// called concurrently.
+// Tenancy decides on which clusters the Placements of a namespace may be. [*tenancy.Grants] implements it. Its methods
+// may be called concurrently.
 type Tenancy interface {
 	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
 	// everything that exists was observed. The controller decides nothing before.
 	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
-	// Rules returns the rules of a namespace, and the same pointer while they have not changed. Nil: no rules were observed.
+	// Rules returns the rules of a namespace, and the same pointer while they have not changed. Nil: no rules were
+	// observed.
 	Rules(namespace string) *tenancy.Rules
 }
 
@@ -41,8 +42,10 @@ type access struct {
 }
 
 // accessOf decides about the clusters that a placement is on.
-func accessOf(rules *tenancy.Rules, namespace string, laid []decision.Slice, on map[string]bool, fleet *scheduler.Snapshot) access {
-	a := access{restricted: true, namespace: namespace, rules: rules, recorded: map[string]string{}, withdrawn: map[string][]string{}}
+func accessOf(rules *tenancy.Rules, namespace string, laid []decision.Slice, on map[string]bool,
+	fleet *scheduler.Snapshot) access {
+	a := access{restricted: true, namespace: namespace, rules: rules, recorded: map[string]string{},
+		withdrawn: map[string][]string{}}
 	for _, slice := range laid {
 		for _, d := range slice.Decisions {
 			a.recorded[d.ClusterName] = d.Binding
@@ -89,7 +92,8 @@ func (a *access) excludes() func(*scheduler.Cluster) bool {
 
 // allows reports whether a namespace may newly place on a cluster.
 func allows(rules *tenancy.Rules, cluster *scheduler.Cluster) bool {
-	return rules.Decide(tenancy.Cluster{Labels: labels.Set(cluster.Labels), Absent: cluster.Absent}).Access == tenancy.Allowed
+	return rules.Decide(tenancy.Cluster{Labels: labels.Set(cluster.Labels), Absent: cluster.Absent}).
+		Access == tenancy.Allowed
 }
 
 // restrict applies the rules of the namespace to an attempt, whose snapshot then has only candidates.
@@ -152,8 +156,8 @@ func (d *decisionController) candidacy(k key, event scheduler.Event) (is, isNew 
 	return is, is && (event.Old == nil || !allows(rules, event.Old))
 }
 
-// withdrawals are messages about clusters that a placement leaves, until users are informed. They outlive a decision whose
-// writes failed: the next decision does not know of these clusters any more.
+// withdrawals are messages about clusters that a placement leaves, until users are informed. They outlive a decision
+// whose writes failed: the next decision does not know of these clusters any more.
 type withdrawals struct {
 	pending []string // not written to the PlacementDecisions yet
 	written []string // not in the status yet
@@ -216,8 +220,10 @@ func (a *access) set(status *v1alpha1.PlacementStatus, generation int64, now met
 	}
 	stay := ""
 	if len(a.unknown) > 0 {
-		stay = fmt.Sprintf("Chosen clusters stay although no ClusterSetBinding of namespace %s grants them, since no request that "+
-			"ended a permission was observed: %s. Restore the ClusterSetBinding or its ClusterSet, or remove the clusters from the "+
+		stay = fmt.Sprintf("Chosen clusters stay although no ClusterSetBinding of namespace %s grants them, since no "+
+			"request that "+
+			"ended a permission was observed: %s. Restore the ClusterSetBinding or its ClusterSet, or remove the clusters "+
+			"from the "+
 			"placement with a PlacementEviction.", a.namespace, listed(a.unknown))
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ReasonGrantNotObserved, stay
 	}

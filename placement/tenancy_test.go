@@ -53,7 +53,8 @@ func (h *hub) startTenants(o placement.Options) (stop func()) {
 
 func (h *hub) clusterSet(name string, selector metav1.LabelSelector) *tenancyv1alpha1.ClusterSet {
 	h.t.Helper()
-	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tenancyv1alpha1.ClusterSetSpec{Selector: &selector}}
+	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: tenancyv1alpha1.ClusterSetSpec{Selector: &selector}}
 	require.NoError(h.t, h.client.Create(h.t.Context(), set))
 	return set
 }
@@ -61,7 +62,8 @@ func (h *hub) clusterSet(name string, selector metav1.LabelSelector) *tenancyv1a
 func (h *hub) bind(name, set string) *tenancyv1alpha1.ClusterSetBinding {
 	h.t.Helper()
 	b := &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
 	}
 	require.NoError(h.t, h.client.Create(h.t.Context(), b))
 	return b
@@ -77,13 +79,17 @@ func (h *hub) allowed(name string) metav1.Condition {
 
 func (h *hub) untilAllowed(name, reason string) metav1.Condition {
 	h.t.Helper()
-	h.eventually("ClustersAllowed of "+name+" has the reason "+reason, func() bool { return h.allowed(name).Reason == reason })
+	h.eventually("ClustersAllowed of "+name+" has the reason "+reason, func() bool {
+		return h.allowed(name).Reason == reason
+	})
 	return h.allowed(name)
 }
 
 func (h *hub) untilChosen(name string, clusters ...string) {
 	h.t.Helper()
-	h.eventually(name+" is on "+strings.Join(clusters, ","), func() bool { return slices.Equal(sorted(h.chosen(name)), clusters) })
+	h.eventually(name+" is on "+strings.Join(clusters, ","), func() bool {
+		return slices.Equal(sorted(h.chosen(name)), clusters)
+	})
 }
 
 func (h *hub) gone(object client.Object) {
@@ -98,8 +104,8 @@ func region(name string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{"region": name}}
 }
 
-// TestTenancy_BindingLifecycle checks that a namespace without a binding chooses nothing, that a binding allows it to, and that
-// the deletion of the binding withdraws the clusters before the binding ends.
+// TestTenancy_BindingLifecycle checks that a namespace without a binding chooses nothing, that a binding allows it to,
+// and that the deletion of the binding withdraws the clusters before the binding ends.
 func TestTenancy_BindingLifecycle(t *testing.T) { testkit.Virtual(t, testTenancyBindingLifecycle) }
 
 func testTenancyBindingLifecycle(t *testing.T) {
@@ -130,7 +136,8 @@ func testTenancyBindingLifecycle(t *testing.T) {
 		}
 	}
 	h.untilAllowed("all", v1alpha1.ReasonClustersAllowed)
-	require.Contains(t, h.condition("fixed").Message, "candidates are the clusters that a ClusterSetBinding of namespace "+h.namespace)
+	require.Contains(t, h.condition("fixed").Message, "candidates are the clusters that a ClusterSetBinding of namespace "+
+		h.namespace)
 
 	// A new label puts a cluster into the set, and another takes one out.
 	s.set(cluster("us-1", "eu"))
@@ -164,8 +171,8 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	})
 }
 
-// TestTenancy_AbsenceIsNotARequest checks that nothing is withdrawn when sets and bindings vanish without a request, and that
-// nothing new is chosen.
+// TestTenancy_AbsenceIsNotARequest checks that nothing is withdrawn when sets and bindings vanish without a request,
+// and that nothing new is chosen.
 func TestTenancy_AbsenceIsNotARequest(t *testing.T) { testkit.Virtual(t, testTenancyAbsence) }
 
 func testTenancyAbsence(t *testing.T) {
@@ -260,7 +267,9 @@ func TestTenancy_Explain(t *testing.T) {
 	h := newTenantHub(t)
 	h.clusterSet("europe", region("eu"))
 	b := h.bind("use-europe", "europe")
-	controllerFinalizer := func(b *tenancyv1alpha1.ClusterSetBinding) { b.Finalizers = []string{tenancyv1alpha1.Finalizer} }
+	controllerFinalizer := func(b *tenancyv1alpha1.ClusterSetBinding) {
+		b.Finalizers = []string{tenancyv1alpha1.Finalizer}
+	}
 	mustertest.Change(t, h.client, b, controllerFinalizer)
 	grants, err := tenancy.Load(t.Context(), h.client)
 	require.NoError(t, err)

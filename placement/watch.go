@@ -60,7 +60,8 @@ func (d *decisionController) Synced() { d.once.Do(func() { close(d.synced) }) }
 // changed decides the placements again that a changed cluster may affect: those on it, and those that lack clusters and
 // may select it now. The fleet contains the change already, so decisions from now on take it into account.
 func (d *decisionController) changed(event scheduler.Event) {
-	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil && equality.Semantic.DeepEqual(event.Old, event.New) {
+	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil &&
+		equality.Semantic.DeepEqual(event.Old, event.New) {
 		return
 	}
 	if lasting(event) {
@@ -140,7 +141,8 @@ func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Requ
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.states[k]
-	if p == nil || p.request == nil || d.on[cluster][k] || slices.Contains(p.keptOff, cluster) || !names(p.request.Policy.Spec(), cluster) {
+	if p == nil || p.request == nil || d.on[cluster][k] || slices.Contains(p.keptOff, cluster) ||
+		!names(p.request.Policy.Spec(), cluster) {
 		return nil
 	}
 	return p.request
@@ -155,7 +157,8 @@ func (d *decisionController) outdated(decided *scheduler.Snapshot, result *sched
 	}
 	for _, choice := range result.Chosen {
 		slot, there := current.Slot(choice.Cluster.Name)
-		if !there || current.Cluster(slot) != choice.Cluster && lasting(scheduler.Event{Old: choice.Cluster, New: current.Cluster(slot)}) {
+		if !there || current.Cluster(slot) != choice.Cluster && lasting(scheduler.Event{Old: choice.Cluster,
+			New: current.Cluster(slot)}) {
 			return true
 		}
 	}
@@ -231,7 +234,8 @@ func matters(before, after *v1alpha1.Placement) bool {
 }
 
 // watchKind adds a handler for a kind, and returns after it has observed all existing objects.
-func watchKind(ctx context.Context, c cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) (end func(), _ error) {
+func watchKind(ctx context.Context, c cache.Cache, kind client.Object,
+	handler toolscache.ResourceEventHandler) (end func(), _ error) {
 	informer, err := c.GetInformer(ctx, kind)
 	if err != nil {
 		return nil, err

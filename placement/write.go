@@ -23,11 +23,13 @@ import (
 // errStale ends a decision whose input has changed. The placement is decided again.
 var errStale = errors.New("the PlacementDecisions are not what they were known to be")
 
-var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the placement")
+var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the " +
+	"placement")
 
 // persistent reports whether an error of a write needs an action of a user.
 func persistent(err error) bool {
-	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // confirmedFor is how long a changed decision may be written after it was confirmed. It is shorter than the
@@ -114,7 +116,8 @@ func (d *decisionController) put(k key, want *v1alpha1.PlacementDecision, write 
 // resolveConflict finds the owner of a PlacementDecision whose name exists already. An object of this placement goes
 // into the cache. One of an earlier placement with the name is deleted, as the garbage collector would do later. In
 // both cases the placement is decided again immediately. Objects of other owners stay.
-func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
+func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement,
+	name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
 	if err := d.live.Get(ctx, name, there); err != nil {
 		return errors.Join(errStale, client.IgnoreNotFound(err))
@@ -128,7 +131,8 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 	case ownerOf(there) == k:
 		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
 		current := &v1alpha1.Placement{}
-		if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil || current.UID != placement.UID {
+		if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil ||
+			current.UID != placement.UID {
 			return errors.Join(errStale, client.IgnoreNotFound(err))
 		}
 		if err := d.client.Delete(ctx, there,
@@ -144,7 +148,8 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 }
 
 // report writes a status if it changed, and Events for transitions.
-func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Placement, p *placementState, v summary) error {
+func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Placement, p *placementState,
+	v summary) error {
 	status := v.status(placement, metav1.NewTime(d.Clock.Now()))
 	if reflect.DeepEqual(placement.Status, status) {
 		return nil
@@ -195,7 +200,8 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.message = cachedMessage{sentence + unreportedAPIs(about.silent) + unhealthyStay(about.unhealthy) + a.access.candidates(result), about}
+	p.message = cachedMessage{sentence + unreportedAPIs(about.silent) + unhealthyStay(about.unhealthy) +
+		a.access.candidates(result), about}
 	return p.message.text
 }
 
@@ -205,7 +211,8 @@ func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptO
 	for _, name := range keptOff {
 		if _, there := snapshot.Slot(name); there {
 			diagnosis.Total++
-			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Verdict: scheduler.Rejected, Reason: "is evicted"})
+			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Verdict: scheduler.Rejected,
+				Reason: "is evicted"})
 		}
 	}
 }

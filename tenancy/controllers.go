@@ -47,9 +47,11 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		}
 	}
 	setsOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, b client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: b.(*v1alpha1.ClusterSetBinding).Spec.ClusterSetName}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: b.(*v1alpha1.ClusterSetBinding).
+			Spec.ClusterSetName}}}
 	})
-	setsSelecting := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) (requests []reconcile.Request) {
+	setsSelecting := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+		member client.Object) (requests []reconcile.Request) {
 		var list v1alpha1.ClusterSetList
 		if err := c.List(ctx, &list); err != nil {
 			mgr.GetLogger().Error(err, "Cannot list ClusterSets after a change of a MemberCluster")
@@ -65,12 +67,14 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		For(&v1alpha1.ClusterSet{}).
 		Watches(&v1alpha1.ClusterSetBinding{}, setsOf, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleted)))).
-		Watches(&membershipv1alpha1.MemberCluster{}, setsSelecting, builder.WithPredicates(predicate.Funcs{UpdateFunc: countsChanged})).
+		Watches(&membershipv1alpha1.MemberCluster{}, setsSelecting,
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: countsChanged})).
 		Complete(&setReconciler{o, c, reporter{c, recorder}})
 	if err != nil {
 		return fmt.Errorf("set up the controller of ClusterSets: %w", err)
 	}
-	bindingsOf := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, set client.Object) (requests []reconcile.Request) {
+	bindingsOf := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+		set client.Object) (requests []reconcile.Request) {
 		var list v1alpha1.ClusterSetBindingList
 		if err := c.List(ctx, &list); err != nil {
 			mgr.GetLogger().Error(err, "Cannot list ClusterSetBindings after a change of a ClusterSet")
@@ -82,9 +86,11 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		}
 		return requests
 	})
-	usedBindings := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) (requests []reconcile.Request) {
+	usedBindings := handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+		object client.Object) (requests []reconcile.Request) {
 		for name := range bindingsIn(object.(*placementv1alpha1.PlacementDecision)) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(),
+				Name: name}})
 		}
 		return requests
 	})
@@ -191,7 +197,8 @@ func (r *setReconciler) Reconcile(ctx context.Context, request reconcile.Request
 	switch {
 	case set.DeletionTimestamp != nil:
 		reason = v1alpha1.ReasonInUse
-		message = fmt.Sprintf("ClusterSet %s is being deleted and waits for its %d ClusterSetBindings: %s. Delete them first.",
+		message = fmt.Sprintf("ClusterSet %s is being deleted and waits for its %d ClusterSetBindings: %s. Delete them "+
+			"first.",
 			set.Name, len(users), first(users))
 	case invalid != nil:
 		reason, message = v1alpha1.ReasonInvalidSelector, fmt.Sprintf("spec.selector: %v", invalid)
@@ -215,7 +222,8 @@ func (r *setReconciler) count(ctx context.Context, selector labels.Selector, sta
 		return nil
 	}
 	var members membershipv1alpha1.MemberClusterList
-	if err := r.client.List(ctx, &members, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &members, client.MatchingLabelsSelector{Selector: selector},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list MemberClusters: %w", err)
 	}
 	for i := range members.Items {
@@ -259,11 +267,13 @@ func (r *bindingReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	switch {
 	case b.DeletionTimestamp != nil:
 		reason = v1alpha1.ReasonInUse
-		message = fmt.Sprintf("ClusterSetBinding %s is being deleted and waits until its %d Placements have left their clusters: %s.",
+		message = fmt.Sprintf("ClusterSetBinding %s is being deleted and waits until its %d Placements have left their "+
+			"clusters: %s.",
 			b.Name, len(users), first(users))
 	case missing != nil:
-		reason, message = v1alpha1.ReasonClusterSetNotFound, fmt.Sprintf("spec.clusterSetName: ClusterSet %s does not exist. "+
-			"Chosen clusters stay, and no new cluster is granted.", b.Spec.ClusterSetName)
+		reason, message = v1alpha1.ReasonClusterSetNotFound,
+			fmt.Sprintf("spec.clusterSetName: ClusterSet %s does not exist. "+
+				"Chosen clusters stay, and no new cluster is granted.", b.Spec.ClusterSetName)
 	case setOf(set).Selector == nil:
 		reason, message = v1alpha1.ReasonInvalidSelector, fmt.Sprintf("ClusterSet %s has an invalid spec.selector. "+
 			"Chosen clusters stay, and no new cluster is granted.", set.Name)
@@ -283,8 +293,8 @@ func (r *bindingReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	return reconcile.Result{}, nil
 }
 
-// users returns the names of the Placements that have a cluster by the binding. The controller of Placements records another
-// binding as soon as one grants the cluster.
+// users returns the names of the Placements that have a cluster by the binding. The controller of Placements records
+// another binding as soon as one grants the cluster.
 func (r *bindingReconciler) users(ctx context.Context, b *v1alpha1.ClusterSetBinding) ([]string, error) {
 	var decisions placementv1alpha1.PlacementDecisionList
 	if err := r.client.List(ctx, &decisions, client.InNamespace(b.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -244,8 +244,8 @@ func (g *Grants) bindingChanged(ctx context.Context, b *v1alpha1.ClusterSetBindi
 	g.unlockAndReport(map[string]bool{name.Namespace: true})
 }
 
-// bindingGone keeps the entry of a binding whose deletion was requested: a decision that is in progress may still choose a
-// cluster by it. That a binding is missing without such a request withdraws nothing.
+// bindingGone keeps the entry of a binding whose deletion was requested: a decision that is in progress may still
+// choose a cluster by it. That a binding is missing without such a request withdraws nothing.
 func (g *Grants) bindingGone(ctx context.Context, b *v1alpha1.ClusterSetBinding) {
 	if b.DeletionTimestamp != nil {
 		g.bindingChanged(ctx, b)
@@ -261,8 +261,8 @@ func (g *Grants) bindingGone(ctx context.Context, b *v1alpha1.ClusterSetBinding)
 	g.unlockAndReport(map[string]bool{name.Namespace: true})
 }
 
-// confirm decides whether the deletion of a binding is a request: it is none if the definition is being removed, and all
-// bindings with it.
+// confirm decides whether the deletion of a binding is a request: it is none if the definition is being removed, and
+// all bindings with it.
 func (g *Grants) confirm(ctx context.Context, name types.NamespacedName, uid types.UID) {
 	if g.served == nil {
 		return

@@ -12,8 +12,8 @@ import (
 )
 
 // ProtectedLabels returns a function for the option ProtectedLabels of package membership/hub. The function returns the
-// keys of the labels that ClusterSets select by, sorted. Reader should not be a cache, so that a set protects its labels as
-// soon as it exists. The function needs the verb list on clustersets, and may be called concurrently.
+// keys of the labels that ClusterSets select by, sorted. Reader should not be a cache, so that a set protects its
+// labels as soon as it exists. The function needs the verb list on clustersets, and may be called concurrently.
 func ProtectedLabels(reader client.Reader) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		var sets v1alpha1.ClusterSetList

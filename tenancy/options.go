@@ -23,9 +23,10 @@ type Options struct {
 	Now func() time.Time
 }
 
-// SetupWithManager adds the controllers of ClusterSets and ClusterSetBindings to a manager, and returns the rules that they
-// result in. The manager's scheme must have tenancy/v1alpha1, placement/v1alpha1 and membership/v1alpha1. The
-// CustomResourceDefinitions of all three must be served when the manager starts. The controllers run only on the leader.
+// SetupWithManager adds the controllers of ClusterSets and ClusterSetBindings to a manager, and returns the rules that
+// they result in. The manager's scheme must have tenancy/v1alpha1, placement/v1alpha1 and membership/v1alpha1. The
+// CustomResourceDefinitions of all three must be served when the manager starts. The controllers run only on the
+// leader.
 func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -35,9 +36,11 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 	case !scheme.Recognizes(v1alpha1.GroupVersion.WithKind("ClusterSet")):
 		return nil, errors.New("the manager's scheme lacks tenancy.muster.dev: call AddToScheme of tenancy/v1alpha1 before")
 	case !scheme.Recognizes(placementv1alpha1.GroupVersion.WithKind("PlacementDecision")):
-		return nil, errors.New("the manager's scheme lacks placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+		return nil,
+			errors.New("the manager's scheme lacks placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
 	case !scheme.Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")):
-		return nil, errors.New("the manager's scheme lacks membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+		return nil, errors.New("the manager's scheme lacks membership.muster.dev: call AddToScheme of membership/v1alpha1 " +
+			"before")
 	}
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

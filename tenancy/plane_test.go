@@ -46,7 +46,8 @@ type hub struct {
 }
 
 func newHub(t *testing.T) *hub {
-	c := mustertest.Client(t, plane.ForTest(t).Config(), scheme, crds.Install, placementcrds.Install, membershipcrds.Install)
+	c := mustertest.Client(t, plane.ForTest(t).Config(), scheme, crds.Install, placementcrds.Install,
+		membershipcrds.Install)
 	return &hub{t: t, client: c, namespace: mustertest.Namespace(t, c)}
 }
 
@@ -58,7 +59,8 @@ func (h *hub) start() (grants *tenancy.Grants, restricted *rest.Config) {
 	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
 	restricted = plane.ForTest(h.t).User(h.namespace)
 	options := manager.Options{
-		Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)}, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)},
+		Metrics: metricsserver.Options{BindAddress: "0"},
 	}
 	mustertest.StartManager(h.t, restricted, options, func(mgr manager.Manager) (err error) {
 		grants, err = tenancy.SetupWithManager(mgr, tenancy.Options{})
@@ -103,7 +105,8 @@ func TestControllers(t *testing.T) {
 	h.member(h.namespace+"-a", map[string]string{"tenant": h.namespace})
 	h.member(h.namespace+"-b", map[string]string{"tenant": h.namespace})
 	b := &v1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "use"}, Spec: v1alpha1.ClusterSetBindingSpec{ClusterSetName: h.namespace},
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "use"},
+		Spec:       v1alpha1.ClusterSetBindingSpec{ClusterSetName: h.namespace},
 	}
 	require.NoError(t, h.client.Create(t.Context(), b))
 	mustertest.Eventually(t, timeout, "the set is reported as missing", func() error {
@@ -113,7 +116,9 @@ func TestControllers(t *testing.T) {
 	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": h.namespace}}
 	require.NoError(t, h.client.Create(t.Context(), set))
-	mustertest.Eventually(t, timeout, "the binding is ready", func() error { return h.binding("use", v1alpha1.ReasonReady) })
+	mustertest.Eventually(t, timeout, "the binding is ready", func() error {
+		return h.binding("use", v1alpha1.ReasonReady)
+	})
 	mustertest.Eventually(t, timeout, "the set counts its clusters and bindings", func() error {
 		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err
@@ -156,7 +161,8 @@ func TestControllers(t *testing.T) {
 		}
 		return nil
 	})
-	require.NoError(t, h.client.DeleteAllOf(t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace)))
+	require.NoError(t, h.client.DeleteAllOf(t.Context(), &placementv1alpha1.PlacementDecision{},
+		client.InNamespace(h.namespace)))
 	for _, object := range []client.Object{b, set} {
 		mustertest.Eventually(t, timeout, object.GetName()+" does not exist", func() error {
 			err := h.client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
@@ -186,14 +192,16 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// The hub's role permits the creation of a MemberCluster whose labels add it to a ClusterSet, together with membership's.
+// The hub's role permits the creation of a MemberCluster whose labels add it to a ClusterSet, together with
+// membership's.
 func TestRole_LabelsOfNewMembers(t *testing.T) {
 	h := newHub(t)
 	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"of": h.namespace}}
 	require.NoError(t, h.client.Create(t.Context(), set))
 	t.Cleanup(func() { _ = h.client.Delete(context.Background(), set) })
-	create := rbacv1.PolicyRule{APIGroups: []string{"membership.muster.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"create"}}
+	create := rbacv1.PolicyRule{APIGroups: []string{"membership.muster.dev"}, Resources: []string{"memberclusters"},
+		Verbs: []string{"create"}}
 	user := func(suffix string, rules ...rbacv1.PolicyRule) client.Client {
 		role := mustertest.ClusterRole(t, "rbac/role.yaml")
 		role.Name += "-" + suffix + "-" + h.namespace
@@ -201,7 +209,8 @@ func TestRole_LabelsOfNewMembers(t *testing.T) {
 		require.NoError(t, mustertest.Grant(t.Context(), h.client, role.Name, role))
 		return mustertest.Client(t, plane.ForTest(t).User(role.Name), scheme)
 	}
-	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace, Labels: map[string]string{"of": h.namespace}}}
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace,
+		Labels: map[string]string{"of": h.namespace}}}
 	without := user("without")
 	mustertest.Eventually(t, time.Minute, "the API server enforces the policy", func() error {
 		err := without.Create(t.Context(), member.DeepCopy(), client.DryRunAll)

@@ -14,8 +14,8 @@ import (
 type Set struct {
 	// Name is unique among sets. Of several sets with the same name, the last one is used.
 	Name string
-	// Selector selects the clusters by their labels. Nil means that the selector is invalid: the set grants no new cluster,
-	// and no cluster is withdrawn because of the set.
+	// Selector selects the clusters by their labels. Nil means that the selector is invalid: the set grants no new
+	// cluster, and no cluster is withdrawn because of the set.
 	Selector labels.Selector
 }
 
@@ -87,8 +87,8 @@ type Decision struct {
 	Limits *Limits
 }
 
-// Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and deny
-// nothing.
+// Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and
+// deny nothing.
 type Rules struct {
 	namespace string
 	bindings  []rule // sorted by name
@@ -100,8 +100,8 @@ type rule struct {
 }
 
 // NewRules returns the rules for a namespace. The order of sets and of bindings with different names does not matter.
-// Bindings of other namespaces are ignored. The empty namespace has no bindings: a cluster-scoped caller must not receive
-// a permission by accident.
+// Bindings of other namespaces are ignored. The empty namespace has no bindings: a cluster-scoped caller must not
+// receive a permission by accident.
 func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
 	r := &Rules{namespace: namespace}
 	if namespace == "" {
@@ -127,8 +127,8 @@ func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
 	return r
 }
 
-// Decide decides about one cluster. If several bindings allow it, the answer names the one by which the cluster was chosen,
-// and otherwise the first by name.
+// Decide decides about one cluster. If several bindings allow it, the answer names the one by which the cluster was
+// chosen, and otherwise the first by name.
 func (r *Rules) Decide(cluster Cluster) Decision {
 	if r == nil {
 		return Decision{Access: Unknown}
@@ -150,10 +150,12 @@ func (r *Rules) Decide(cluster Cluster) Decision {
 		return Decision{Access: Unknown}
 	case recorded.Deleted:
 		return Decision{Access: Denied, Binding: recorded.Name, Set: recorded.Set, Message: fmt.Sprintf(
-			"ClusterSetBinding %s/%s was deleted, and no other binding of the namespace grants the cluster", r.namespace, recorded.Name)}
+			"ClusterSetBinding %s/%s was deleted, and no other binding of the namespace grants the cluster", r.namespace,
+			recorded.Name)}
 	case recorded.selector != nil && !cluster.Absent: // The selector is valid and does not match.
 		return Decision{Access: Denied, Binding: recorded.Name, Set: recorded.Set, Message: fmt.Sprintf(
-			"ClusterSet %s does not select the cluster any more, and no other binding of namespace %s grants it", recorded.Set, r.namespace)}
+			"ClusterSet %s does not select the cluster any more, and no other binding of namespace %s grants it", recorded.Set,
+			r.namespace)}
 	default:
 		return Decision{Access: Unknown, Limits: recorded.Limits}
 	}
@@ -176,7 +178,8 @@ func (r *Rules) Bound() bool {
 
 // NotBound returns the message for a namespace without a binding. It contains the command that creates one.
 func NotBound(namespace string) string {
-	return fmt.Sprintf("Namespace %s has no ClusterSetBinding, so its Placements cannot choose new clusters. A user who has the verb "+
+	return fmt.Sprintf("Namespace %s has no ClusterSetBinding, so its Placements cannot choose new clusters. A user who "+
+		"has the verb "+
 		"bind on ClusterSet global allows all clusters with: %s", namespace, BindCommand(namespace, "global"))
 }
 

@@ -178,8 +178,8 @@ func ExampleRules_Decide() {
 	// Denied
 }
 
-// BenchmarkRules decides about 10,000 clusters for each namespace in turn. There are 1,000 namespaces, each with a binding
-// of its own set.
+// BenchmarkRules decides about 10,000 clusters for each namespace in turn. There are 1,000 namespaces, each with a
+// binding of its own set.
 func BenchmarkRules(b *testing.B) {
 	var rules []*tenancy.Rules
 	for i := range 1000 {

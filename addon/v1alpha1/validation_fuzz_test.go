@@ -30,17 +30,17 @@ func FuzzValidateTemplate(f *testing.F) {
 		before := spec.DeepCopy()
 		said := spec.Validate()
 		if diff := cmp.Diff(before, &spec); diff != "" {
-			t.Errorf("it changes the spec (-before +after)\n%s", diff)
+			t.Errorf("Validate changes the spec (-before +after)\n%s", diff)
 		}
 		if diff := cmp.Diff(words(said), words(spec.Validate())); diff != "" {
-			t.Errorf("it says something else each time\n%s", diff)
+			t.Errorf("Validate returns different errors for the same spec\n%s", diff)
 		}
 		if object := map[string]any(nil); len(said) == 0 && (json.Unmarshal([]byte(raw), &object) != nil || object == nil) {
 			t.Error("what is no object is valid")
 		}
 		for _, err := range said {
 			if !strings.HasPrefix(err.Field, "spec") {
-				t.Errorf("it names %q, which is no field of the spec", err.Field)
+				t.Errorf("the error names %q, which is no field of the spec", err.Field)
 			}
 		}
 	})

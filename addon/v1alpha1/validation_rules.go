@@ -79,7 +79,8 @@ func free(complaints func(string) []string) func(string) bool {
 func matching(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 
 // image is a registry, or a repository in a registry. The host can have capital letters and a port.
-const image = `^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`
+const image = `^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,` +
+	`5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`
 
 const ofLabels = ": lower-case letters, digits and '-', starting and ending with a letter or digit"
 

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// collector is the add-on in Go: it collects the logs of each member by the rules of a ConfigMap on the hub, and sends them to the endpoint that
-// an AddonConfig names.
+// collector is the add-on in Go: it collects the logs of each member by the rules of a ConfigMap on the hub, and sends
+// them to the endpoint that an AddonConfig names.
 type collector struct {
 	version string
 	// received is how many lines came from a member in the last minute. A product would ask its own store.
@@ -35,7 +35,8 @@ var _ interface { // all that it is
 
 func (collector) Name() string { return "collector" }
 
-// Version has a release reach the members one by one, as the Addon says. Without it all would get what this program makes, at once.
+// Version has a release reach the members one by one, as the Addon says. Without it all would get what this program
+// makes, at once.
 func (c collector) Version() string { return c.version }
 
 // Manifests are what is on each member.
@@ -55,7 +56,8 @@ func (c collector) Manifests(_ context.Context, in addon.Input) ([]client.Object
 	// It sends what is left before the collector goes, and runs at no other time.
 	flush := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: in.InstallNamespace, Name: "collector-flush", Annotations: map[string]string{v1alpha1.PreDeleteAnnotation: "true"},
+			Namespace: in.InstallNamespace, Name: "collector-flush",
+			Annotations: map[string]string{v1alpha1.PreDeleteAnnotation: "true"},
 		},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: c.pod()}},
 	}
@@ -69,7 +71,8 @@ func (c collector) pod() corev1.PodSpec {
 	}}}
 }
 
-// ValidateConfig refuses what would have it collect nothing. A member whose configuration is not valid keeps what it has.
+// ValidateConfig refuses what would have it collect nothing. A member whose configuration is not valid keeps what it
+// has.
 func (collector) ValidateConfig(config *unstructured.Unstructured) error {
 	if config.GetKind() != "ConfigMap" {
 		return nil
@@ -80,8 +83,8 @@ func (collector) ValidateConfig(config *unstructured.Unstructured) error {
 	return nil
 }
 
-// Health is what the rollout goes by: a release that runs everywhere and does nothing is a bad one. It is told of what runs on the member,
-// which need not be this version yet.
+// Health is what the rollout goes by: a release that runs everywhere and does nothing is a bad one. It is told of what
+// runs on the member, which need not be this version yet.
 func (c collector) Health(ctx context.Context, in addon.Input, works []health.Work) (health.Answer, error) {
 	for _, w := range works {
 		if w.Observed != w.Generation || w.Available != metav1.ConditionTrue {

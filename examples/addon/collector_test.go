@@ -35,7 +35,8 @@ func TestManifests(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Len(t, manifests, 3)
-	require.Equal(t, map[string]string{"endpoint": "logs.example.com", "rules": "pods"}, manifests[0].(*corev1.ConfigMap).Data)
+	require.Equal(t, map[string]string{"endpoint": "logs.example.com", "rules": "pods"},
+		manifests[0].(*corev1.ConfigMap).Data)
 	for _, m := range manifests {
 		require.Equal(t, "logs", m.GetNamespace(), m.GetName())
 	}

@@ -84,7 +84,8 @@ func (f *fleet) release(version string) {
 	}
 }
 
-// received plays the store that the collectors send to: nothing is executed on the nodes of local control planes. One version loses all lines.
+// received plays the store that the collectors send to: nothing is executed on the nodes of local control planes. One
+// version loses all lines.
 func (f *fleet) received(ctx context.Context, member string) (int, error) {
 	version, err := f.version(ctx, member)
 	if err != nil || version == "2.0-rc1" {
@@ -96,7 +97,8 @@ func (f *fleet) received(ctx context.Context, member string) (int, error) {
 // version of the collector that a member has.
 func (f *fleet) version(ctx context.Context, member string) (string, error) {
 	collects := &appsv1.Deployment{}
-	if err := f.members[member].Get(ctx, client.ObjectKey{Namespace: "muster-addons", Name: "collector"}, collects); err != nil {
+	if err := f.members[member].Get(ctx, client.ObjectKey{Namespace: "muster-addons", Name: "collector"},
+		collects); err != nil {
 		return "", fmt.Errorf("read the collector on %s: %w", member, err)
 	}
 	return collects.Spec.Template.Spec.Containers[0].Env[0].Value, nil
@@ -128,7 +130,8 @@ func (f *fleet) join(ctx context.Context) error {
 		err := until(ctx, name+" to join", func(ctx context.Context) (bool, string) {
 			cluster := &v1alpha1.MemberCluster{}
 			err := f.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
-			return meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionHealthy), fmt.Sprintf("its phase is %q (%v)", cluster.Status.Phase, err)
+			return meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
+				fmt.Sprintf("its phase is %q (%v)", cluster.Status.Phase, err)
 		})
 		if err != nil {
 			return err
@@ -159,7 +162,8 @@ func (f *fleet) runAgent(ctx context.Context, name string, config *rest.Config) 
 		}
 		return registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	})
-	if err := agent.SetupWithManager(mgr, agent.Options{Name: name, Bootstrap: bootstrap, Companions: []agent.Companion{works}}); err != nil {
+	if err := agent.SetupWithManager(mgr, agent.Options{Name: name, Bootstrap: bootstrap,
+		Companions: []agent.Companion{works}}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

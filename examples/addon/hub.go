@@ -60,13 +60,15 @@ func prepareHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c), placementcrds.Install(ctx, c), addoncrds.Install(ctx, c))
+	return errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c), placementcrds.Install(ctx, c),
+		addoncrds.Install(ctx, c))
 }
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, addonv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme, placementv1alpha1.AddToScheme,
+		addonv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a fault of the program

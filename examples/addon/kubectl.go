@@ -36,7 +36,8 @@ func (f *fleet) get(ctx context.Context, resource string) (*metav1.Table, error)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.config.Host+"/apis/addon.muster.dev/v1alpha1/"+resource, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.config.Host+"/apis/addon.muster.dev/v1alpha1/"+
+		resource, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,13 @@
-// Command addon has two add-ons go through their lives on three members: a collector of logs, which is an agent in Go, and a message of the day,
-// which is an AddonTemplate.
+// Command addon has two add-ons go through their lives on three members: a collector of logs, which is an agent in Go,
+// and a message of the day, which is an AddonTemplate.
 //
 //	go run ./examples/addon          # installs them, and waits for Ctrl-C
 //	go run ./examples/addon --once   # install, configure, release a bad version and a good one, remove; then exit
 //
 // It needs nothing but Go: it starts four local control planes, one for the hub and one for each member.
 //
-// collector.go is the add-on in Go, addons.yaml has what one would apply for both, hub.go is how to embed them, once.go is what happens. The
-// members and their agents are in fleet.go, and are told of in examples/minimal-hub.
+// collector.go is the add-on in Go, addons.yaml has what one would apply for both, hub.go is how to embed them, once.go
+// is what happens. The members and their agents are in fleet.go, and are told of in examples/minimal-hub.
 package main
 
 import (
@@ -27,7 +27,8 @@ import (
 )
 
 func main() {
-	once := flag.Bool("once", false, "go once through the life of the add-ons, and exit: 0 if all went well, 1 if a step failed or was not done")
+	once := flag.Bool("once", false, "go once through the life of the add-ons, and exit: 0 if all went well, 1 if a "+
+		"step failed or was not done")
 	verbose := flag.Bool("v", false, "show the logs of the controllers")
 	flag.Parse()
 	logger := logr.Discard()

@@ -95,7 +95,8 @@ func (f *fleet) configure(ctx context.Context) error {
 	west := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: "collector"}}
 	err := f.patch(ctx, west, func() {
 		west.Spec.Configs = []v1alpha1.ConfigReference{{
-			Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: "platform", Name: "west"},
+			Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: "platform",
+				Name: "west"},
 		}}
 	})
 	if err != nil {
@@ -106,7 +107,8 @@ func (f *fleet) configure(ctx context.Context) error {
 		err := until(ctx, name+" to be configured", func(ctx context.Context) (bool, string) {
 			has := &corev1.ConfigMap{}
 			err := f.members[name].Get(ctx, client.ObjectKey{Namespace: "muster-addons", Name: "collector"}, has)
-			return err == nil && has.Data["rules"] == "pods,nodes" && has.Data["endpoint"] == want[name], fmt.Sprintf("it has %v (%v)", has.Data, err)
+			return err == nil && has.Data["rules"] == "pods,nodes" && has.Data["endpoint"] == want[name],
+				fmt.Sprintf("it has %v (%v)", has.Data, err)
 		})
 		if err != nil {
 			return err
@@ -119,7 +121,9 @@ func (f *fleet) configure(ctx context.Context) error {
 	if err := f.patch(ctx, rules, func() { rules.Data = nil }); err != nil {
 		return err
 	}
-	err = f.until(ctx, "collector", "its configuration to be refused", func(a *v1alpha1.Addon) bool { return a.Status.Counts.Degraded == 3 })
+	err = f.until(ctx, "collector", "its configuration to be refused", func(a *v1alpha1.Addon) bool {
+		return a.Status.Counts.Degraded == 3
+	})
 	if err != nil {
 		return err
 	}
@@ -175,7 +179,8 @@ func (f *fleet) versions(ctx context.Context) (has []string, _ error) {
 	return has, nil
 }
 
-// remove deletes one Addon after the other. Each is gone when it is gone from all members, and takes nothing of the other's with it.
+// remove deletes one Addon after the other. Each is gone when it is gone from all members, and takes nothing of the
+// other's with it.
 func (f *fleet) remove(ctx context.Context) error {
 	if err := f.delete(ctx, "motd"); err != nil {
 		return err
@@ -254,7 +259,8 @@ func (f *fleet) patch(ctx context.Context, object client.Object, change func()) 
 func (f *fleet) untilWell(ctx context.Context, which ...string) error {
 	for _, name := range which {
 		err := f.until(ctx, name, "it to be well on all members", func(a *v1alpha1.Addon) bool {
-			return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionInstalled) && int(a.Status.Counts.Available) == len(names)
+			return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionInstalled) &&
+				int(a.Status.Counts.Available) == len(names)
 		})
 		if err != nil {
 			return err

@@ -1,11 +1,12 @@
-// Command agent is a whole agent program: it makes the cluster that it runs in a member of a hub, and applies Works there. It is what the manifests
-// of package deploy run:
+// Command agent is a whole agent program: it makes the cluster that it runs in a member of a hub, and applies Works
+// there. It is what the manifests of package deploy run:
 //
 //	kubectl apply -k deploy/agent/overlays/singleton     # with an image of this program
 //	kubectl -n muster-system create secret generic muster-bootstrap --from-file=join.yaml
 //
-// Without Works it is an agent of membership alone; with --member-kubeconfig it runs outside of its member. What add-ons consist of comes as Works too. A
-// product has a program like this of its own, with its own collectors, cleaners and companions.
+// Without Works it is an agent of membership alone; with --member-kubeconfig it runs outside of its member. What
+// add-ons consist of comes as Works too. A product has a program like this of its own, with its own collectors,
+// cleaners and companions.
 package main
 
 import (
@@ -89,11 +90,16 @@ func parse(args []string) (flags, error) {
 	f := flags{labels: labels{}}
 	set := flag.NewFlagSet("agent", flag.ContinueOnError)
 	set.StringVar(&f.name, "name", "", "name that the member would like to have; the hub has the say")
-	set.StringVar(&f.clusterID, "cluster-id", "", "what tells the cluster from all others; without it the UID of the member's namespace kube-system")
-	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the agent's Secrets; without it POD_NAMESPACE, or "+agent.DefaultNamespace)
-	set.StringVar(&f.member, "member-kubeconfig", "", "kubeconfig of the member; without it that is the cluster that the agent runs in")
-	set.Var(&f.hubs, "hub", "name of a hub, whose Secrets are muster-bootstrap-NAME and muster-agent-NAME, and whose Lease is muster-agent-NAME: the agent's Roles have to\n"+
-		"allow those then. Several are taken in their order, one at a time, with the Lease of the first. To be in several at once, run an agent\n"+
+	set.StringVar(&f.clusterID, "cluster-id", "", "what tells the cluster from all others; without it the UID of the "+
+		"member's namespace kube-system")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of the agent's Secrets; without it POD_NAMESPACE, or "+agent.DefaultNamespace)
+	set.StringVar(&f.member, "member-kubeconfig", "",
+		"kubeconfig of the member; without it that is the cluster that the agent runs in")
+	set.Var(&f.hubs, "hub", "name of a hub, whose Secrets are muster-bootstrap-NAME and muster-agent-NAME, and whose "+
+		"Lease is muster-agent-NAME: the agent's Roles have to\n"+
+		"allow those then. Several are taken in their order, one at a time, with the Lease of the first. To be in several "+
+		"at once, run an agent\n"+
 		"for each. Without it there is one, which has no name")
 	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; "+
 		"labels of the JoinToken take precedence. Repeatable")
@@ -147,7 +153,8 @@ func (f flags) election() string {
 	return agent.DefaultStoreSecret + "-" + f.hubs[0]
 }
 
-// untilOut calls done when the agent is out for good, of each of so many hubs that have names. Otherwise it goes on to the next by itself.
+// untilOut calls done when the agent is out for good, of each of so many hubs that have names. Otherwise it goes on to
+// the next by itself.
 func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 	out := map[string]bool{}
 	return func(step lifecycle.AgentStep) {
@@ -188,14 +195,16 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	mgr, err := manager.New(home, manager.Options{
-		LeaderElection: true, LeaderElectionID: f.election(), LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
-		HealthProbeBindAddress: f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
+		LeaderElection: true, LeaderElectionID: f.election(), LeaderElectionNamespace: f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
 	})
 	if err != nil {
 		return err
 	}
 	options := assembly.AgentOptions{Membership: f.options(member, untilOut(len(f.hubs), done)), WithoutWorks: !f.works}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), assembly.SetupAgent(ctx, mgr, options)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
+		assembly.SetupAgent(ctx, mgr, options)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

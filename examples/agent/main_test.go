@@ -104,7 +104,8 @@ func TestLabels_FlagToOptions(t *testing.T) {
 	require.NoError(t, err)
 	options := f.options(&rest.Config{Host: "https://member"}, func(lifecycle.AgentStep) {})
 	require.Equal(t, map[string]string{"team": "shop", "tier": "", "url": "a=b"}, options.Labels)
-	for _, args := range [][]string{{"--label", "team"}, {"--label", "=shop"}, {"--label=team=shop", "--label=team=toys"}} {
+	for _, args := range [][]string{{"--label", "team"}, {"--label", "=shop"},
+		{"--label=team=shop", "--label=team=toys"}} {
 		_, err := parse(args)
 		require.ErrorContains(t, err, "-label", args)
 	}
@@ -124,8 +125,10 @@ func TestUntilOut(t *testing.T) {
 		{"it is out", 0, []lifecycle.AgentStep{in("In the fleet."), out("Out for good.")}, true},
 		{"of the one hub", 1, []lifecycle.AgentStep{in("Hub one: In the fleet."), out("Hub one: Out for good.")}, true},
 		{"of one of two", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet.")}, false},
-		{"of both", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet."), out("Hub two: Out for good.")}, true},
-		{"it has come back to the first", 2, []lifecycle.AgentStep{out("Hub one: Out."), in("Hub one: In."), out("Hub two: Out.")}, false},
+		{"of both", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet."),
+			out("Hub two: Out for good.")}, true},
+		{"it has come back to the first", 2, []lifecycle.AgentStep{out("Hub one: Out."), in("Hub one: In."),
+			out("Hub two: Out.")}, false},
 	} {
 		ended := false
 		told := untilOut(test.hubs, func() { ended = true })
@@ -136,8 +139,9 @@ func TestUntilOut(t *testing.T) {
 	}
 }
 
-// The manifests are enough for the program, and the program is what they run: the hub installs them on a member, and the program that is run with the
-// arguments of the Deployment, as its ServiceAccount, makes that a member, applies a Work and leaves. Then nothing is left.
+// The manifests are enough for the program, and the program is what they run: the hub installs them on a member, and
+// the program that is run with the arguments of the Deployment, as its ServiceAccount, makes that a member, applies a
+// Work and leaves. Then nothing is left.
 func TestInstalledAgent(t *testing.T) {
 	ctx := t.Context()
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
@@ -148,7 +152,8 @@ func TestInstalledAgent(t *testing.T) {
 	cluster := &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "east"},
 		Spec: v1alpha1.MemberClusterSpec{
-			Accepted: new(true), JoinMode: v1alpha1.JoinInstall, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "east"}, HeartbeatPeriodSeconds: 1,
+			Accepted: new(true), JoinMode: v1alpha1.JoinInstall,
+			KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "east"}, HeartbeatPeriodSeconds: 1,
 		},
 	}
 	require.NoError(t, onHub.Create(ctx, cluster))
@@ -171,7 +176,8 @@ func TestInstalledAgent(t *testing.T) {
 	work := &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: "settings"},
 		Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{
-			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},"data":{"a":"b"}}`),
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},` +
+				`"data":{"a":"b"}}`),
 		}}}},
 	}
 	require.NoError(t, onHub.Create(ctx, work))
@@ -181,30 +187,41 @@ func TestInstalledAgent(t *testing.T) {
 	})
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, patience, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	mustertest.Eventually(t, patience, "the member is out", func() error {
+		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	})
 	stop()
 	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKeyFromObject(settings), settings)))
-	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"}, &apiextensionsv1.CustomResourceDefinition{})))
+	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"},
+		&apiextensionsv1.CustomResourceDefinition{})))
 	nothingNew()
 }
 
-// An agent outside of its member has on either side what it needs. Who has applied its manifests deletes them when it has left, and then nothing is left.
+// An agent outside of its member has on either side what it needs. Who has applied its manifests deletes them when it
+// has left, and then nothing is left.
 func TestHostedAgent(t *testing.T) {
 	ctx := t.Context()
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
 	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
 	startHub(t, hubConfig, onHub)
 	nothingNew := sweep(t, hubConfig, memberConfig)
-	undeploy := []func(){put(t, onHub, "hosted/hosting"), put(t, onMember, "hosted/member")} // the hub's cluster hosts the agent
+	// the hub's cluster hosts the agent
+	undeploy := []func(){put(t, onHub, "hosted/hosting"), put(t, onMember, "hosted/member")}
 	require.NoError(t, onHub.Create(ctx, &v1alpha1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "west", HeartbeatPeriodSeconds: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "west",
+			HeartbeatPeriodSeconds: 1},
 	}))
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "west"}}
-	mustertest.Eventually(t, patience, "the JoinToken is taken", func() error { return client.IgnoreAlreadyExists(onHub.Create(ctx, token)) })
+	mustertest.Eventually(t, patience, "the JoinToken is taken", func() error {
+		return client.IgnoreAlreadyExists(onHub.Create(ctx, token))
+	})
 	given := &corev1.Secret{}
-	mustertest.Eventually(t, patience, "the JoinToken has a Secret", func() error { return onHub.Get(ctx, client.ObjectKeyFromObject(token), given) })
+	mustertest.Eventually(t, patience, "the JoinToken has a Secret", func() error {
+		return onHub.Get(ctx, client.ObjectKeyFromObject(token), given)
+	})
 	require.NoError(t, onHub.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}, Data: given.Data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
+		Data:       given.Data,
 	}))
 
 	kubeconfig, err := localplane.Kubeconfig(asAccount(t, memberConfig, onMember, "muster-agent"))
@@ -213,15 +230,20 @@ func TestHostedAgent(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
 	f, err := parse([]string{"--works", "--cluster-id=west", "--name=west", "--member-kubeconfig=" + file})
 	require.NoError(t, err)
-	stop := start(t, func(ctx context.Context) error { return run(ctx, asAccount(t, hubConfig, onHub, "muster-agent"), f) })
+	stop := start(t, func(ctx context.Context) error {
+		return run(ctx, asAccount(t, hubConfig, onHub, "muster-agent"), f)
+	})
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
 	until(t, onHub, cluster, v1alpha1.ConditionJoined)
 	until(t, onHub, cluster, v1alpha1.ConditionHealthy)
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, patience, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	mustertest.Eventually(t, patience, "the member is out", func() error {
+		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	})
 	mustertest.Eventually(t, patience, "the agent has forgotten it", func() error {
-		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}, given))
+		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret},
+			given))
 	})
 	stop()
 	require.NoError(t, onHub.Delete(ctx, token))
@@ -236,7 +258,8 @@ func put(t *testing.T, c client.Client, overlay string) (undeploy func()) {
 	objects, err := deploy.Objects(overlay)
 	require.NoError(t, err)
 	for _, object := range objects {
-		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test")))
+		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+			client.FieldOwner("test")))
 	}
 	undeploy = func() {
 		for _, object := range objects {
@@ -250,7 +273,8 @@ func put(t *testing.T, c client.Client, overlay string) (undeploy func()) {
 // hubsOwn is what a hub has without any member.
 var hubsOwn = []string{
 	"ClusterRole.rbac.authorization.k8s.io/v1 muster-agent", "ClusterRole.rbac.authorization.k8s.io/v1 muster-bootstrap",
-	"ConfigMap.v1 muster-registration/muster-hub", "Namespace.v1 muster-registration", "ResourceQuota.v1 muster-registration/muster-registration",
+	"ConfigMap.v1 muster-registration/muster-hub", "Namespace.v1 muster-registration",
+	"ResourceQuota.v1 muster-registration/muster-registration",
 }
 
 // sweep looks at all that there is on both sides, and returns what waits until there is no more again.
@@ -279,11 +303,13 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 }
 
 // startHub starts a hub that installs agents, and returns what has a member be connected as a fleet does.
-func startHub(t *testing.T, config *rest.Config, c client.Client) (connect func(*v1alpha1.MemberCluster, *rest.Config)) {
+func startHub(t *testing.T, config *rest.Config,
+	c client.Client) (connect func(*v1alpha1.MemberCluster, *rest.Config)) {
 	require.NoError(t, errors.Join(crds.Install(t.Context(), c), workcrds.InstallOnHub(t.Context(), c)))
 	installer, err := deploy.Agent(deploy.AgentOptions{
 		Image: "registry.example.com/agent:v1",
-		Works: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+		Works: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list",
+			"watch", "create", "patch", "delete"}}},
 	})
 	require.NoError(t, err)
 	mgr, err := manager.New(config, manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
@@ -298,7 +324,8 @@ func startHub(t *testing.T, config *rest.Config, c client.Client) (connect func(
 		cluster = cluster.DeepCopy() // the test goes on to read into its own
 		start(t, func(ctx context.Context) error {
 			for ctx.Err() == nil {
-				if err := runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(member)}); err != nil {
+				if err := runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(),
+					Config: rest.CopyConfig(member)}); err != nil {
 					t.Log(err) // a fleet calls it again
 				}
 			}
@@ -320,7 +347,7 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 		select {
 		case err := <-done:
 			if err != nil {
-				t.Errorf("it ended with an error: %v", err)
+				t.Errorf("the agent ended with an error: %v", err)
 			}
 		case <-time.After(patience):
 			t.Error("it does not end")
@@ -362,7 +389,7 @@ func wantGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("it is there (%w)", err)
+	return fmt.Errorf("the object exists (%w)", err)
 }
 
 func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condition string) {
@@ -371,8 +398,9 @@ func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condi
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}
-		if is := meta.FindStatusCondition(cluster.Status.Conditions, condition); is == nil || is.Status != metav1.ConditionTrue {
-			return fmt.Errorf("it is %+v", is)
+		if is := meta.FindStatusCondition(cluster.Status.Conditions, condition); is == nil ||
+			is.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %s is %+v", condition, is)
 		}
 		return nil
 	})

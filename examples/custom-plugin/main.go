@@ -1,9 +1,10 @@
-// Command custom-plugin has a scheduler plugin of its own, beside those that come with muster, decide on a small fleet. It
-// needs no cluster:
+// Command custom-plugin has a scheduler plugin of its own, beside those that come with muster, decide on a small fleet.
+// It needs no cluster:
 //
 //	go run ./examples/custom-plugin
 //
-// Package carbon is the plugin. This file puts it into a profile, and tries what waits for a cluster again when a hint says so.
+// Package carbon is the plugin. This file puts it into a profile, and tries what waits for a cluster again when a hint
+// says so.
 package main
 
 import (
@@ -68,7 +69,8 @@ func run(ctx context.Context, out io.Writer) error {
 
 	fmt.Fprintln(out, "The fleet, by region and grams of CO2 per kWh:")
 	for _, c := range [][3]string{
-		{"north", "eu", "28"}, {"west", "eu", "56"}, {"south", "eu", "174"}, {"inland", "eu", "710"}, {"east", "ap", "662"}, {"lab", "ap", "unknown"},
+		{"north", "eu", "28"}, {"west", "eu", "56"}, {"south", "eu", "174"}, {"inland", "eu", "710"}, {"east", "ap", "662"},
+		{"lab", "ap", "unknown"},
 	} {
 		p.change(c[0], c[1], c[2])
 	}
@@ -94,7 +96,8 @@ func (p *program) request(name string) *scheduler.Request {
 // change is what an event of a watch leads to. The queue hears of it after the cache, so that no decision misses it.
 func (p *program) change(name, region, grams string) {
 	p.queue.Event(p.fleet.Update(&scheduler.Cluster{
-		Name: name, Joined: true, Healthy: true, Labels: map[string]string{"region": region}, Properties: map[string]string{intensity: grams},
+		Name: name, Joined: true, Healthy: true, Labels: map[string]string{"region": region},
+		Properties: map[string]string{intensity: grams},
 	}))
 	fmt.Fprintf(p.out, "  %-6s  %s  %s\n", name, region, grams)
 }

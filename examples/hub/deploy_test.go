@@ -69,7 +69,8 @@ func TestDeployment(t *testing.T) {
 	start(t, "second", binary, config, args)
 	allPartsAct(t, c, "apps")
 	secret := &corev1.Secret{}
-	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "apps"}, secret))
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "apps"},
+		secret))
 	require.Contains(t, string(secret.Data[registration.BootstrapKey]), "server: "+server)
 
 	first.stop()
@@ -107,14 +108,18 @@ func TestPermissions(t *testing.T) {
 		{"the hub deletes no definition", account, "delete", "apiextensions.k8s.io", "customresourcedefinitions", false},
 		{"a WorkSet selects nothing until a role says so", account, "list", "", "configmaps", false},
 		{"the hub reads no Secret of others", account, "list", "", "secrets", false},
-		{"the hub creates no ClusterRoleBinding", account, "create", "rbac.authorization.k8s.io", "clusterrolebindings", false},
+		{"the hub creates no ClusterRoleBinding", account, "create", "rbac.authorization.k8s.io", "clusterrolebindings",
+			false},
 		{"a viewer sees Placements", "viewer", "list", placementv1alpha1.GroupVersion.Group, "placements", true},
 		{"a viewer sees no JoinToken", "viewer", "get", membershipv1alpha1.GroupVersion.Group, "jointokens", false},
-		{"an editor places nothing by default", "editor", "create", placementv1alpha1.GroupVersion.Group, "placements", false},
+		{"an editor places nothing by default", "editor", "create", placementv1alpha1.GroupVersion.Group, "placements",
+			false},
 	} {
 		for user, role := range map[string]string{"viewer": "view", "editor": "edit"} {
 			if test.user == user {
-				mustertest.Eventually(t, patience, "role "+role+" is aggregated and bound", func() error { return bind(t, c, user, role) })
+				mustertest.Eventually(t, patience, "role "+role+" is aggregated and bound", func() error {
+					return bind(t, c, user, role)
+				})
 			}
 		}
 		check := func() bool {
@@ -265,7 +270,8 @@ func waitForLeader(t *testing.T, c client.Client, before string) (holder string)
 func allPartsAct(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	inNamespace := metav1.ObjectMeta{Namespace: name, Name: "shop"}
-	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name}}
+	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
+		Name: name}}
 	placement := &placementv1alpha1.Placement{ObjectMeta: inNamespace}
 	set := &placementv1alpha1.WorkSet{ObjectMeta: inNamespace, Spec: placementv1alpha1.WorkSetSpec{
 		Placements: []placementv1alpha1.PlacementReference{{Name: "shop"}},
@@ -273,7 +279,8 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 	}}
 	addon := &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	work := &workv1alpha1.Work{ObjectMeta: inNamespace, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{
-		{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"}}`)}},
+		{RawExtension: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"}}`)}},
 	}}}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},

@@ -3,7 +3,8 @@
 //	kubectl apply -k deploy/hub/base    # with an image of this program, see the Dockerfile
 //	helm install muster-hub deploy/charts/muster-hub --namespace muster-system --create-namespace
 //
-// Inside the hub's cluster, set --api-server-url and --api-server-ca-file: members cannot reach the address that a Pod uses.
+// Inside the hub's cluster, set --api-server-url and --api-server-ca-file: members cannot reach the address that a Pod
+// uses.
 //
 // A product has a program like this one of its own, with its own controllers, add-ons and scheduler plugins in the same
 // manager.
@@ -56,7 +57,8 @@ func parse(args []string) (flags, error) {
 		"https://hub.example.com:6443; default: the URL that this program uses, which members usually cannot reach")
 	set.StringVar(&f.caFile, "api-server-ca-file", "", "file with the PEM certificates by which members verify the API "+
 		"server; default: those that this program uses")
-	set.BoolVar(&f.skipDefinitions, "skip-definitions", false, "do not install the CustomResourceDefinitions; they must exist")
+	set.BoolVar(&f.skipDefinitions, "skip-definitions", false,
+		"do not install the CustomResourceDefinitions; they must exist")
 	set.BoolVar(&f.push, "push", false, "connect to members with joinMode Push, and run their agents in this program")
 	set.StringVar(&f.installImage, "install-image", "", "connect to members with joinMode Install, and install their "+
 		"agents with this image; default: they are not installed")
@@ -107,13 +109,15 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:         scheme,
-		LeaderElection: f.elect, LeaderElectionID: leaseName, LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
-		HealthProbeBindAddress: f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
+		LeaderElection: f.elect, LeaderElectionID: leaseName, LeaderElectionNamespace: f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
 	})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping",
+		healthz.Ping)); err != nil {
 		return err
 	}
 	options := assembly.HubOptions{SkipDefinitions: f.skipDefinitions}

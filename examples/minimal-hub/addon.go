@@ -31,14 +31,16 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "greeter", Image: "registry.k8s.io/pause:3.10", Args: []string{in.Settings.Variables["GREETING"], in.Member.Name},
+					Name: "greeter", Image: "registry.k8s.io/pause:3.10", Args: []string{in.Settings.Variables["GREETING"],
+						in.Member.Name},
 				}}},
 			},
 		},
 	}}, nil
 }
 
-// who gets the add-on: whatever member the Placement of the shop has chosen. And what configures it, where nothing else is said.
+// who gets the add-on: whatever member the Placement of the shop has chosen. And what configures it, where nothing else
+// is said.
 const who = `
 metadata: {name: greeter}
 spec:
@@ -79,21 +81,25 @@ func (f *fleet) install(ctx context.Context) error {
 	if err := f.untilGreeted(ctx, m, "Come in!"); err != nil {
 		return err
 	}
-	say("      the AddonConfig was changed, and %s greeted in other words %s later", m.name, time.Since(changed).Round(time.Millisecond))
+	say("      the AddonConfig was changed, and %s greeted in other words %s later", m.name,
+		time.Since(changed).Round(time.Millisecond))
 	return f.show(ctx)
 }
 
-// untilGreeted waits until the member that has the shop has the add-on, in those words, and the hub knows that it is well.
+// untilGreeted waits until the member that has the shop has the add-on, in those words, and the hub knows that it is
+// well.
 func (f *fleet) untilGreeted(ctx context.Context, m *member, words string) error {
 	return until(ctx, patience, m.name+" to greet: "+words, func(ctx context.Context) (bool, string) {
 		greets, deployment := &addonv1alpha1.Addon{}, &appsv1.Deployment{}
 		if err := f.client.Get(ctx, client.ObjectKey{Name: "greeter"}, greets); err != nil {
 			return false, err.Error()
 		}
-		if err := m.client.Get(ctx, client.ObjectKey{Namespace: greets.Spec.InstallNamespace, Name: "greeter"}, deployment); err != nil {
+		if err := m.client.Get(ctx, client.ObjectKey{Namespace: greets.Spec.InstallNamespace, Name: "greeter"},
+			deployment); err != nil {
 			return false, err.Error()
 		}
-		installed := meta.IsStatusConditionTrue(greets.Status.Conditions, addonv1alpha1.ConditionInstalled) && greets.Status.Counts.Available == 1
+		installed := meta.IsStatusConditionTrue(greets.Status.Conditions, addonv1alpha1.ConditionInstalled) &&
+			greets.Status.Counts.Available == 1
 		return installed && deployment.Spec.Template.Spec.Containers[0].Args[0] == words, orDash(greets.Status.Message)
 	})
 }

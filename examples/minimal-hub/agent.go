@@ -62,7 +62,8 @@ func (m *member) give(ctx context.Context, joinYAML []byte) error {
 	}
 	err := m.client.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("%s has a Secret %s/%s: it is a member of a hub already, or was to be; delete the Secret if not", m.name, secret.Namespace, secret.Name)
+		return fmt.Errorf("%s has a Secret %s/%s: it is a member of a hub already, or was to be; delete the Secret if not",
+			m.name, secret.Namespace, secret.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("create Secret %s on %s: %w", secret.Name, m.name, err)

@@ -107,7 +107,8 @@ func (f *fleet) stop() error {
 	return errors.Join(err, planes.Wait())
 }
 
-// run brings up the fleet and shows it, or goes through everything once. What goes wrong at the end is an error of its own.
+// run brings up the fleet and shows it, or goes through everything once. What goes wrong at the end is an error of its
+// own.
 func run(ctx context.Context, f flags) (err error) {
 	if f.hub == "" {
 		say("Starting the control planes.")

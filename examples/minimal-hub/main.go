@@ -1,7 +1,10 @@
 // Command minimal-hub is a hub and its members in one program: the smallest one that does the whole job.
 //
 //	go run ./examples/minimal-hub          # a live table, until Ctrl-C
-//	go run ./examples/minimal-hub --once   # join, place, install an add-on, heal, move by a taint, lose a heartbeat, leave, look for left-overs; then exit
+//	go run ./examples/minimal-hub --once   # each step once, then exit
+//
+// The steps are: join, place, install an add-on, heal, move by a taint, lose a heartbeat, leave, search for remaining
+// objects.
 //
 // It needs nothing but Go: it starts three local control planes, one for the hub and one for each of the members east
 // and west. With --hub and --member it does the same with clusters that are there:
@@ -38,7 +41,8 @@ type flags struct {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("minimal-hub", flag.ContinueOnError)
-	set.BoolVar(&f.once, "once", false, "go once through join, placement, an add-on, failover, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed or was not done")
+	set.BoolVar(&f.once, "once", false, "go once through join, placement, an add-on, failover, heartbeat loss and "+
+		"leave, and exit: 0 if all went well, 1 if a step failed or was not done")
 	set.BoolVar(&f.verbose, "v", false, "show the logs of the controllers")
 	set.StringVar(&f.hub, "hub", "", "kubeconfig of the hub; without it local control planes are started")
 	set.Func("member", "NAME=KUBECONFIG of a member; may be repeated, and goes with --hub", func(value string) error {

@@ -37,7 +37,8 @@ func TestOutcome(t *testing.T) {
 // An interruption while there is nothing yet.
 func TestRunIsInterrupted(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(nowhere, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+	require.NoError(t, os.WriteFile(nowhere, []byte(`{apiVersion: v1, kind: Config, current-context: c,
+	  contexts: [{name: c, context: {cluster: c}}],
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600))
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

@@ -57,7 +57,8 @@ func (f *fleet) once(ctx context.Context) error {
 // join lets the first member in by a token that accepts by itself, and all others by an administrator's word.
 func (f *fleet) join(ctx context.Context) error {
 	for i, m := range f.members {
-		joinYAML, err := newJoinToken(ctx, f.client, m.name, v1alpha1.JoinTokenSpec{AutoAccept: i == 0, MaxUses: new(int32(1))})
+		joinYAML, err := newJoinToken(ctx, f.client, m.name, v1alpha1.JoinTokenSpec{AutoAccept: i == 0,
+			MaxUses: new(int32(1))})
 		if err != nil {
 			return err
 		}
@@ -210,17 +211,19 @@ func nothing(ctx context.Context, c client.Client, list client.ObjectList, where
 	if err != nil {
 		return false, err.Error()
 	}
-	return false, fmt.Sprintf("%d of %T are left, the first of them %s/%s", len(items), items[0], first.GetNamespace(), first.GetName())
+	return false, fmt.Sprintf("%d of %T are left, the first of them %s/%s", len(items), items[0], first.GetNamespace(),
+		first.GetName())
 }
 
 func (f *fleet) untilCondition(ctx context.Context, name, kind string, status metav1.ConditionStatus) error {
-	return until(ctx, patience, fmt.Sprintf("%s to be %s=%s", name, kind, status), func(ctx context.Context) (bool, string) {
-		cluster := &v1alpha1.MemberCluster{}
-		if err := f.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-			return false, err.Error()
-		}
-		return meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, kind, status), explain(cluster, kind)
-	})
+	return until(ctx, patience, fmt.Sprintf("%s to be %s=%s", name, kind, status),
+		func(ctx context.Context) (bool, string) {
+			cluster := &v1alpha1.MemberCluster{}
+			if err := f.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+				return false, err.Error()
+			}
+			return meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, kind, status), explain(cluster, kind)
+		})
 }
 
 // explain says why a member is not where it should be.

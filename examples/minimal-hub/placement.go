@@ -23,7 +23,8 @@ import (
 // apps is the hub's namespace for what is distributed.
 const apps = "apps"
 
-// where says which members come into question for the shop, and that one of them will do: as one would write it for kubectl.
+// where says which members come into question for the shop, and that one of them will do: as one would write it for
+// kubectl.
 const where = `
 metadata: {name: shop, namespace: apps}
 spec:
@@ -83,7 +84,8 @@ func (f *fleet) distribute(ctx context.Context) error {
 		return fmt.Errorf("create namespace %s: %w", apps, err)
 	}
 	for text, object := range map[string]client.Object{
-		allowed: &tenancyv1alpha1.ClusterSetBinding{}, where: &placementv1alpha1.Placement{}, what: &placementv1alpha1.WorkSet{},
+		allowed: &tenancyv1alpha1.ClusterSetBinding{}, where: &placementv1alpha1.Placement{},
+		what: &placementv1alpha1.WorkSet{},
 	} {
 		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
 			return fmt.Errorf("read the %T: %w", object, err)
@@ -127,12 +129,14 @@ func (f *fleet) heal(ctx context.Context) error {
 			return fmt.Errorf("waited %s for Deployment web to be back on %s", patience, m.name)
 		}
 	}
-	say("      Deployment web was deleted on %s behind the hub's back, and was there again %s later", m.name, time.Since(deleted).Round(time.Millisecond))
+	say("      Deployment web was deleted on %s behind the hub's back, and was there again %s later", m.name,
+		time.Since(deleted).Round(time.Millisecond))
 	_, err = f.untilAvailable(ctx, func(on *member) bool { return on == m })
 	return err
 }
 
-// move taints the member that has the shop, which then goes to another one; if there is none, it comes back when the taint is gone.
+// move taints the member that has the shop, which then goes to another one; if there is none, it comes back when the
+// taint is gone.
 func (f *fleet) move(ctx context.Context) error {
 	m, err := f.untilAvailable(ctx, func(*member) bool { return true })
 	if err != nil {
@@ -149,9 +153,12 @@ func (f *fleet) move(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		say("      %s was tainted NoExecute, and the shop was available on %s %s later", m.name, to.name, time.Since(tainted).Round(time.Millisecond))
+		say("      %s was tainted NoExecute, and the shop was available on %s %s later", m.name, to.name,
+			time.Since(tainted).Round(time.Millisecond))
 	}
-	err = until(ctx, patience, m.name+" to give the shop back", func(ctx context.Context) (bool, string) { return noShop(ctx, m) })
+	err = until(ctx, patience, m.name+" to give the shop back", func(ctx context.Context) (bool, string) {
+		return noShop(ctx, m)
+	})
 	if err != nil {
 		return err
 	}
@@ -180,7 +187,8 @@ func (f *fleet) takeBack(ctx context.Context) error {
 	})
 }
 
-// untilAvailable waits until the shop is available on one of the members that will do, and on no other, and returns that one.
+// untilAvailable waits until the shop is available on one of the members that will do, and on no other, and returns
+// that one.
 func (f *fleet) untilAvailable(ctx context.Context, will func(*member) bool) (on *member, _ error) {
 	err := until(ctx, patience, "the shop to be available", func(ctx context.Context) (bool, string) {
 		set := &placementv1alpha1.WorkSet{}
@@ -210,7 +218,8 @@ func (f *fleet) patch(ctx context.Context, m *member, change func(*v1alpha1.Memb
 	before := cluster.DeepCopy()
 	change(cluster)
 	// Taints are a list with keys, which the hub writes as well: one that has changed meanwhile is a conflict.
-	if err := f.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := f.client.Patch(ctx, cluster, client.MergeFromWithOptions(before,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("change MemberCluster %s: %w", m.name, err)
 	}
 	return nil

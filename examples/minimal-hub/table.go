@@ -172,7 +172,8 @@ func (f *fleet) table(ctx context.Context) (string, error) {
 	for _, cluster := range clusters.Items {
 		status := cluster.Status
 		row(w, cluster.Name,
-			condition(cluster, v1alpha1.ConditionAccepted), condition(cluster, v1alpha1.ConditionJoined), condition(cluster, v1alpha1.ConditionHealthy),
+			condition(cluster, v1alpha1.ConditionAccepted), condition(cluster, v1alpha1.ConditionJoined),
+			condition(cluster, v1alpha1.ConditionHealthy),
 			f.heartbeat(ctx, status.Namespace), orDash(status.Version.Kubernetes),
 			share(status.Resources, corev1.ResourceCPU), f.worksOf(ctx, status.Namespace))
 	}

@@ -49,7 +49,8 @@ func (f *agentFlags) validate(hub string, works bool) error {
 	case f.method != "" && !slices.Contains(agentMethods, f.method):
 		return usage("--method must be one of %s, got %s", strings.Join(agentMethods, ", "), f.method)
 	case f.image != "" && hub != "":
-		return usage("--image cannot be combined with --hub: deploy an agent of several hubs with the chart or with kustomize")
+		return usage("--image cannot be combined with --hub: deploy an agent of several hubs with the chart or with " +
+			"kustomize")
 	case f.applyAnything && !works:
 		return usage("--apply-anything requires --works")
 	default:

@@ -34,7 +34,8 @@ with unjoin instead.`,
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
-	flags.StringVar(&o.Hub, "hub", "", "name of the hub in register; objects of other hubs stay (default the hub without a name)")
+	flags.StringVar(&o.Hub, "hub", "",
+		"name of the hub in register; objects of other hubs stay (default the hub without a name)")
 	flags.BoolVar(&orphan, "orphan", false, "leave what Works had applied as it is, without an owner")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for what Works had applied to be gone")
@@ -59,7 +60,8 @@ with unjoin instead.`,
 		if o.Hub != "" {
 			whose = " of hub " + o.Hub
 		}
-		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? It is no member%s any more then, and %s.", member.Host, whose, what)) {
+		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? It is no member%s any more then, and %s.", member.Host,
+			whose, what)) {
 			return fmt.Errorf("nothing was changed: answer with y, or give --yes")
 		}
 		var end func()

@@ -76,10 +76,11 @@ func (a *app) cleanHub(ctx context.Context, hub *hubClient, yes, dryRun bool) ([
 
 var errNotConfirmed = errors.New("nothing was changed: answer with y, or add --yes")
 
-// remove deletes objects in the reverse of the order in which they are applied: the program first, because it must not run
-// without its permissions. Namespaces and CustomResourceDefinitions, which may contain other objects, and objects that
-// musterctl has not applied stay. An error names the object, and the next call continues.
-func remove(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, dryRun bool) ([]applied, error) {
+// remove deletes objects in the reverse of the order in which they are applied: the program first, because it must not
+// run without its permissions. Namespaces and CustomResourceDefinitions, which may contain other objects, and objects
+// that musterctl has not applied stay. An error names the object, and the next call continues.
+func remove(ctx context.Context, c client.Client, objects []*unstructured.Unstructured,
+	dryRun bool) ([]applied, error) {
 	var results []applied
 	for _, object := range slices.Backward(objects) {
 		if kind := object.GetKind(); kind == "Namespace" || kind == "CustomResourceDefinition" {
@@ -159,8 +160,8 @@ func ownedByMusterctl(object client.Object) bool {
 	})
 }
 
-// preconditions are the preconditions of a delete. A Deployment has no resourceVersion among them, because its controller
-// writes the status at any time.
+// preconditions are the preconditions of a delete. A Deployment has no resourceVersion among them, because its
+// controller writes the status at any time.
 func preconditions(object client.Object) client.Preconditions {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if object.GetObjectKind().GroupVersionKind().Kind == "Deployment" {

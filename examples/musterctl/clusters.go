@@ -92,7 +92,8 @@ func (a *app) memberClient() (client.Client, error) {
 
 func newClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme),
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme),
+		placementv1alpha1.AddToScheme(scheme),
 		workv1alpha1.AddToScheme(scheme), tenancyv1alpha1.AddToScheme(scheme), addonv1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ type hubClient struct {
 	server string
 }
 
-func (h *hubClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (h *hubClient) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	return h.explain(h.Client.Get(ctx, key, object, options...))
 }
 

@@ -130,7 +130,8 @@ func summary(objects []applied) string {
 // apply applies objects in their order by server-side apply. CustomResourceDefinitions are left out: the packages that
 // declare them install them, and never replace a definition of a newer version. An error names the object. The objects
 // before it stay, and the next call continues.
-func (f *deployFlags) apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) ([]applied, error) {
+func (f *deployFlags) apply(ctx context.Context, c client.Client,
+	objects []*unstructured.Unstructured) ([]applied, error) {
 	options := []client.ApplyOption{client.FieldOwner(fieldOwner)}
 	if f.forceConflicts {
 		options = append(options, client.ForceOwnership)

@@ -107,7 +107,8 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"register", "--method", "csr"}, "require --image"},
 		{[]string{"register", "--image", "agent:v1", "--method", "password"}, "token, csr, identity"},
 		{[]string{"register", "--image", "agent:v1", "--hub", "west"}, "--hub"},
-		{[]string{"register", "--image", "agent:v1", "--works=false", "--apply-anything"}, "--apply-anything requires --works"},
+		{[]string{"register", "--image", "agent:v1", "--works=false", "--apply-anything"},
+			"--apply-anything requires --works"},
 		{[]string{"upgrade", "hub"}, "image"},
 		{[]string{"upgrade", "agent", "--image", "agent:v2"}, "--member-context"},
 	} {
@@ -153,8 +154,8 @@ func TestManifests_NeedNoCluster(t *testing.T) {
 	}
 }
 
-// TestDeploy_Hub installs, upgrades and removes a hub on a plane whose nodes are simulated: the Pods become ready, and no
-// program runs in them.
+// TestDeploy_Hub installs, upgrades and removes a hub on a plane whose nodes are simulated: the Pods become ready, and
+// no program runs in them.
 func TestDeploy_Hub(t *testing.T) {
 	plane := deployedHub.ForTest(t)
 	kubeconfig := plane.Kubeconfig()

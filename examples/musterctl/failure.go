@@ -41,7 +41,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// report tells of an error in one line and one more for what to do, and returns the exit code. A preflight gets a table.
+// report tells of an error in one line and one more for what to do, and returns the exit code. A preflight gets a
+// table.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitDone
@@ -105,7 +106,8 @@ func codeOf(err error) int {
 	switch {
 	case errors.Is(err, admin.ErrNameTaken), errors.Is(err, admin.ErrClusterTaken):
 		return exitTaken
-	case errors.Is(err, admin.ErrDenied), errors.Is(err, admin.ErrExpired), errors.Is(err, discovery.ErrUnknownToken), untrusted(err):
+	case errors.Is(err, admin.ErrDenied), errors.Is(err, admin.ErrExpired), errors.Is(err, discovery.ErrUnknownToken),
+		untrusted(err):
 		return exitDenied
 	case timeout:
 		return exitTimeout
@@ -122,7 +124,8 @@ func codeOf(err error) int {
 
 // untrusted reports whether who answers could not show that it is the hub.
 func untrusted(err error) bool {
-	return errors.Is(err, discovery.ErrWrongPin) || errors.Is(err, discovery.ErrWrongSignature) || errors.Is(err, discovery.ErrUntrusted)
+	return errors.Is(err, discovery.ErrWrongPin) || errors.Is(err, discovery.ErrWrongSignature) || errors.Is(err,
+		discovery.ErrUntrusted)
 }
 
 // hint says what to do about an error whose words do not.
@@ -135,12 +138,14 @@ func (a *app) hint(err error) string {
 		return "Check the address in the kubeconfig, and the network between here and there."
 	case exitPreflight:
 		if errors.Is(err, discovery.ErrNotAHub) {
-			return "Check the address. A hub that kubeadm has not made has to publish itself, by package discovery; or use --join-file."
+			return "Check the address. A hub that kubeadm has not made has to publish itself, by package discovery; or use " +
+				"--join-file."
 		}
 		return fmt.Sprintf("Prepare the hub by %s init, or choose the kubeconfig of another cluster.", a.program)
 	case exitDenied:
 		if untrusted(err) {
-			return "Nothing secret was sent. Compare the address, the token and the pins with those that were printed on the hub; if they are right, somebody is in between."
+			return "Nothing secret was sent. Compare the address, the token and the pins with those that were printed on the " +
+				"hub; if they are right, somebody is in between."
 		}
 		if errors.Is(err, admin.ErrExpired) || errors.Is(err, discovery.ErrUnknownToken) {
 			return fmt.Sprintf("Create another token on the hub: %s token create", a.program)

@@ -30,10 +30,14 @@ with the member's kubeconfig. For a cluster that the hub does not reach, see reg
 	flags.StringVar(&o.ClusterRole, "cluster-role", "cluster-admin", "what the hub may do on the member")
 	flags.DurationVar(&o.TokenLifetime, "token-lifetime", 0, "how long the hub's token works (0: until it is taken away)")
 	flags.StringVar(&o.Server, "server", "", "URL at which the hub reaches the member (default the one in the kubeconfig)")
-	flags.StringVar(&caFile, "certificate-authority", "", "file with the authority that this is verified by (default the one in the kubeconfig)")
-	flags.StringVar(&o.ProxyURL, "proxy-url", "", "proxy by which the hub reaches the member (default the one in the kubeconfig, or none with --server)")
-	flags.StringToStringVar(&o.ProxyHeaders, "proxy-header", nil, "headers that are sent to the proxy with CONNECT, key=value")
-	flags.StringVar(&o.ClusterID, "cluster-id", "", "what tells the cluster from others (default the UID of its namespace kube-system)")
+	flags.StringVar(&caFile, "certificate-authority", "",
+		"file with the authority that this is verified by (default the one in the kubeconfig)")
+	flags.StringVar(&o.ProxyURL, "proxy-url", "", "proxy by which the hub reaches the member (default the one in the "+
+		"kubeconfig, or none with --server)")
+	flags.StringToStringVar(&o.ProxyHeaders, "proxy-header", nil,
+		"headers that are sent to the proxy with CONNECT, key=value")
+	flags.StringVar(&o.ClusterID, "cluster-id", "",
+		"what tells the cluster from others (default the UID of its namespace kube-system)")
 	flags.StringToStringVar(&o.Labels, "label", nil, "labels of the member, key=value")
 	flags.BoolVar(&o.Hold, "hold", false, "leave it to somebody else to accept the member")
 	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
@@ -93,7 +97,8 @@ member's kubeconfig where that of the hub has ended, or --force where the member
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Force, "force", false, "do not wait for a member that is gone")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the MemberCluster, so that the cluster can join again")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "how long to wait (default the deadline of the leave and two minutes; negative: not at all)")
+	flags.DurationVar(&o.Timeout, "timeout", 0,
+		"how long to wait (default the deadline of the leave and two minutes; negative: not at all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Force && o.Keep {
 			return usage("--force cannot be had with --keep: all later leaves would be forced as well")
@@ -118,7 +123,8 @@ member's kubeconfig where that of the hub has ended, or --force where the member
 			a.note("When it has left, remove what join made: %s unjoin %s", a.program, args[0])
 		}
 		if leave != nil && leave.Forced {
-			a.note("%s was removed by force. If it still runs, remove what it has of the hub: %s clean --member-context ...", args[0], a.program)
+			a.note("%s was removed by force. If it still runs, remove what it has of the hub: %s clean --member-context ...",
+				args[0], a.program)
 		}
 		return nil
 	}

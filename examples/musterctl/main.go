@@ -1,5 +1,5 @@
-// Command musterctl administers a fleet from a terminal: it is package membership/admin with flags, tables and exit codes. Installed as
-// kubectl-muster it is "kubectl muster".
+// Command musterctl administers a fleet from a terminal: it is package membership/admin with flags, tables and exit
+// codes. Installed as kubectl-muster it is "kubectl muster".
 package main
 
 import (

@@ -81,7 +81,8 @@ func TestHelp(t *testing.T) {
 
 func TestPluginName(t *testing.T) {
 	var out bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"/usr/bin/kubectl-muster", "token", "create", "--help"}, streams{out: &out, err: &out}))
+	require.Zero(t, run(t.Context(), []string{"/usr/bin/kubectl-muster", "token", "create", "--help"},
+		streams{out: &out, err: &out}))
 	require.Contains(t, out.String(), "kubectl muster token create [NAME]")
 	require.Contains(t, out.String(), "kubectl muster token create --ttl 24h", "examples as well")
 }
@@ -93,21 +94,32 @@ func TestTables(t *testing.T) {
 		return metav1.Condition{Type: kind, Status: status, Message: message}
 	}
 	members := []v1alpha1.MemberCluster{
-		{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: made}, Spec: v1alpha1.MemberClusterSpec{JoinMode: v1alpha1.JoinPush},
-			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.3"},
-				Resources:  v1alpha1.ResourceUsage{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi")}},
-				Conditions: []metav1.Condition{condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
-			condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1, Message: "No administrator has decided."}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: made},
+			Spec: v1alpha1.MemberClusterSpec{JoinMode: v1alpha1.JoinPush},
+			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined,
+				Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.3"},
+				Resources: v1alpha1.ResourceUsage{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"),
+					corev1.ResourceMemory: resource.MustParse("64Gi")}},
+				Conditions: []metav1.Condition{condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""),
+					condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made},
+			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
+				condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy,
+					metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: made},
+			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1,
+					Message: "No administrator has decided."}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-time.Second))}},
 	}
 	tokens := []v1alpha1.JoinToken{
-		{ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: made}, Spec: v1alpha1.JoinTokenSpec{MaxUses: new(int32(3)), AutoAccept: true}, Status: v1alpha1.JoinTokenStatus{
-			Uses: 2, ExpirationTime: new(metav1.NewTime(now.Add(19 * time.Hour))), Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "give it")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: made},
+			Spec: v1alpha1.JoinTokenSpec{MaxUses: new(int32(3)), AutoAccept: true}, Status: v1alpha1.JoinTokenStatus{
+				Uses: 2, ExpirationTime: new(metav1.NewTime(now.Add(19 * time.Hour))),
+				Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "give it")}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: made}, Status: v1alpha1.JoinTokenStatus{
-			ExpirationTime: new(metav1.NewTime(now.Add(-time.Hour))), Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "ended at 02:04:05")}}},
+			ExpirationTime: new(metav1.NewTime(now.Add(-time.Hour))),
+			Conditions:     []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "ended at 02:04:05")}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
 	}
 	var text bytes.Buffer
@@ -120,7 +132,8 @@ func TestTables(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	preflight := &admin.PreflightError{Findings: []admin.Finding{
-		{Check: "reach the hub", Problem: "the hub at https://hub:6443 cannot be reached: connection refused", Fix: "check the address"},
+		{Check: "reach the hub", Problem: "the hub at https://hub:6443 cannot be reached: connection refused",
+			Fix: "check the address"},
 		{Check: "name", Problem: "east is the name of another cluster", Fix: "choose another name", Err: admin.ErrNameTaken},
 	}}
 	var text strings.Builder
@@ -131,17 +144,26 @@ func TestReport(t *testing.T) {
 	}{
 		{"a name that is taken is that, wherever it was found", preflight, exitTaken},
 		{"all else that stands in the way", &admin.PreflightError{Findings: preflight.Findings[:1]}, exitPreflight},
-		{"a wait that ended", &admin.TimeoutError{Doing: "wait until east has joined", After: 2 * time.Minute, Reason: "the hub has not looked at it yet"}, exitTimeout},
-		{"no way to get there", fmt.Errorf("read it: %w", &admin.UnreachableError{Which: admin.Member, Server: "https://east", Err: errors.New("no route to host")}), exitUnreachable},
-		{"nor for a client of our own", &url.Error{Op: "Get", URL: "https://hub", Err: errors.New("refused")}, exitUnreachable},
+		{"a wait that ended", &admin.TimeoutError{Doing: "wait until east has joined", After: 2 * time.Minute,
+			Reason: "the hub has not looked at it yet"}, exitTimeout},
+		{"no way to get there", fmt.Errorf("read it: %w", &admin.UnreachableError{Which: admin.Member, Server: "https://east",
+			Err: errors.New("no route to host")}), exitUnreachable},
+		{"nor for a client of our own", &url.Error{Op: "Get", URL: "https://hub", Err: errors.New("refused")},
+			exitUnreachable},
 		{"not let in", fmt.Errorf("member east: %w", admin.ErrDenied), exitDenied},
 		{"a token that has ended", fmt.Errorf("JoinToken edge: %w", admin.ErrExpired), exitDenied},
 		{"a short token that the hub does not know", fmt.Errorf("find the hub: %w", discovery.ErrUnknownToken), exitDenied},
 		{"another certificate authority", fmt.Errorf("find the hub: %w", discovery.ErrWrongPin), exitDenied},
-		{"an agent that waits in vain: its cluster is a member already", fmt.Errorf("the hub refuses the agent: cluster ID 1 belongs to member east (ClusterIDTaken): %w", admin.ErrClusterTaken), exitTaken},
-		{"the name is another cluster's", fmt.Errorf("the hub refuses the agent: the name east belongs to another cluster (NameTaken): %w", admin.ErrNameTaken), exitTaken},
-		{"a refusal that stood when the time was over", fmt.Errorf("%w: %w", &admin.TimeoutError{Doing: "wait until the agent has joined", After: time.Second, Reason: "it was refused before"},
-			fmt.Errorf("the hub refuses the agent: %w", admin.ErrExpired)), exitDenied},
+		{"an agent that waits in vain: its cluster is a member already",
+			fmt.Errorf("the hub refuses the agent: cluster ID 1 belongs to member east (ClusterIDTaken): %w",
+				admin.ErrClusterTaken), exitTaken},
+		{"the name is another cluster's",
+			fmt.Errorf("the hub refuses the agent: the name east belongs to another cluster (NameTaken): %w",
+				admin.ErrNameTaken), exitTaken},
+		{"a refusal that stood when the time was over",
+			fmt.Errorf("%w: %w", &admin.TimeoutError{Doing: "wait until the agent has joined", After: time.Second,
+				Reason: "it was refused before"},
+				fmt.Errorf("the hub refuses the agent: %w", admin.ErrExpired)), exitDenied},
 		{"no pins", fmt.Errorf("find the hub: %w", discovery.ErrNoPins), exitUsage},
 		{"a cluster that does not tell who it is", fmt.Errorf("find the hub: %w", discovery.ErrNotAHub), exitPreflight},
 		{"nobody to be discovered", fmt.Errorf("find the hub: %w", discovery.ErrUnreachable), exitUnreachable},
@@ -196,9 +218,12 @@ func TestUsage(t *testing.T) {
 		require.Contains(t, errs, test.says)
 	}
 	hub := hub.ForTest(t).Kubeconfig()
-	for _, args := range [][]string{{"--join-file", "/no/such/file"}, {"--join-file", empty}, {}, {"--join-file", empty, "--token", "abcdef.0123456789abcdef"},
-		{"--server", "https://127.0.0.1:1", "--token", "secret-words"}, {"--server", "https://127.0.0.1:1", "--token", "abcdef.0123456789abcdef"},
-		{"--server", "https://127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--discovery-token-ca-cert-hash", "sha256:12"}} {
+	for _, args := range [][]string{{"--join-file", "/no/such/file"}, {"--join-file", empty}, {},
+		{"--join-file", empty, "--token", "abcdef.0123456789abcdef"},
+		{"--server", "https://127.0.0.1:1", "--token", "secret-words"}, {"--server", "https://127.0.0.1:1", "--token",
+			"abcdef.0123456789abcdef"},
+		{"--server", "https://127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--discovery-token-ca-cert-hash",
+			"sha256:12"}} {
 		code, _, errs := call(t, "", append([]string{"register", "--member-kubeconfig", hub}, args...)...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, errs)
 		require.NotContains(t, errs, "secret-words", "a file that is wrong is not quoted")

@@ -33,7 +33,8 @@ func (a *app) getCommand() *cobra.Command {
 
 func (a *app) getMembersCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "members [NAME...]", Aliases: []string{"member", "mc"}, Short: "Show members, and why one is not well", ValidArgsFunction: a.completeMembers,
+		Use: "members [NAME...]", Aliases: []string{"member", "mc"}, Short: "Show members, and why one is not well",
+		ValidArgsFunction: a.completeMembers,
 	}
 	var selector string
 	var watch bool
@@ -125,7 +126,8 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 	for _, m := range members {
 		healthy, why := "Unknown", ""
 		for _, kind := range []string{
-			v1alpha1.ConditionAccepted, v1alpha1.ConditionReachable, v1alpha1.ConditionInstalled, v1alpha1.ConditionReadyToJoin, v1alpha1.ConditionJoined,
+			v1alpha1.ConditionAccepted, v1alpha1.ConditionReachable, v1alpha1.ConditionInstalled, v1alpha1.ConditionReadyToJoin,
+			v1alpha1.ConditionJoined,
 			v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique,
 			v1alpha1.ConditionNoOrphans,
 		} {
@@ -151,7 +153,8 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 		if len(resources) > 0 {
 			cpu, memory = resources.Cpu().String(), resources.Memory().String()
 		}
-		rows.add(m.Name, cmp.Or(string(m.Status.Phase), string(v1alpha1.PhasePending)), healthy, cmp.Or(string(m.Spec.JoinMode), string(v1alpha1.JoinPull)),
+		rows.add(m.Name, cmp.Or(string(m.Status.Phase), string(v1alpha1.PhasePending)), healthy,
+			cmp.Or(string(m.Spec.JoinMode), string(v1alpha1.JoinPull)),
 			m.Status.Version.Kubernetes, cpu, memory, age(m.CreationTimestamp, now), why)
 	}
 	return rows
@@ -363,7 +366,8 @@ func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) ([]cobra.
 	return a.complete(cmd, &v1alpha1.JoinTokenList{}, client.InNamespace(namespace))
 }
 
-func (a *app) complete(cmd *cobra.Command, list client.ObjectList, options ...client.ListOption) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) complete(cmd *cobra.Command, list client.ObjectList,
+	options ...client.ListOption) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	hub, err := a.hubClient()

@@ -17,7 +17,8 @@ import (
 
 func (a *app) getOrphansCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "orphans", Aliases: []string{"orphan"}, Short: "Show objects that no Work has any more although no user asked for their deletion",
+		Use: "orphans", Aliases: []string{"orphan"},
+		Short: "Show objects that no Work has any more although no user asked for their deletion",
 		Long: `Show orphans: objects on members that no Work has any more although no user asked for their deletion, such as after a hub
 was restored. Without a member, show the members that report orphans to the hub. With --member-kubeconfig or --member-context, show the
 Works whose objects that member keeps. A Work with the same namespace and name adopts them; release deletes them.`,
@@ -44,7 +45,8 @@ Works whose objects that member keeps. A Work with the same namespace and name a
 		rows := table{header: []string{"MEMBER", "OBJECTS", "WORKS", "FIRST WORKS"}}
 		for _, m := range list.Items {
 			if orphans := m.Status.Orphans; orphans != nil {
-				rows.add(m.Name, strconv.FormatInt(orphans.Objects, 10), strconv.FormatInt(orphans.Works, 10), strings.Join(orphans.WorkNames, ","))
+				rows.add(m.Name, strconv.FormatInt(orphans.Objects, 10), strconv.FormatInt(orphans.Works, 10),
+					strings.Join(orphans.WorkNames, ","))
 				orphaned = append(orphaned, m)
 			}
 		}
@@ -83,7 +85,8 @@ func orphansTable(now time.Time, works ...workv1alpha1.AppliedWork) table {
 				objects++
 			}
 		}
-		rows.add(applied.Name, applied.Spec.Work.Namespace+"/"+applied.Spec.Work.Name, applied.Spec.Work.Hub, strconv.Itoa(objects),
+		rows.add(applied.Name, applied.Spec.Work.Namespace+"/"+applied.Spec.Work.Name, applied.Spec.Work.Hub,
+			strconv.Itoa(objects),
 			age(condition.LastTransitionTime, now), condition.Reason)
 	}
 	return rows
@@ -131,7 +134,8 @@ has by then stays. A name is that of an AppliedWork, or the namespace and the na
 				applied.Annotations = map[string]string{}
 			}
 			applied.Annotations[workv1alpha1.ReleaseAnnotation] = string(applied.UID)
-			if err := member.Patch(cmd.Context(), applied, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			if err := member.Patch(cmd.Context(), applied, client.MergeFromWithOptions(before,
+				client.MergeFromWithOptimisticLock{})); err != nil {
 				return fmt.Errorf("release AppliedWork %s: %w", applied.Name, err)
 			}
 			fmt.Fprintf(a.out, "appliedwork/%s released\n", applied.Name)

@@ -13,8 +13,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestOrphans_ReleasedOnRequest checks that get orphans shows AppliedWorks with orphaned objects and no others, and that
-// release marks what is named and nothing else.
+// TestOrphans_ReleasedOnRequest checks that get orphans shows AppliedWorks with orphaned objects and no others, and
+// that release marks what is named and nothing else.
 func TestOrphans_ReleasedOnRequest(t *testing.T) {
 	plane := hub.ForTest(t)
 	c, err := newClient(plane.Config())

@@ -20,8 +20,8 @@ const (
 
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// progress shows steps: on a terminal by a line that is drawn anew, elsewhere by one line for each that is done, and for what
-// one is waiting for that takes its time.
+// progress shows steps: on a terminal by a line that is drawn anew, elsewhere by one line for each that is done, and
+// for what one is waiting for that takes its time.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -95,7 +95,8 @@ func (p *progress) show(now time.Time) {
 	}
 	if p.terminal {
 		p.frame++
-		fmt.Fprintf(p.w, "\r\x1b[K%c %s (%s)", frames[p.frame%len(frames)], fit(line, p.width()-12), now.Sub(p.since).Round(time.Second))
+		fmt.Fprintf(p.w, "\r\x1b[K%c %s (%s)", frames[p.frame%len(frames)], fit(line, p.width()-12),
+			now.Sub(p.since).Round(time.Second))
 		return
 	}
 	if p.step != p.shown {

@@ -24,11 +24,14 @@ the MemberCluster of the former hub afterwards.`,
 	}
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&from.file, "join-file", "", `file that "token create --join-file" wrote on the other hub; "-" for the standard input`)
+	flags.StringVar(&from.file, "join-file", "",
+		`file that "token create --join-file" wrote on the other hub; "-" for the standard input`)
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
 	flags.StringVar(&o.Hub, "hub", "", "name that the agent has for the hub, if it has several (default none)")
-	flags.BoolVar(&o.Unchecked, "unchecked", false, "do not ask the other hub whether it accepts the token, if this machine does not reach it")
-	flags.DurationVar(&o.Wait, "wait", 0, "how long to wait until the member has joined the other hub (default not at all)")
+	flags.BoolVar(&o.Unchecked, "unchecked", false,
+		"do not ask the other hub whether it accepts the token, if this machine does not reach it")
+	flags.DurationVar(&o.Wait, "wait", 0,
+		"how long to wait until the member has joined the other hub (default not at all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		member, err := a.member()
 		if err != nil {
@@ -66,7 +69,8 @@ Placements, WorkSets and Addons afterwards: they adopt what the lost hub had app
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agents")
 	flags.StringVar(&o.Hub, "hub", "", "name that the agents have for the hub, if they have several (default none)")
 	namespaceFlag(cmd, &o.RegistrationNamespace)
-	flags.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long to wait for the hub's controllers to issue a bootstrap credential")
+	flags.DurationVar(&o.Timeout, "timeout", 10*time.Minute,
+		"how long to wait for the hub's controllers to issue a bootstrap credential")
 	flags.DurationVar(&o.Wait, "wait", 0, "how long to wait for each member to join (default not at all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if len(contexts) == 0 {

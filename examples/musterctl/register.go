@@ -54,7 +54,8 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	flags := cmd.Flags()
 	flags.StringVar(&from.file, "join-file", "", `file that "token create --join-file" wrote; "-" for the standard input`)
 	flags.StringVar(&from.discovery.Server, "server", "", "URL of the hub, for --token")
-	flags.StringVar(&from.discovery.Token, "token", "", "short join token, id.secret, by which the hub is found and checked")
+	flags.StringVar(&from.discovery.Token, "token", "",
+		"short join token, id.secret, by which the hub is found and checked")
 	flags.StringSliceVar(&from.discovery.CACertHashes, "discovery-token-ca-cert-hash", nil,
 		"pins of the hub's certificate authority, for --token: sha256:...")
 	flags.BoolVar(&from.discovery.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false,
@@ -64,7 +65,8 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
 	flags.StringVar(&o.Hub, "hub", "", "name of the hub in the agent, if the agent has several hubs (default none)")
 	flags.BoolVar(&o.Replace, "replace", false, "replace the join token of another hub that had this name, or none")
-	flags.BoolVar(&o.Unchecked, "unchecked", false, "do not check the token at the hub, for a hub that this machine does not reach")
+	flags.BoolVar(&o.Unchecked, "unchecked", false,
+		"do not check the token at the hub, for a hub that this machine does not reach")
 	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
 	f.add(cmd, "image of the agent program, which register then deploys")
 	f.addManifests(cmd)
@@ -88,7 +90,8 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	return cmd
 }
 
-func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource, o admin.RegisterOptions, works bool) error {
+func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource, o admin.RegisterOptions,
+	works bool) error {
 	var objects []*unstructured.Unstructured
 	var err error
 	if f.image != "" {

@@ -35,7 +35,8 @@ func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOp
 // use it. A short token is made where the hub can be found by it, or where one was asked for; for any other the
 // command has, or names, a join file.
 func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions, file string) error {
-	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name, bootstrapapi.BootstrapTokenSecretPrefix)
+	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name,
+		bootstrapapi.BootstrapTokenSecretPrefix)
 	published, why, err := a.published(ctx)
 	if err != nil {
 		return err
@@ -58,9 +59,10 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 }
 
 // printCommandFor prints the command that registers a cluster with a credential: a short one if the token is short and
-// the hub can be found with it, otherwise one that contains or names a join file. Why is the reason for the join file, if
-// it is known. File is the join file to write; empty: none.
-func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why, file string) error {
+// the hub can be found with it, otherwise one that contains or names a join file. Why is the reason for the join file,
+// if it is known. File is the join file to write; empty: none.
+func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why,
+	file string) error {
 	data, err := bootstrap.Marshal()
 	if err != nil {
 		return err
@@ -103,7 +105,8 @@ func (a *app) published(ctx context.Context) (there *discovery.Publication, why 
 	}
 }
 
-// pins waits until the hub can be found by a token that was just made, and returns those of its CA, or why it cannot be found.
+// pins waits until the hub can be found by a token that was just made, and returns those of its CA, or why it cannot be
+// found.
 func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins []string, why string) {
 	known, err := discovery.CACertHashes(bootstrap.CA)
 	if err != nil {
@@ -111,19 +114,22 @@ func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins
 	}
 	id, _, _ := strings.Cut(bootstrap.Token, ".")
 	why = "its cluster-info is not signed, see whether the bootstrap signer runs"
-	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*signingTime, true, func(ctx context.Context) (bool, error) {
-		there, unknown, err := a.published(ctx)
-		switch {
-		case err != nil:
-			why = err.Error()
-		case there == nil:
-			why = unknown
-		case there.Signed(id):
-			why, pins = "", slices.DeleteFunc(slices.Clone(known), func(pin string) bool { return !slices.Contains(there.CACertHashes, pin) })
-			return true, nil
-		}
-		return false, nil
-	})
+	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*signingTime, true,
+		func(ctx context.Context) (bool, error) {
+			there, unknown, err := a.published(ctx)
+			switch {
+			case err != nil:
+				why = err.Error()
+			case there == nil:
+				why = unknown
+			case there.Signed(id):
+				why, pins = "", slices.DeleteFunc(slices.Clone(known), func(pin string) bool {
+					return !slices.Contains(there.CACertHashes, pin)
+				})
+				return true, nil
+			}
+			return false, nil
+		})
 	if why == "" && len(pins) == 0 {
 		why = "its cluster-info has another certificate authority"
 	}

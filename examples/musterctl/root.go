@@ -142,7 +142,8 @@ func (a *app) memberFlags(cmd *cobra.Command) {
 
 // namespaceFlag is of commands about join tokens and requests.
 func namespaceFlag(cmd *cobra.Command, namespace *string) {
-	cmd.Flags().StringVar(namespace, "registration-namespace", "muster-registration", "namespace of the hub for join tokens and requests")
+	cmd.Flags().StringVar(namespace, "registration-namespace", "muster-registration",
+		"namespace of the hub for join tokens and requests")
 }
 
 // progress shows what one of package admin's functions is doing. Call end before writing anything else.

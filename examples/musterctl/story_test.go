@@ -64,7 +64,8 @@ func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Se
 }
 
 func eventually(is func() bool) bool {
-	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return is(), nil }) == nil
+	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return is(), nil }) == nil
 }
 
 // TestStory is what an administrator does, from an empty hub to an empty hub.
@@ -104,9 +105,14 @@ func TestStory(t *testing.T) {
 	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
 		return membershiphub.SetupWithManager(mgr, membershiphub.Options{BootstrapTokens: true})
 	})
-	require.True(t, eventually(func() bool { code, _, _ := call(t, "", onHub("token", "create", "edge")...); return code == exitDone }), "the hub runs")
+	require.True(t, eventually(func() bool {
+		code, _, _ := call(t, "", onHub("token", "create", "edge")...)
+		return code == exitDone
+	}), "the hub runs")
 	want(exitDone, "deleted", onHub("token", "delete", "edge")...)
-	require.True(t, eventually(func() bool { return !strings.Contains(strings.Join(sets.List(sweep(hubPlane.Config())), "\n"), "edge") }), "the token is gone")
+	require.True(t, eventually(func() bool {
+		return !strings.Contains(strings.Join(sets.List(sweep(hubPlane.Config())), "\n"), "edge")
+	}), "the token is gone")
 	hubBefore := sweep(hubPlane.Config())
 	want(exitDone, "edge", onHub("token", "create", "edge", "--join-file", joinFile)...)
 	info, err := os.Stat(joinFile)
@@ -117,23 +123,28 @@ func TestStory(t *testing.T) {
 	want(exitDone, "edge", onHub("token", "list")...)
 	want(exitDone, "tokenName: edge\n", onHub("token", "values", "edge")...)
 	want(exitFailed, `"none" not found`, onHub("token", "values", "none")...)
-	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "token", "delete", ""), "edge\n")
+	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "token", "delete", ""),
+		"edge\n")
 
 	// Pull: its own agent.
 	want(exitDone, "muster-bootstrap", onBoth("register", "--join-file", joinFile)...)
 	want(exitTimeout, "no agent has begun", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
-	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}
+	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}
 	admin, err := newClient(hubPlane.Config())
 	require.NoError(t, err)
 	require.NoError(t, admin.Create(t.Context(), other))
-	stopAgent := start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
+	stopAgent := start(t, eastPlane.Config(), func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, agent.Options{Name: "east"})
+	})
 	want(exitTaken, "belongs to another cluster", onBoth("register", "--join-file", joinFile, "--wait", "1m")...)
 	require.NoError(t, admin.Delete(t.Context(), other))
 	require.True(t, eventually(func() bool {
 		now := v1alpha1.MemberCluster{}
 		return admin.Get(t.Context(), client.ObjectKeyFromObject(other), &now) == nil && now.UID != other.UID
 	}), "the cluster that waited for the name has it")
-	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone },
+		time.Minute, 200*time.Millisecond)
 	want(exitDone, "joined", onBoth("register", "--join-file", joinFile, "--wait", "1m")...)
 	out := want(exitDone, "", onHub("get", "members", "-o", "json")...)
 	list := v1alpha1.MemberClusterList{}
@@ -177,14 +188,16 @@ func TestStory(t *testing.T) {
 	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
 
 	// By what the hub prints, as long as it cannot be found.
-	script := want(exitDone, "has not published itself", onHub("token", "create", "--ttl", "1h", "--print-register-command")...)
+	script := want(exitDone, "has not published itself", onHub("token", "create", "--ttl", "1h",
+		"--print-register-command")...)
 	command, body, _ := strings.Cut(script, " <<'JOIN'\n")
 	require.True(t, strings.HasSuffix(body, "\nJOIN\n"), script)
 	code, _, errs = call(t, strings.TrimSuffix(body, "JOIN\n"), onBoth(strings.Fields(command)[1:]...)...)
 	require.Equal(t, exitDone, code, errs)
 	written := filepath.Join(dir, "it's.yaml")
 	quotedFile := `'` + strings.ReplaceAll(written, `'`, `'\''`) + `'`
-	want(exitDone, "musterctl register --join-file "+quotedFile, onHub("token", "create", "--short", "--join-file", written, "--print-register-command")...)
+	want(exitDone, "musterctl register --join-file "+quotedFile, onHub("token", "create", "--short", "--join-file",
+		written, "--print-register-command")...)
 	want(exitDone, "", onBoth("register", "--join-file", written)...)
 	tokens := v1alpha1.JoinTokenList{}
 	require.NoError(t, json.Unmarshal([]byte(want(exitDone, "", onHub("token", "list", "-o", "json")...)), &tokens))
@@ -199,11 +212,15 @@ func TestStory(t *testing.T) {
 	require.NoError(t, err)
 	want(exitUsage, "must be a URL", onHub("init", "--publish-cluster-info", "--server", "http://hub")...)
 	want(exitDone, "cluster-info", onHub("init", "--publish-cluster-info")...)
-	require.NoError(t, hubClient.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
+	require.NoError(t, hubClient.Delete(t.Context(),
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public",
+			Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
 		"as of one that was interrupted")
 	want(exitDone, "it was there already", onHub("init", "--publish-cluster-info")...)
-	want(exitFailed, "other content is published already", onHub("init", "--publish-cluster-info", "--server", "https://elsewhere")...)
-	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl", "1h", "--print-register-command")...))
+	want(exitFailed, "other content is published already", onHub("init", "--publish-cluster-info", "--server",
+		"https://elsewhere")...)
+	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl",
+		"1h", "--print-register-command")...))
 	require.Equal(t, []string{"musterctl", "register"}, printed[:2])
 	typed := func(replaced map[string]string) []string {
 		args := onBoth(printed[1:]...)
@@ -214,18 +231,23 @@ func TestStory(t *testing.T) {
 		}
 		return args
 	}
-	want(exitDenied, "Compare the address", typed(map[string]string{"--discovery-token-ca-cert-hash": "sha256:" + strings.Repeat("0", 64)})...)
+	want(exitDenied, "Compare the address", typed(map[string]string{"--discovery-token-ca-cert-hash": "sha256:" +
+		strings.Repeat("0", 64)})...)
 	want(exitDenied, "token create", typed(map[string]string{"--token": "zzzzzz.0123456789abcdef"})...)
 	want(exitUnreachable, "address", typed(map[string]string{"--server": "https://127.0.0.1:1"})...)
 	want(exitDone, "", typed(nil)...)
 	want(exitDone, "", typed(nil)...)
-	stopAgent = start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
-	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
+	stopAgent = start(t, eastPlane.Config(), func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, agent.Options{Name: "east"})
+	})
+	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone },
+		time.Minute, 200*time.Millisecond)
 	want(exitDone, "joined", append(typed(nil), "--wait", "1m")...)
 	want(exitDone, "the member has left", onBoth("unjoin", "east")...)
 	want(exitDone, "no such member", onBoth("unjoin", "east")...)
 	stopAgent()
-	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(), memberBefore)
+	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(),
+		memberBefore)
 
 	// Push, with a process that runs the hub's agents.
 	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
@@ -239,7 +261,8 @@ func TestStory(t *testing.T) {
 	want(exitDone, "Joined", onBoth("join", "east")...)
 	want(exitDone, "Joined", onBoth("join", "east")...)
 	want(exitTaken, "CHECK", onBoth("join", "west")...)
-	want(exitDone, "When it has left, remove what join made: musterctl unjoin east", onHub("unjoin", "east", "--timeout", "-1s")...)
+	want(exitDone, "When it has left, remove what join made: musterctl unjoin east", onHub("unjoin", "east", "--timeout",
+		"-1s")...)
 	require.Eventually(t, func() bool {
 		_, _, errs := call(t, "", onHub("get", "members")...)
 		return strings.Contains(errs, "There are none")
@@ -252,7 +275,8 @@ func TestStory(t *testing.T) {
 	nothingNew(t, "there is nothing to clean", eastPlane.Config(), memberBefore)
 	id, _, _ := strings.Cut(printed[slices.Index(printed, "--token")+1], ".")
 	want(exitDone, "deleted", onHub("token", "delete", "bootstrap-token-"+id)...)
-	nothingNew(t, "the namespace of the connections is the hub's", hubPlane.Config(), hubBefore, "Namespace.v1 muster-connections")
+	nothingNew(t, "the namespace of the connections is the hub's", hubPlane.Config(), hubBefore,
+		"Namespace.v1 muster-connections")
 
 	// The hub does not respond.
 	proxy, err := localplane.NewProxy(hubPlane.Config().Host)
@@ -264,5 +288,6 @@ func TestStory(t *testing.T) {
 	gone := filepath.Join(dir, "gone.yaml")
 	require.NoError(t, os.WriteFile(gone, data, 0o600))
 	want(exitUnreachable, "cannot be reached", "get", "members", "--kubeconfig", gone)
-	want(exitUnreachable, "WHAT TO DO", "join", "east", "--kubeconfig", gone, "--member-kubeconfig", eastPlane.Kubeconfig())
+	want(exitUnreachable, "WHAT TO DO", "join", "east", "--kubeconfig", gone, "--member-kubeconfig",
+		eastPlane.Kubeconfig())
 }

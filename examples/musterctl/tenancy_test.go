@@ -28,7 +28,8 @@ func TestTenancy_CanPlaceAndWhoMay(t *testing.T) {
 	}
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}})
 	for name, region := range map[string]string{"tenant-eu": "eu", "tenant-us": "us"} {
-		create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": region}}})
+		create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"region": region}}})
 	}
 	command := func(args ...string) string {
 		t.Helper()
@@ -41,21 +42,24 @@ func TestTenancy_CanPlaceAndWhoMay(t *testing.T) {
 	require.NoError(t, tenancycrds.Install(t.Context(), c))
 	create(&tenancyv1alpha1.ClusterSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "europe"},
-		Spec:       tenancyv1alpha1.ClusterSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}},
+		Spec: tenancyv1alpha1.ClusterSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
+			"region": "eu"}}},
 	})
 	require.Equal(t, tenancy.NotBound("tenant")+"\n", command("can-place", "-n", "tenant"))
 	require.NotContains(t, command("who-may", "tenant-eu"), "europe")
 
 	binding := &tenancyv1alpha1.ClusterSetBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "use-europe", Finalizers: []string{tenancyv1alpha1.Finalizer}},
-		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: "europe"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "use-europe",
+			Finalizers: []string{tenancyv1alpha1.Finalizer}},
+		Spec: tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: "europe"},
 	}
 	create(binding)
 	t.Cleanup(func() {
 		binding.Finalizers = nil
 		_ = c.Update(context.Background(), binding)
 	})
-	require.Equal(t, "NAMESPACE   MEMBER      CLUSTERSETBINDING   CLUSTERSET\ntenant      tenant-eu   use-europe          europe\n",
+	require.Equal(t, "NAMESPACE   MEMBER      CLUSTERSETBINDING   CLUSTERSET\ntenant      tenant-eu   use-europe        "+
+		"  europe\n",
 		command("can-place", "-n", "tenant"))
 	require.Contains(t, command("who-may", "tenant-eu"), "tenant      tenant-eu   use-europe          europe\n")
 	require.NotContains(t, command("who-may", "tenant-us"), "use-europe")

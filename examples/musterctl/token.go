@@ -26,8 +26,8 @@ func (a *app) tokenCommand() *cobra.Command {
 	return requireSubcommand(cmd)
 }
 
-// allowedLabels returns the labels of the flag --allow-label, with the values of each key in the order of the flags. A key
-// without a value allows every value.
+// allowedLabels returns the labels of the flag --allow-label, with the values of each key in the order of the flags. A
+// key without a value allows every value.
 func allowedLabels(flags []string) (labels []v1alpha1.AllowedLabel) {
 	every := map[string]bool{}
 	for _, flag := range flags {
@@ -74,10 +74,13 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
 	flags.StringArrayVar(&allowed, "allow-label", nil,
 		"a label that a cluster may request, key=value or key for every value; it can be repeated")
-	flags.StringVar(&file, "join-file", "", `file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
+	flags.StringVar(&file, "join-file", "",
+		`file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
-	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with bootstrap tokens, and NAME is bootstrap-token-<id>")
-	flags.BoolVar(&printCommand, "print-register-command", false, `print the command to register a cluster with, which is a secret: with a short token where the hub has
+	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with "+
+		"bootstrap tokens, and NAME is bootstrap-token-<id>")
+	flags.BoolVar(&printCommand, "print-register-command", false,
+		`print the command to register a cluster with, which is a secret: with a short token where the hub has
 published itself (see init --publish-cluster-info) and keeps such tokens, else with a join file`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if short {
@@ -129,7 +132,8 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 			if err := writeSecretFile(file, data); err != nil {
 				return err
 			}
-			a.note("%s is a secret, and works until %s. Register a cluster with it: %s register --join-file %s --member-context ...",
+			a.note("%s is a secret, and works until %s. Register a cluster with it: %s register --join-file %s "+
+				"--member-context ...",
 				file, bootstrap.ExpirationTime.UTC().Format(time.RFC3339), a.program, file)
 		}
 		return format.print(a.out, asObject(token), tokensTable(time.Now(), *token))
@@ -243,8 +247,9 @@ func (a *app) tokenValuesCommand() *cobra.Command {
 
 func (a *app) tokenDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME...", Aliases: []string{"rm"}, Short: "Delete join tokens, and with them every copy of their credentials",
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeTokens,
+		Use: "delete NAME...", Aliases: []string{"rm"},
+		Short: "Delete join tokens, and with them every copy of their credentials",
+		Args:  cobra.MinimumNArgs(1), ValidArgsFunction: a.completeTokens,
 	}
 	var namespace string
 	namespaceFlag(cmd, &namespace)
@@ -254,14 +259,16 @@ func (a *app) tokenDeleteCommand() *cobra.Command {
 			return err
 		}
 		for _, name := range names {
-			err := hub.Delete(cmd.Context(), &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			err := hub.Delete(cmd.Context(), &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+				Name: name}})
 			switch {
 			case apierrors.IsNotFound(err):
 				a.note("There is no token %s.", name)
 			case err != nil:
 				return err
 			default:
-				a.note("Token %s was deleted. Copies of its credential end within seconds; members that came in with it stay.", name)
+				a.note("Token %s was deleted. Copies of its credential end within seconds; members that came in with it stay.",
+					name)
 			}
 		}
 		return nil
@@ -283,7 +290,8 @@ func tokensTable(now time.Time, tokens ...v1alpha1.JoinToken) table {
 				why = ""
 			}
 		}
-		rows.add(token.Name, state, uses, strconv.FormatBool(token.Spec.AutoAccept), until(token.Status.ExpirationTime, now), age(token.CreationTimestamp, now), why)
+		rows.add(token.Name, state, uses, strconv.FormatBool(token.Spec.AutoAccept), until(token.Status.ExpirationTime, now),
+			age(token.CreationTimestamp, now), why)
 	}
 	return rows
 }

@@ -21,8 +21,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestTwoHubs has one cluster be a member of two hubs at once, by an agent for each, and takes it out of them one after the other. The cluster is the
-// second hub as well.
+// TestTwoHubs has one cluster be a member of two hubs at once, by an agent for each, and takes it out of them one after
+// the other. The cluster is the second hub as well.
 func TestTwoHubs(t *testing.T) {
 	first, second := hub.ForTest(t), east.ForTest(t)
 	onMember := func(args ...string) []string { return append(args, "--member-kubeconfig", second.Kubeconfig()) }
@@ -38,23 +38,28 @@ func TestTwoHubs(t *testing.T) {
 		require.NoError(t, err)
 		mc := &v1alpha1.MemberCluster{}
 		require.True(t, eventually(func() bool {
-			return c.Get(t.Context(), client.ObjectKey{Name: "both"}, mc) == nil && meta.IsStatusConditionTrue(mc.Status.Conditions, v1alpha1.ConditionHealthy)
+			return c.Get(t.Context(), client.ObjectKey{Name: "both"}, mc) == nil &&
+				meta.IsStatusConditionTrue(mc.Status.Conditions, v1alpha1.ConditionHealthy)
 		}), "it is not in the hub, or does not beat: %v", mc.Status.Conditions)
 	}
 	stops := map[string]func(){}
 	files := map[string]string{}
 	for name, p := range map[string]*localplane.Plane{"one": first, "two": second} {
 		want(exitDone, "", "init", "--kubeconfig", p.Kubeconfig())
-		start(t, p.Config(), func(mgr manager.Manager) error { return membershiphub.SetupWithManager(mgr, membershiphub.Options{}) })
+		start(t, p.Config(), func(mgr manager.Manager) error {
+			return membershiphub.SetupWithManager(mgr, membershiphub.Options{})
+		})
 		files[name] = filepath.Join(t.TempDir(), name+".yaml")
-		want(exitDone, "", "token", "create", "both-hubs", "--auto-accept", "--join-file", files[name], "--kubeconfig", p.Kubeconfig())
+		want(exitDone, "", "token", "create", "both-hubs", "--auto-accept", "--join-file", files[name], "--kubeconfig",
+			p.Kubeconfig())
 		for _, says := range []string{"muster-bootstrap-" + name, "existed already"} {
 			want(exitDone, says, onMember("register", "--hub", name, "--join-file", files[name])...)
 		}
 	}
 	member, err := newClient(second.Config())
 	require.NoError(t, err)
-	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"], "--wait", "1s")...)
+	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"],
+		"--wait", "1s")...)
 	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
 	const invalid = "--hub: must be a DNS label"
 	want(exitUsage, invalid, onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
@@ -73,7 +78,8 @@ func TestTwoHubs(t *testing.T) {
 	applied := func(hub string) *workv1alpha1.AppliedWork {
 		return &workv1alpha1.AppliedWork{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-" + hub, Labels: map[string]string{workv1alpha1.HubLabel: hub}},
-			Spec:       workv1alpha1.AppliedWorkSpec{Work: workv1alpha1.WorkReference{Hub: hub, Namespace: "member-both", Name: "web", UID: "uid"}, FieldOwner: "muster"},
+			Spec: workv1alpha1.AppliedWorkSpec{Work: workv1alpha1.WorkReference{Hub: hub, Namespace: "member-both",
+				Name: "web", UID: "uid"}, FieldOwner: "muster"},
 		}
 	}
 	is := func(object client.Object) bool {
@@ -93,7 +99,8 @@ func TestTwoHubs(t *testing.T) {
 	want(exitDone, "it stays there: Secret muster-system/muster-", onMember("clean", "--yes", "--hub", "one")...)
 	want(exitDone, "there was nothing", onMember("clean", "--yes", "--hub", "one")...)
 	require.False(t, is(secret("muster-agent-one")) || is(secret("muster-bootstrap-one")) || is(applied("one")))
-	require.True(t, is(secret("muster-agent-two")) && is(secret("muster-bootstrap-two")) && is(applied("two")), "that is of the other hub")
+	require.True(t, is(secret("muster-agent-two")) && is(secret("muster-bootstrap-two")) && is(applied("two")),
+		"that is of the other hub")
 	want(exitDone, "joined", onMember("register", "--hub", "two", "--join-file", files["two"], "--wait", "1m")...)
 	joined(second)
 	want(exitDone, "it stays there", onMember("unjoin", "both", "--force", "--kubeconfig", first.Kubeconfig())...)
@@ -101,8 +108,11 @@ func TestTwoHubs(t *testing.T) {
 	joined(second)
 
 	// The other hub is left in order: the agent itself takes its Secrets away.
-	want(exitDone, "the member has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig", second.Kubeconfig())
-	require.True(t, eventually(func() bool { return !is(secret("muster-agent-two")) && !is(secret("muster-bootstrap-two")) }))
+	want(exitDone, "the member has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig",
+		second.Kubeconfig())
+	require.True(t, eventually(func() bool {
+		return !is(secret("muster-agent-two")) && !is(secret("muster-bootstrap-two"))
+	}))
 	stops["two"]()
 	want(exitDone, "", onMember("clean", "--yes", "--hub", "two")...)
 	require.False(t, is(applied("two")))

@@ -93,7 +93,8 @@ CustomResourceDefinition of AppliedWork of this version of musterctl. The argume
 }
 
 // hubObjects returns the manifests of the hub with its installed components and additional arguments.
-func (f *upgradeFlags) hubObjects(ctx context.Context, c client.Client, args []string) ([]*unstructured.Unstructured, error) {
+func (f *upgradeFlags) hubObjects(ctx context.Context, c client.Client,
+	args []string) ([]*unstructured.Unstructured, error) {
 	components, err := installedComponents(ctx, c)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func (f *upgradeFlags) hubObjects(ctx context.Context, c client.Client, args []s
 }
 
 // agentObjects returns the manifests of the agent with its additional arguments.
-func (f *upgradeFlags) agentObjects(_ context.Context, _ client.Client, args []string) ([]*unstructured.Unstructured, error) {
+func (f *upgradeFlags) agentObjects(_ context.Context, _ client.Client,
+	args []string) ([]*unstructured.Unstructured, error) {
 	program := deploy.Customization{Image: f.image, Namespace: f.namespace}
 	works := appliesWorks(args)
 	objects, err := agentObjects(program, works, false)

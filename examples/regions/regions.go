@@ -27,8 +27,8 @@ const Label = "example.com/region"
 // Key is the namespace and name of the ConfigMap.
 var Key = types.NamespacedName{Namespace: "default", Name: "regions"}
 
-// SetupWithManager adds the controller to a manager, whose scheme must contain membership.muster.dev/v1alpha1. The controller
-// needs get, list and watch on MemberClusters, and get, create and update on ConfigMaps.
+// SetupWithManager adds the controller to a manager, whose scheme must contain membership.muster.dev/v1alpha1. The
+// controller needs get, list and watch on MemberClusters, and get, create and update on ConfigMaps.
 func SetupWithManager(mgr manager.Manager) error {
 	key := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: Key}}

@@ -19,7 +19,8 @@ import (
 
 func TestRegions(t *testing.T) {
 	plane := mustertest.StartPlane(t, localplane.Options{})
-	hub := fleet.StartHub(t, plane.Config(), fleet.HubOptions{Setups: []func(manager.Manager) error{regions.SetupWithManager}})
+	hub := fleet.StartHub(t, plane.Config(),
+		fleet.HubOptions{Setups: []func(manager.Manager) error{regions.SetupWithManager}})
 	hub.JoinHollow(3, fleet.HollowOptions{Configure: func(i int, o *agent.Options) {
 		o.Name = []string{"paris", "berlin", "boston"}[i]
 		o.Labels = map[string]string{regions.Label: []string{"europe", "europe", "america"}[i]}

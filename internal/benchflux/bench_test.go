@@ -83,7 +83,8 @@ func (s *stage) compare(b *testing.B, names []string, next func(round int, name 
 	} {
 		over, under := costs[ratio[0]], costs[ratio[1]]
 		if len(over) > 0 && len(under) > 0 {
-			b.ReportMetric(median(over, func(i int) float64 { return over[i].milliseconds / under[i].milliseconds }), ratio[0]+"/"+ratio[1])
+			b.ReportMetric(median(over, func(i int) float64 { return over[i].milliseconds / under[i].milliseconds }),
+				ratio[0]+"/"+ratio[1])
 		}
 	}
 }

@@ -83,7 +83,8 @@ func (s *stage) enter(b *testing.B, name string) *turn {
 	require.NoError(b, s.admin.Create(b.Context(), namespace))
 	// The controller-manager puts one there, and is not to do it while the clock runs.
 	require.Eventually(b, func() bool {
-		return s.admin.Get(b.Context(), client.ObjectKey{Namespace: namespace.Name, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}) == nil
+		return s.admin.Get(b.Context(), client.ObjectKey{Namespace: namespace.Name, Name: "kube-root-ca.crt"},
+			&corev1.ConfigMap{}) == nil
 	}, deadline, 10*time.Millisecond)
 	t := &turn{namespace: namespace.Name}
 	t.way, t.requests = s.newWay(b, name, namespace.Name)

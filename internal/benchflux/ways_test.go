@@ -59,8 +59,10 @@ func (f floor) apply(ctx context.Context, _ []int) error {
 	group.SetLimit(apply.DefaultConcurrency)
 	for _, object := range f.objects {
 		group.Go(func() error {
-			config := &unstructured.Unstructured{Object: object.Object} // the answer replaces the map, and does not write into it
-			return f.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("floor"), client.ForceOwnership)
+			// the answer replaces the map, and does not write into it
+			config := &unstructured.Unstructured{Object: object.Object}
+			return f.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("floor"),
+				client.ForceOwnership)
 		})
 	}
 	return group.Wait()
@@ -160,7 +162,8 @@ const kustomize = "kustomize.toolkit.fluxcd.io"
 func newFlux(c client.Client, objects []*unstructured.Unstructured) flux {
 	f := flux{objects: objects, options: ssa.DefaultApplyOptions()}
 	const controller = "kustomize-controller"
-	f.manager = ssa.NewResourceManager(c, nil, ssa.Owner{Field: controller, Group: kustomize}) // nothing is waited for, hence no poller
+	// nothing is waited for, hence no poller
+	f.manager = ssa.NewResourceManager(c, nil, ssa.Owner{Field: controller, Group: kustomize})
 	f.manager.SetOwnerLabels(objects, "shop", "flux-system")
 	f.manager.SetConcurrency(apply.DefaultConcurrency)
 	f.options.ExclusionSelector = map[string]string{kustomize + "/reconcile": "disabled", kustomize + "/ssa": "Ignore"}

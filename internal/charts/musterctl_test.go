@@ -30,8 +30,9 @@ var (
 	registerPlane = localplane.Shared{Options: localplane.Options{Name: "register-member", Nodes: 1}}
 )
 
-// TestMusterctl_DeploysPrograms installs a hub with init, registers a member with register, applies a Work, upgrades both
-// programs and removes everything. The programs run with the ServiceAccounts and arguments that musterctl has deployed.
+// TestMusterctl_DeploysPrograms installs a hub with init, registers a member with register, applies a Work, upgrades
+// both programs and removes everything. The programs run with the ServiceAccounts and arguments that musterctl has
+// deployed.
 func TestMusterctl_DeploysPrograms(t *testing.T) {
 	hub, member := initPlane.ForTest(t), registerPlane.ForTest(t)
 	onHub, onMember := newClient(t, hub.Config()), newClient(t, member.Config())
@@ -62,7 +63,8 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	musterctl("token", "create", "edge", "--auto-accept", "--allow-label", "region", "--join-file", join)
 	content, err := os.ReadFile(join)
 	require.NoError(t, err)
-	require.Equal(t, "musterctl register --join-file - <<'JOIN'\n"+string(content)+"JOIN\n", musterctl("get", "token", "edge"))
+	require.Equal(t, "musterctl register --join-file - <<'JOIN'\n"+string(content)+"JOIN\n",
+		musterctl("get", "token", "edge"))
 	register := []string{
 		"register", "--join-file", join, "--member-kubeconfig", member.Kubeconfig(), "--image", "agent:v1",
 		"--cluster-name", "east", "--labels", "region=eu", "--apply-anything",

@@ -45,7 +45,8 @@ func main() {
 	case name == "etcd":
 		etcdmain.Main(os.Args)
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call this program by the name of what it shall be: etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
+		fmt.Fprintf(os.Stderr, "%s: call this program by the name of what it shall be: etcd, kube-apiserver, "+
+			"kube-controller-manager or kube-scheduler\n", name)
 		os.Exit(2)
 	}
 }

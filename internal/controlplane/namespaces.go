@@ -18,13 +18,14 @@ import (
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 )
 
-// promptNamespaces is an environment variable. If it is set, kube-controller-manager empties a namespace as soon as it is
-// deleted. Kubernetes' own namespace controller first waits 5 seconds, so that all API servers of a cluster have seen the
-// deletion, and then 8 seconds more each time that an object with a finalizer remains. A plane has one API server, and its
-// tests delete many namespaces.
+// promptNamespaces is an environment variable. If it is set, kube-controller-manager empties a namespace as soon as it
+// is deleted. Kubernetes' own namespace controller first waits 5 seconds, so that all API servers of a cluster have
+// seen the deletion, and then 8 seconds more each time that an object with a finalizer remains. A plane has one API
+// server, and its tests delete many namespaces.
 const promptNamespaces = "MUSTER_PROMPT_NAMESPACES"
 
-// namespaceDelayAnnotation on a namespace is a duration: how long the controller waits before it empties this namespace.
+// namespaceDelayAnnotation on a namespace is a duration: how long the controller waits before it empties this
+// namespace.
 const namespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
 
 const (
@@ -66,7 +67,8 @@ func replaceNamespaceController(ctx context.Context, args []string) ([]string, e
 	return append(args, "--controllers=-namespace-controller"), nil
 }
 
-func runNamespaceController(ctx context.Context, client kubernetes.Interface, deleter deletion.NamespacedResourcesDeleterInterface) {
+func runNamespaceController(ctx context.Context, client kubernetes.Interface,
+	deleter deletion.NamespacedResourcesDeleterInterface) {
 	queue := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetry, namespaceRetryMax))
 	enqueue := func(object any) {

@@ -50,7 +50,8 @@ func agentFiles() (map[string]string, error) {
 		"overlays/hosted/hosting/deployment.yaml": documents([]any{deployment(outside, "--works")}),
 		"overlays/hosted/hosting/account.yaml":    documents(agent.accountObjects()),
 
-		"components/apply-anything/binding.yaml": documents([]any{agent.clusterBinding("muster-agent-apply-anything", "cluster-admin")}),
+		"components/apply-anything/binding.yaml": documents([]any{agent.clusterBinding("muster-agent-apply-anything",
+			"cluster-admin")}),
 	}
 	for folder, kustomization := range kustomizations() {
 		text[folder+"/kustomization.yaml"] = kustomization

@@ -90,13 +90,15 @@ func hubFiles() (map[string]string, error) {
 			}},
 		}),
 
-		"base/kustomization.yaml": kustomization("A complete hub: membership, placements, WorkSets and add-ons. The program installs the definitions.",
+		"base/kustomization.yaml": kustomization("A complete hub: membership, placements, WorkSets and add-ons. The "+
+			"program installs the definitions.",
 			"account.yaml", "permissions.yaml", "users.yaml", "deployment.yaml", "availability.yaml", "networkpolicy.yaml") +
 			"images:\n- name: muster-hub\n  newName: muster-hub # the image of your hub program\n  newTag: latest\n",
 		"components/select-anything/kustomization.yaml": component(
 			"WorkSets may select objects of any kind on the hub, Secrets included.", "role.yaml"),
 		"components/users-place/kustomization.yaml": component(
-			"Users with the role edit in a namespace may place on every member, with the permissions of its agent.", "role.yaml"),
+			"Users with the role edit in a namespace may place on every member, with the permissions of its agent.",
+			"role.yaml"),
 		"components/monitoring/kustomization.yaml": component(
 			"A Service for the metrics, and a ServiceMonitor of the Prometheus Operator.", "service.yaml"),
 	}
@@ -184,7 +186,8 @@ func installedNames() (definitions, policies []string, _ error) {
 func userRole(to string, kinds []rbacv1.PolicyRule) object {
 	meta := hub.metaOf("muster-"+to, "")
 	meta["labels"].(object)["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
-	return object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": meta, "rules": kinds}
+	return object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": meta,
+		"rules": kinds}
 }
 
 func viewRole() object {
@@ -212,7 +215,8 @@ func selectAnythingRole() object {
 	return object{
 		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": meta,
 		"rules": []rbacv1.PolicyRule{{
-			APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"get", "list", "watch"},
+			APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"get", "list",
+				"watch"},
 		}},
 	}
 }
@@ -262,7 +266,8 @@ func disruptionBudget() object {
 	}
 }
 
-// networkPolicy admits probes and scrapes. Egress stays open: the address of the API server, and of members, is not known.
+// networkPolicy admits probes and scrapes. Egress stays open: the address of the API server, and of members, is not
+// known.
 func networkPolicy() object {
 	return object{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": hub.metaOf(string(hub), namespace),

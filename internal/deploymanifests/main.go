@@ -1,6 +1,6 @@
-// Command deploymanifests generates the folders agent and hub of package deploy, and the folders templates/generated and crds
-// of the charts, from the roles that the code declares (the folders rbac) and from the definitions of work/crds. It runs in
-// the root of the module, after those were generated.
+// Command deploymanifests generates the folders agent and hub of package deploy, and the folders templates/generated
+// and crds of the charts, from the roles that the code declares (the folders rbac) and from the definitions of
+// work/crds. It runs in the root of the module, after those were generated.
 package main
 
 import (

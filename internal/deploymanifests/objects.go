@@ -42,7 +42,8 @@ func (p program) accountObjects() []any {
 // bindCluster returns ClusterRoles, each bound to the account.
 func (p program) bindCluster(roles []role) (out []any) {
 	for _, r := range roles {
-		made := object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": p.metaOf(r.Name, "")}
+		made := object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": p.metaOf(r.Name,
+			"")}
 		if r.AggregationRule != nil {
 			made["aggregationRule"] = r.AggregationRule // its rules are another controller's
 		} else {
@@ -66,7 +67,8 @@ func (p program) bind(roles []role) (out []any) {
 	for _, r := range roles {
 		namespace := cmp.Or(r.Namespace, namespace)
 		out = append(out,
-			object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "Role", "metadata": p.metaOf(r.Name, namespace), "rules": r.Rules},
+			object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "Role", "metadata": p.metaOf(r.Name, namespace),
+				"rules": r.Rules},
 			object{
 				"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": p.metaOf(r.Name, namespace),
 				"roleRef":  object{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": r.Name},
@@ -86,7 +88,8 @@ func (p program) leaderElection() []role {
 		ObjectMeta: metav1.ObjectMeta{Name: string(p) + "-leader-election"},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{string(p)}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{string(p)},
+				Verbs: []string{"get", "update"}},
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 	}}}

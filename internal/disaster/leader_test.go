@@ -113,7 +113,8 @@ func (w *world) extraDelivered() error {
 		return fmt.Errorf("Work %s is being deleted", work.Name)
 	}
 	config := &corev1.ConfigMap{}
-	if err := w.members[0].client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "extra"}, config); err != nil {
+	if err := w.members[0].client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "extra"},
+		config); err != nil {
 		return err
 	}
 	if config.DeletionTimestamp != nil {

@@ -45,7 +45,8 @@ func TestMembership_NamespaceDeletedByHand(t *testing.T) {
 			return err
 		}
 		if namespace.UID == uid || namespace.DeletionTimestamp != nil {
-			return fmt.Errorf("namespace %s is %s, conditions %v", namespace.Name, namespace.Status.Phase, namespace.Status.Conditions)
+			return fmt.Errorf("namespace %s is %s, conditions %v", namespace.Name, namespace.Status.Phase,
+				namespace.Status.Conditions)
 		}
 		return nil
 	})
@@ -122,7 +123,8 @@ func TestMembership_DefinitionsRemoved(t *testing.T) {
 			return err
 		}
 		// The agent was first, and asked to join as the cluster that it is.
-		return w.client.Patch(ctx, again.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"accepted":true}}`)))
+		return w.client.Patch(ctx, again.DeepCopy(), client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec":{"accepted":true}}`)))
 	})
 	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
 	w.update("3")

@@ -49,8 +49,8 @@ func backupKinds() map[string]schema.GroupVersionKind {
 const between = time.Second
 
 // TestRestore_FromYAML restores a hub that lost everything from the YAML of its objects. Namespaces and ConfigMaps, one
-// of which has the hub's identity, are restored before the hub starts, all others while hub and agent run. The API server
-// gives each object another UID. Whatever the order, nothing changes on the member.
+// of which has the hub's identity, are restored before the hub starts, all others while hub and agent run. The API
+// server gives each object another UID. Whatever the order, nothing changes on the member.
 func TestRestore_FromYAML(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,8 +103,8 @@ func TestRestore_FromYAML(t *testing.T) {
 	}
 }
 
-// restoreOrder returns the kinds of backupKinds: namespaces and ConfigMaps, then one of muster's kinds, then all others by
-// name.
+// restoreOrder returns the kinds of backupKinds: namespaces and ConfigMaps, then one of muster's kinds, then all others
+// by name.
 func restoreOrder(first string) []string {
 	begin := []string{"namespaces", "secrets", "serviceaccounts", "configmaps"}
 	if first != "" {

@@ -32,9 +32,9 @@ spec:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: single, namespace: default}}
 `
 
-// TestPlacement_CreatedAgain checks that Placements which are deleted and created again select the same members: as with
-// kubectl replace --force, and after the removal of their definition. One of the members is unreachable meanwhile, so
-// that a new Placement would not select it. It has a workload of which there is one copy.
+// TestPlacement_CreatedAgain checks that Placements which are deleted and created again select the same members: as
+// with kubectl replace --force, and after the removal of their definition. One of the members is unreachable meanwhile,
+// so that a new Placement would not select it. It has a workload of which there is one copy.
 func TestPlacement_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east", "west")
@@ -42,7 +42,8 @@ func TestPlacement_CreatedAgain(t *testing.T) {
 	ctx := t.Context()
 	createSingle := func() {
 		for _, o := range []client.Object{
-			object(t, singlePlacementYAML, &placementv1alpha1.Placement{}), object(t, singleWorkSetYAML, &placementv1alpha1.WorkSet{}),
+			object(t, singlePlacementYAML, &placementv1alpha1.Placement{}), object(t, singleWorkSetYAML,
+				&placementv1alpha1.WorkSet{}),
 		} {
 			w.eventually("create "+o.GetName(), func() error { return client.IgnoreAlreadyExists(w.client.Create(ctx, o)) })
 		}
@@ -56,7 +57,9 @@ func TestPlacement_CreatedAgain(t *testing.T) {
 		}
 		return fmt.Errorf("no member has it: %s", slices.Collect(maps.Keys(w.members[0].uids(t))))
 	})
-	unreachable := w.members[slices.IndexFunc(w.members, func(m *member) bool { return m.name == w.decisions()["single"][0] })]
+	unreachable := w.members[slices.IndexFunc(w.members, func(m *member) bool {
+		return m.name == w.decisions()["single"][0]
+	})]
 	unreachable.stop()
 	w.eventually(unreachable.name+" is unreachable", func() error {
 		if health := w.health(unreachable.name); health == metav1.ConditionTrue {

@@ -59,9 +59,11 @@ var pause = atFullLength(time.Minute, 0)
 
 func electionOptions(config *rest.Config) manager.Options {
 	return manager.Options{
-		LeaderElection: true, LeaderElectionID: "muster-hub", LeaderElectionNamespace: "default", LeaderElectionConfig: config,
+		LeaderElection: true, LeaderElectionID: "muster-hub", LeaderElectionNamespace: "default",
+		LeaderElectionConfig:          config,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(electionLease), RenewDeadline: new(electionLease * 3 / 4), RetryPeriod: new(500 * time.Millisecond),
+		LeaseDuration:                 new(electionLease), RenewDeadline: new(electionLease * 3 / 4),
+		RetryPeriod: new(500 * time.Millisecond),
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 )
 
 // TestOutage_PushWithoutEgress checks that a hub which cannot reach any of its members with joinMode Push deletes and
-// moves nothing, not even what a Placement with spec.failover has placed: the hub has no evidence that the members are at
-// fault. Delivery goes on when the network is back.
+// moves nothing, not even what a Placement with spec.failover has placed: the hub has no evidence that the members are
+// at fault. Delivery goes on when the network is back.
 func TestOutage_PushWithoutEgress(t *testing.T) {
 	t.Parallel()
 	w := preparePush(t)
@@ -70,8 +70,8 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	w.staysPlaced(before, 0)
 }
 
-// TestPush_RecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and creates
-// again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
+// TestPush_RecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and
+// creates again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
 func TestPush_RecreatedWithAnotherUID(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t)
@@ -115,8 +115,8 @@ func TestPush_RecreatedWithAnotherUID(t *testing.T) {
 	m.unchanged(t, before)
 }
 
-// TestPush_RestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for the
-// member run. The member does not change, and changes reach it again afterwards.
+// TestPush_RestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for
+// the member run. The member does not change, and changes reach it again afterwards.
 func TestPush_RestoreUnderRunningProcesses(t *testing.T) {
 	t.Parallel()
 	w := newPushWorld(t)
@@ -251,7 +251,8 @@ spec:
 func (w *world) deployMobile() {
 	w.t.Helper()
 	for _, o := range []client.Object{
-		object(w.t, mobilePlacementYAML, &placementv1alpha1.Placement{}), object(w.t, mobileWorkSetYAML, &placementv1alpha1.WorkSet{}),
+		object(w.t, mobilePlacementYAML, &placementv1alpha1.Placement{}), object(w.t, mobileWorkSetYAML,
+			&placementv1alpha1.WorkSet{}),
 	} {
 		mustertest.Eventually(w.t, timeout, "create "+o.GetName(), func() error {
 			return client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), o))

@@ -52,7 +52,8 @@ func TestRebuild_LostHub(t *testing.T) {
 	m.unchanged(t, before)
 }
 
-// TestMove_ToAnotherHub moves a member while its hub runs. Workloads keep their UIDs, and the former hub deletes nothing.
+// TestMove_ToAnotherHub moves a member while its hub runs. Workloads keep their UIDs, and the former hub deletes
+// nothing.
 func TestMove_ToAnotherHub(t *testing.T) {
 	t.Parallel()
 	former := newWorld(t, hub.Options{}, "east")

@@ -20,8 +20,8 @@ import (
 const earlierRelease = "4192d7c"
 
 // TestUpgrade_EarlierPrograms runs hub and agent of the release before hubs had an identity, and replaces one after the
-// other by the present ones, in both orders. In between, either works with the other. The test builds the earlier release
-// from the history of the repository, so it runs only on request (MUSTER_UPGRADE=1), in a clone with history.
+// other by the present ones, in both orders. In between, either works with the other. The test builds the earlier
+// release from the history of the repository, so it runs only on request (MUSTER_UPGRADE=1), in a clone with history.
 // Any other value of the variable is the path of a program that was built before.
 func TestUpgrade_EarlierPrograms(t *testing.T) {
 	t.Parallel()

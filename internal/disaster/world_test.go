@@ -85,7 +85,8 @@ type world struct {
 	options assembly.HubOptions
 	stopHub func()
 	members []*member
-	wire    mustertest.RequestCounter // counts the requests of the hub and of the agents that runHub and start have started
+	// counts the requests of the hub and of the agents that runHub and start have started
+	wire mustertest.RequestCounter
 }
 
 // member is a cluster with an agent.
@@ -224,7 +225,8 @@ func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (w *world) newMember(name string) *member {
 	t := w.t
-	m := &member{name: name, plane: localplane.ForTest(t, localplane.Options{Name: name, Nodes: 1}), hub: func(*rest.Config) {}}
+	m := &member{name: name, plane: localplane.ForTest(t, localplane.Options{Name: name, Nodes: 1}),
+		hub: func(*rest.Config) {}}
 	m.client = mustertest.Client(t, m.plane.Config(), newScheme(), workcrds.InstallOnMember)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
 	require.NoError(t, m.client.Create(t.Context(), namespace))
@@ -285,7 +287,9 @@ func (w *world) setPeriod(name string) {
 	w.eventually("MemberCluster "+name+" exists", func() error {
 		return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster)
 	})
-	mustertest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = period })
+	mustertest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) {
+		c.Spec.HeartbeatPeriodSeconds = period
+	})
 }
 
 // joined waits until the hub reports the member as joined and healthy.
@@ -360,7 +364,8 @@ spec:
   - apiVersion: v1
     kind: PersistentVolumeClaim
     metadata: {name: data, namespace: shop}
-    spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: shop-data, resources: {requests: {storage: 1Gi}}}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: shop-data,
+      resources: {requests: {storage: 1Gi}}}
 `
 
 const placementYAML = `
@@ -508,7 +513,8 @@ func (w *world) write(version string) {
 		for i := range set.Spec.Manifests {
 			raw := string(set.Spec.Manifests[i].Raw)
 			if strings.Contains(raw, `"ConfigMap"`) {
-				set.Spec.Manifests[i].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config","namespace":"shop"},` +
+				set.Spec.Manifests[i].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config",` +
+					`"namespace":"shop"},` +
 					`"data":{"version":"` + version + `"}}`)
 			}
 		}

@@ -48,7 +48,8 @@ func (a *admin) does(says string, args ...string) {
 // eventually runs a command on the hub until it succeeds.
 func (a *admin) eventually(args ...string) {
 	a.t.Helper()
-	require.Eventually(a.t, func() bool { _, err := call(a.t, a.musterctl, a.onHub(args...)...); return err == nil }, stepTimeout, againAfter)
+	require.Eventually(a.t, func() bool { _, err := call(a.t, a.musterctl, a.onHub(args...)...); return err == nil },
+		stepTimeout, againAfter)
 }
 
 // inAndOut has the member join with an agent of its own, and leave. Each command is given twice: that is harmless.

@@ -104,7 +104,8 @@ func removeDownload(t *testing.T, cache, version string) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, os.RemoveAll(extracted))
-	downloads, err := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(modulePath), "@v", version+".*"))
+	downloads, err := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(modulePath), "@v",
+		version+".*"))
 	require.NoError(t, err)
 	for _, download := range downloads {
 		require.NoError(t, os.Remove(download))

@@ -36,8 +36,8 @@ func engine() (*cluster.Provider, error) {
 	return nil, errors.Join(errs...)
 }
 
-// clusters starts clusters, and returns the files that lead to them. They are deleted when the test is over, whatever has become of it. Clusters that
-// MUSTER_E2E_KUBECONFIGS names are taken instead, and stay.
+// clusters starts clusters, and returns the files that lead to them. They are deleted when the test is over, whatever
+// has become of it. Clusters that MUSTER_E2E_KUBECONFIGS names are taken instead, and stay.
 func clusters(t *testing.T, names ...string) []string {
 	t.Helper()
 	if there := filepath.SplitList(os.Getenv("MUSTER_E2E_KUBECONFIGS")); len(there) > 0 {

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,8 +55,8 @@ var (
 	marker  = regexp.MustCompile(`^\s*// ?\+|^\s*//go:|^\s*//nolint`)
 )
 
-// Lines should end at wantColumns and must end at maxColumns. Excepted are markers, directives, and the output of
-// examples, which is one line for each line that the example prints.
+// Lines should end at wantColumns and must end at maxColumns. Excepted are markers, directives, tables in Markdown,
+// URLs, and the output of examples, which is one line for each line that the example prints.
 const (
 	wantColumns = 120
 	maxColumns  = 140
@@ -150,7 +151,8 @@ func survey(t *testing.T, dir string) map[string]findings {
 			return err
 		case entry.IsDir() && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && path != dir):
 			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasPrefix(entry.Name(), "zz_generated"):
+		case entry.IsDir() || filepath.Ext(path) != ".go" && filepath.Ext(path) != ".md",
+			strings.HasPrefix(entry.Name(), "zz_generated"):
 			return nil
 		}
 		source, err := os.ReadFile(path)
@@ -161,8 +163,10 @@ func survey(t *testing.T, dir string) map[string]findings {
 		if err != nil {
 			return err
 		}
-		f, err := inspect(path, source)
-		if err != nil {
+		var f findings
+		if filepath.Ext(path) == ".md" {
+			f = inspectMarkdown(source)
+		} else if f, err = inspect(path, source); err != nil {
 			return err
 		}
 		found[folder] = found[folder].plus(f)
@@ -182,13 +186,8 @@ func inspect(path string, source []byte) (findings, error) {
 	number := 0
 	for line := range strings.Lines(string(source)) {
 		number++
-		columns := len([]rune(strings.TrimRight(line, "\n")))
-		if columns <= wantColumns || outputs[number] || marker.MatchString(line) {
-			continue
-		}
-		f.Over120++
-		if columns > maxColumns {
-			f.LongLines++
+		if !outputs[number] && !marker.MatchString(line) {
+			f.measure(line)
 		}
 	}
 	if hasPrivateWord(strings.TrimSuffix(filepath.Base(path), ".go")) {
@@ -229,6 +228,28 @@ func inspect(path string, source []byte) (findings, error) {
 		return true
 	})
 	return f, nil
+}
+
+// inspectMarkdown measures the lines of a document, except those of tables.
+func inspectMarkdown(source []byte) (f findings) {
+	for line := range strings.Lines(string(source)) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "|") {
+			f.measure(line)
+		}
+	}
+	return f
+}
+
+// measure counts a line that is too long, unless one word, such as a URL, makes it so.
+func (f *findings) measure(line string) {
+	columns := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
+	if columns <= wantColumns || len(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "//"))) < 2 {
+		return
+	}
+	f.Over120++
+	if columns > maxColumns {
+		f.LongLines++
+	}
 }
 
 // outputLines returns the lines of the outputs of examples.
@@ -328,6 +349,9 @@ var y = errors.New("object y is `+strings.Repeat("y", 140)+`")
 `))
 	require.NoError(t, err)
 	require.Equal(t, findings{BannedWords: 1, BannedNames: 4, LongLines: 1, Over120: 2, Pronouns: 1}, f)
+	long := strings.Repeat("word ", 29)
+	require.Equal(t, findings{LongLines: 1, Over120: 2},
+		inspectMarkdown([]byte(long+"\n"+long[:125]+"\n| "+long+"|\n"+strings.Repeat("u", 150)+"\n")))
 	for _, name := range []string{"whoAmI", "stranger", "AnswerHeld", "overthrown", "shelled"} {
 		require.False(t, hasPrivateWord(name), name)
 	}

@@ -37,7 +37,8 @@ func TestFleet_JoinsPlacesHealsAndLeaves(t *testing.T) {
 		w.until("objects are placed", 5*time.Minute, w.intent.missing)
 		phase("placed")
 		for _, m := range w.members {
-			edited := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: "o-w0-0"}, Data: map[string]string{"version": "edited"}}
+			edited := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: "o-w0-0"},
+				Data: map[string]string{"version": "edited"}}
 			require.NoError(t, m.admin.Update(w.ctx, edited))
 		}
 		require.Error(t, w.intent.missing())

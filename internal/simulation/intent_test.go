@@ -17,8 +17,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// intent is what users want, and which deletions they have asked for. The oracle of deletions uses nothing else: it knows
-// neither the hub's objects nor muster's decisions.
+// intent is what users want, and which deletions they have asked for. The oracle of deletions uses nothing else: it
+// knows neither the hub's objects nor muster's decisions.
 type intent struct {
 	w *world
 
@@ -49,13 +49,16 @@ type workSetIntent struct {
 
 func newIntent(w *world) *intent {
 	return &intent{
-		w: w, placements: map[string]placementIntent{}, worksets: map[string]workSetIntent{}, works: map[string]map[string]string{},
-		in: map[string]bool{}, accepted: map[string]bool{}, admitted: map[string]time.Duration{}, requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
+		w: w, placements: map[string]placementIntent{}, worksets: map[string]workSetIntent{},
+		works: map[string]map[string]string{},
+		in:    map[string]bool{}, accepted: map[string]bool{}, admitted: map[string]time.Duration{},
+		requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
 		created: map[string]time.Duration{}, byHand: map[string]bool{}, lingering: map[string]bool{},
 	}
 }
 
-// change changes what users want. What they want no longer is a request to delete it, except while a Placement is missing.
+// change changes what users want. What they want no longer is a request to delete it, except while a Placement is
+// missing.
 func (i *intent) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -153,8 +156,8 @@ func (i *intent) wantsOn(has func(member string) bool) map[string]map[string]str
 // admission is how long the hub may take to give a member access, whose watches can be late.
 const admission = 5 * time.Minute
 
-// moved notes that a user gives a WorkSet another Placement, or creates its Placement anew: that one may not choose a member
-// that is unreachable now.
+// moved notes that a user gives a WorkSet another Placement, or creates its Placement anew: that one may not choose a
+// member that is unreachable now.
 func (i *intent) moved(set workSetIntent) {
 	for m := range i.in {
 		for o := range set.objects {
@@ -177,8 +180,8 @@ func (i *intent) disaster() {
 	}
 }
 
-// settled notes that all requests were carried out: none of them justifies a later deletion, except of an object that no
-// user wants and that a disaster kept.
+// settled notes that all requests were carried out: none of them justifies a later deletion, except of an object that
+// no user wants and that a disaster kept.
 func (i *intent) settled() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -211,8 +214,8 @@ func (i *intent) repeated() {
 	}
 }
 
-// inventoryLost notes that a member has lost its AppliedWorks. Its agent finds an object again when the Work of the object
-// exists. An object whose Work is deleted before that stays.
+// inventoryLost notes that a member has lost its AppliedWorks. Its agent finds an object again when the Work of the
+// object exists. An object whose Work is deleted before that stays.
 func (i *intent) inventoryLost(member string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -223,8 +226,8 @@ func (i *intent) inventoryLost(member string) {
 	}
 }
 
-// inVain notes that a user deletes an object of the hub that a disaster has removed: what it had applied on the member stays
-// until the user releases it.
+// inVain notes that a user deletes an object of the hub that a disaster has removed: what it had applied on the member
+// stays until the user releases it.
 func (i *intent) inVain(member string, objects map[string]string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -282,7 +285,8 @@ func (i *intent) observe(member string, change apiserver.Change) {
 		}
 		request, ok := i.requested[key]
 		if wanted, is := i.wanted[key]; !ok || request < created && (!is || request < wanted) {
-			i.w.h.violated("object %s was deleted, and no user asked for it (created %s, last request %s %t)", key, created, request, ok)
+			i.w.h.violated("object %s was deleted, and no user asked for it (created %s, last request %s %t)", key, created,
+				request, ok)
 		}
 	}
 }
@@ -306,7 +310,8 @@ func (i *intent) missing() error {
 		}
 		for o, version := range wants[m.name] {
 			if got, ok := have[o]; !ok || got != version {
-				problems = append(problems, fmt.Errorf("%s/%s has version %q instead of %q (exists: %t)", m.name, o, got, version, ok))
+				problems = append(problems, fmt.Errorf("%s/%s has version %q instead of %q (exists: %t)", m.name, o, got, version,
+					ok))
 			}
 		}
 		for o := range have {
@@ -324,7 +329,8 @@ func manifests(objects map[string]string) []workv1alpha1.Manifest {
 	var all []workv1alpha1.Manifest
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		all = append(all, workv1alpha1.Manifest{})
-		all[len(all)-1].Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"version":%q}}`,
+		all[len(all)-1].Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,`+
+			`"name":%q},"data":{"version":%q}}`,
 			userSpace, name, objects[name])
 	}
 	return all

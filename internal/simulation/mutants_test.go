@@ -25,7 +25,9 @@ var mutantSeeds = flag.Int("mutant-seeds", 0,
 type transport func(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error)
 
 func (f transport) wrap(next http.RoundTripper) http.RoundTripper {
-	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return f(r, mustertest.AttributesOf(r), next) })
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return f(r, mustertest.AttributesOf(r), next)
+	})
 }
 
 // mutants are planted bugs, some with a seed that finds it. Each is one that a change of muster could introduce. They
@@ -66,7 +68,8 @@ func ignoreChanges(verb, resource string) transport {
 	}
 }
 
-// missingIsDeleted makes each Work that the hub does not have look as if a user deleted it: its AppliedWork is cleaned up.
+// missingIsDeleted makes each Work that the hub does not have look as if a user deleted it: its AppliedWork is cleaned
+// up.
 func missingIsDeleted(r *http.Request, a mustertest.Attributes, next http.RoundTripper) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	if err != nil || a.Resource != "works" || a.Verb != "list" || response.StatusCode != http.StatusOK {

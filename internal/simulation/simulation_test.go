@@ -68,7 +68,8 @@ func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 	watchdog := time.AfterFunc(stuck, func() {
 		text, stacks := h.text(), make([]byte, 4<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)] // the mutex is among them
-		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s\n%s", seed, stuck, text[max(0, len(text)-40_000):], stacks))
+		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s\n%s", seed, stuck, text[max(0, len(text)-40_000):],
+			stacks))
 	})
 	defer watchdog.Stop()
 	out.history = h
@@ -95,8 +96,8 @@ func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 	return out
 }
 
-// inBubble is synctest.Test, except that goroutines of controller-runtime and client-go may remain: their caches leave some
-// behind when they end before they are synced, or while an event is on its way. Goroutines of muster may not.
+// inBubble is synctest.Test, except that goroutines of controller-runtime and client-go may remain: their caches leave
+// some behind when they end before they are synced, or while an event is on its way. Goroutines of muster may not.
 func inBubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	bubble := ""

@@ -270,7 +270,9 @@ func (w *world) userEditsMember() {
 	m := w.member()
 	var list corev1.ConfigMapList
 	require.NoError(w.t, m.admin.List(w.ctx, &list, client.InNamespace(userSpace)))
-	list.Items = slices.DeleteFunc(list.Items, func(o corev1.ConfigMap) bool { return o.Name[:2] != "o-" || o.DeletionTimestamp != nil })
+	list.Items = slices.DeleteFunc(list.Items, func(o corev1.ConfigMap) bool {
+		return o.Name[:2] != "o-" || o.DeletionTimestamp != nil
+	})
 	if len(list.Items) == 0 {
 		return
 	}

@@ -25,8 +25,8 @@ import (
 // errLost is the error of a request that a fault loses.
 var errLost = errors.New("simulation: connection lost")
 
-// network decides what goes wrong with requests. Each decision depends on the seed and on which request of its kind it is, so
-// that the order of concurrent requests does not change decisions about others.
+// network decides what goes wrong with requests. Each decision depends on the seed and on which request of its kind it
+// is, so that the order of concurrent requests does not change decisions about others.
 type network struct {
 	seed uint64
 	h    *history
@@ -141,8 +141,8 @@ func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 	return response, nil
 }
 
-// lockers are functions that hold a mutex during requests. A goroutine that waits for a mutex is not durably blocked, so
-// virtual time would stand still if such a request took any. Their requests, and discovery, take no time.
+// lockers are functions that hold a mutex during requests. A goroutine that waits for a mutex is not durably blocked,
+// so virtual time would stand still if such a request took any. Their requests, and discovery, take no time.
 var lockers = []string{
 	"membership/hub.(*joinRequestController)",
 	"membership/hub.(*hubIdentity)",
@@ -323,8 +323,9 @@ func answer(r *http.Request, status metav1.Status) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Request: r, ContentLength: int64(len(body)),
+		StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{"Content-Type": {"application/json"}}, Request: r, ContentLength: int64(len(body)),
 		Body: io.NopCloser(bytes.NewReader(body)),
 	}, nil
 }

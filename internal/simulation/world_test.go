@@ -141,7 +141,8 @@ func (w *world) prepareHub(admin client.Client) {
 	for _, name := range []string{membership.RegistrationNamespace, userSpace, secondSpace} {
 		w.create(admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"} {
+	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave",
+		"work/leave"} {
 		require.NoError(w.t, mustertest.GrantFiles(w.ctx, admin, hubUser, "../../"+folder+"/rbac/role.yaml"))
 	}
 	// For the leader election of the manager, which the product configures.

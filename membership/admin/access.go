@@ -200,7 +200,8 @@ func (a access) lastingToken(ctx context.Context) (token string, err error) {
 func (a access) expiringToken(ctx context.Context) (token string, err error) {
 	err = a.tell.do("get a token for the hub", func() (string, error) {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: accessName}}
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(a.lifetime / time.Second))}}
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: new(int64(a.lifetime / time.Second))}}
 		if err := a.member.SubResource("token").Create(ctx, account, request); err != nil {
 			return "", a.member.explain("create a token of ServiceAccount "+accessName, err)
 		}
@@ -271,8 +272,8 @@ func removeAccess(ctx context.Context, member *cluster, namespace string, from o
 	return access + ", namespace " + namespace, member.remove(ctx, binding)
 }
 
-// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns why a
-// namespace that these functions created stays.
+// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns why
+// a namespace that these functions created stays.
 func spare(ctx context.Context, member *cluster, namespace string) (space *corev1.Namespace, stays string, err error) {
 	space, err = found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {

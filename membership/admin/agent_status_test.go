@@ -38,7 +38,8 @@ func TestJoinStatus(t *testing.T) {
 	}{
 		{"it has said nothing", agentstate.State{}, false, "has not reported", nil},
 		{"it is on its way", says(lifecycle.Registering, ""), false, "Its words.", nil},
-		{"it waits for acceptance", says(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false, "Its words.", nil},
+		{"it waits for acceptance", says(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false, "Its words.",
+			nil},
 		{"it waits for the hub", says(lifecycle.Registering, agentstate.HubUnreachable), false, "Its words.", nil},
 		{"a name that an administrator has to give to it", says(lifecycle.Registering, v1alpha1.ReasonNameReserved), false,
 			"Its words.", nil},

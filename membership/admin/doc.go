@@ -31,9 +31,9 @@
 // # Errors
 //
 // Errors say what was attempted on which of the two clusters, and what to do. Match them with errors.Is and errors.As:
-// [ErrNameTaken], [ErrClusterTaken], [ErrExpired], [ErrDenied], [ErrNotFound], [*UnreachableError], [*PreflightError] and
-// [*TimeoutError], which may be joined with the reason of the hub. An invalid option is a *membership.InvalidError. A
-// finding of a [*PreflightError] may wrap one of the other errors, which errors.Is and errors.As find. Errors never
+// [ErrNameTaken], [ErrClusterTaken], [ErrExpired], [ErrDenied], [ErrNotFound], [*UnreachableError], [*PreflightError]
+// and [*TimeoutError], which may be joined with the reason of the hub. An invalid option is a *membership.InvalidError.
+// A finding of a [*PreflightError] may wrap one of the other errors, which errors.Is and errors.As find. Errors never
 // contain secrets.
 //
 // # Timeouts

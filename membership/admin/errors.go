@@ -114,7 +114,8 @@ func (c *cluster) explain(doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, &UnreachableError{Which: c.side, Server: c.config.Host, Err: network.Err})
 	}
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("%s on the %s, whose API server does not know the kind: install the CustomResourceDefinitions: %w", doing, c.side, err)
+		return fmt.Errorf("%s on the %s, whose API server does not know the kind: install the CustomResourceDefinitions: %w",
+			doing, c.side, err)
 	}
 	return fmt.Errorf("%s on the %s: %w", doing, c.side, err)
 }

@@ -38,7 +38,8 @@ func TestMemberStatus(t *testing.T) {
 				condition(v1alpha1.ConditionReachable, metav1.ConditionFalse)}}}, true, "the member has joined", nil},
 		{"a user has denied it", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Accepted: new(false)}}, false,
 			"", ErrDenied},
-		{"a user has requested the leave", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{State: v1alpha1.StateLeave}},
+		{"a user has requested the leave",
+			v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{State: v1alpha1.StateLeave}},
 			false, "", ErrDenied},
 	} {
 		got, err := memberStatus(&test.cluster)

@@ -54,8 +54,8 @@ type RegisterOptions struct {
 // muster-bootstrap-Hub. It does not install the agent, which is part of the product, unless Deploy does.
 //
 // Register first runs all checks. If one fails, it changes nothing and returns a [*PreflightError], which may wrap
-// [ErrExpired] if the hub rejects the credential, [ErrClusterTaken] if the cluster has the credential of another hub or a
-// hub runs its agent, or an [*UnreachableError]. A credential of the same hub is replaced.
+// [ErrExpired] if the hub rejects the credential, [ErrClusterTaken] if the cluster has the credential of another hub or
+// a hub runs its agent, or an [*UnreachableError]. A credential of the same hub is replaced.
 //
 // With Wait, Register waits until the agent has joined, according to the agent status on the member. It returns early
 // with

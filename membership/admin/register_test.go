@@ -61,7 +61,8 @@ func TestRegister(t *testing.T) {
 	deploy := func(ctx context.Context, member client.Client) error {
 		var secret corev1.Secret
 		deployed++
-		return member.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}, &secret)
+		return member.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
+			&secret)
 	}
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Deploy: deploy}), "twice is harmless")
 	require.Equal(t, 1, deployed, "the credential is stored before the agent is deployed")

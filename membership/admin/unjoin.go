@@ -59,18 +59,19 @@ type UnjoinOptions struct {
 //
 // The Secret with the member's kubeconfig is deleted last. If Unjoin ends early, the Secret is kept after the deletion
 // of the MemberCluster, and another Unjoin uses it to reach the member. If the member is unreachable, the error is an
-// [*UnreachableError]; a rejected credential of the Secret, for example an expired one, is an error as well. The leave is
-// complete nevertheless; call Unjoin again, with Member if required. With Force both are reported only as a [Step], and
-// the Secret is deleted. Without such a Secret and without Member, a Step reports that objects may be left on the
+// [*UnreachableError]; a rejected credential of the Secret, for example an expired one, is an error as well. The leave
+// is complete nevertheless; call Unjoin again, with Member if required. With Force both are reported only as a [Step],
+// and the Secret is deleted. Without such a Secret and without Member, a Step reports that objects may be left on the
 // member.
 //
-// Unjoin requires on the hub get and delete on memberclusters, and patch with Keep or Force; with watch on memberclusters,
-// the returned status is the last one before the deletion, otherwise the last one that a poll observed; get, patch and delete on
-// secrets in the connection namespace; and get on the namespace kube-system. On the member, the user of Member, or else
-// the hub's credential, requires get and delete on clusterrolebindings and get on namespaces; and to remove the
-// namespace, patch and delete on namespaces, and list on secrets, serviceaccounts, configmaps and pods in it, without
-// which the namespace stays. Missing permissions of Unprepare, or to get the secrets in that namespace before it, are
-// reported, and the installed objects stay: the hub's credential has only the permissions that the hub was granted.
+// Unjoin requires on the hub get and delete on memberclusters, and patch with Keep or Force; with watch on
+// memberclusters, the returned status is the last one before the deletion, otherwise the last one that a poll observed;
+// get, patch and delete on secrets in the connection namespace; and get on the namespace kube-system. On the member,
+// the user of Member, or else the hub's credential, requires get and delete on clusterrolebindings and get on
+// namespaces; and to remove the namespace, patch and delete on namespaces, and list on secrets, serviceaccounts,
+// configmaps and pods in it, without which the namespace stays. Missing permissions of Unprepare, or to get the secrets
+// in that namespace before it, are reported, and the installed objects stay: the hub's credential has only the
+// permissions that the hub was granted.
 func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions) (*v1alpha1.LeaveStatus, error) {
 	if err := checkName("name", name); err != nil {
 		return nil, err
@@ -210,9 +211,9 @@ func (u *unjoin) await(ctx context.Context) error {
 	})
 }
 
-// watch sends the status of the leave in the last state of the MemberCluster, which a poll can miss: the hub deletes the
-// object immediately after it has recorded a forced leave. Without the permission to watch, or if the watch ends early,
-// the channel is closed, and the last polled state counts. Call stop to end the watch.
+// watch sends the status of the leave in the last state of the MemberCluster, which a poll can miss: the hub deletes
+// the object immediately after it has recorded a forced leave. Without the permission to watch, or if the watch ends
+// early, the channel is closed, and the last polled state counts. Call stop to end the watch.
 func (u *unjoin) watch(ctx context.Context) (last <-chan *v1alpha1.LeaveStatus, stop func()) {
 	result := make(chan *v1alpha1.LeaveStatus, 1)
 	ctx, cancel := context.WithCancel(ctx)

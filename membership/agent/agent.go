@@ -255,7 +255,8 @@ func (a *agent) hub() string {
 // pause is how long to wait after a step. If the next step makes a request to the hub, the pause is jittered, so that
 // agents that wait for the same event do not send their requests together.
 func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
-	if slices.Contains(step.Actions, lifecycle.CheckJoinRequest) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
+	if slices.Contains(step.Actions, lifecycle.CheckJoinRequest) || slices.Contains(step.Actions,
+		lifecycle.ReadMembership) {
 		return jittered(step.After, a.random)
 	}
 	return min(step.After, longest)

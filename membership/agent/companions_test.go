@@ -263,7 +263,8 @@ func TestCompanionThatHangs(t *testing.T) {
 		b.end()
 		require.Equal(t, companionPatience, time.Since(began))
 		require.True(t, polite.Load(), "it was not waited for")
-		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" "companion"="hanging"`)
+		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" `+
+			`"companion"="hanging"`)
 		require.NotContains(t, b.logged(), `"companion"="polite" "patience"`)
 		require.Equal(t, "Warning CompanionStuck hanging has not returned 10s after its context ended; the agent continues "+
 			"without it.", <-b.events.Events)
@@ -395,7 +396,7 @@ func TestCompanions(t *testing.T) {
 				running.Add(1)
 				defer running.Add(-1)
 				if hub.Member.Namespace != h.space() || hub.Member.UID != h.member("").UID {
-					t.Errorf("it speaks for %+v", hub.Member)
+					t.Errorf("the companion speaks for %+v", hub.Member)
 				}
 				begun.Add(1)
 				<-ctx.Done()

@@ -104,7 +104,8 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 	m = m.DeepCopy()
 	m.ManagedFields = nil // the API server keeps the existing ones
 	updated := &v1alpha1.Membership{}
-	return updated, h.client.Put().Namespace(h.namespace).Resource(memberships).Name(m.Name).SubResource("status").Body(m).Do(ctx).Into(updated)
+	return updated, h.client.Put().Namespace(h.namespace).Resource(memberships).Name(m.Name).SubResource("status").Body(m).
+		Do(ctx).Into(updated)
 }
 
 // sighting is an observation of the hub, with the Membership if the sight is HubSeen.

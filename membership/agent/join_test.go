@@ -101,7 +101,8 @@ func TestZeroOptions(t *testing.T) {
 	require.Equal(t, agentstate.Fingerprint(h.bootstrap), published().Bootstrap)
 	got = onMember.take()
 	require.Equal(t, 1, got["POST secrets"], "%v", got)
-	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and the published state once: %v",
+	require.Equal(t, 3, got["PUT muster-agent"],
+		"what it must not forget is written twice, and the published state once: %v",
 		got)
 	h.beats()
 	got = onMember.take()

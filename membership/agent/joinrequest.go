@@ -111,11 +111,11 @@ func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest
 
 var errNoRequest = errors.New("the JoinRequest of this agent does not exist on the hub")
 
-// requestState converts the answer to the agent's request. The request on the hub may be an older one of the same agent:
-// both have the name of its key.
+// requestState converts the answer to the agent's request. The request on the hub may be an older one of the same
+// agent: both have the name of its key.
 //
-// Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is JoinRequestDifferentHub, and
-// the answer "Forgotten" of older hubs without tombstones is JoinRequestHeld.
+// Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is
+// JoinRequestDifferentHub, and the answer "Forgotten" of older hubs without tombstones is JoinRequestHeld.
 func requestState(r record, bootstrap *registration.Bootstrap, mine,
 	theirs *v1alpha1.JoinRequest) (sight lifecycle.JoinRequestState, why string) {
 	var reason string
@@ -131,8 +131,9 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 		return lifecycle.JoinRequestHeld, why
 	case answerForgotten:
 		if r.Member != nil {
-			return lifecycle.JoinRequestHeld, "The hub is of a version that does not record which members left on request: upgrade " +
-				"the hub."
+			return lifecycle.JoinRequestHeld,
+				"The hub is of a version that does not record which members left on request: upgrade " +
+					"the hub."
 		}
 		return lifecycle.JoinRequestDeregisteredKept, why
 	case v1alpha1.AnswerDenied:

@@ -202,10 +202,12 @@ func TestHubDoesNotMove(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	}))
 	list := func(items string) string {
-		return `{"kind":"MembershipList","apiVersion":"membership.muster.dev/v1alpha1","metadata":{"resourceVersion":"1"},"items":[` + items + `]}`
+		return `{"kind":"MembershipList","apiVersion":"membership.muster.dev/v1alpha1","metadata":{"resourceVersion":"1"},` +
+			`"items":[` + items + `]}`
 	}
 	of := func(name, uid string) string {
-		return list(`{"metadata":{"name":"self","namespace":"` + h.space() + `"},"spec":{"memberName":"` + name + `","memberUID":"` + uid + `"}}`)
+		return list(`{"metadata":{"name":"self","namespace":"` + h.space() + `"},"spec":{"memberName":"` + name +
+			`","memberUID":"` + uid + `"}}`)
 	}
 	old, source, store := h.proxied(), &changeable{now: h.bootstrap}, &memory{}
 	source.at(old.Config(h.config).Host, h.config.CAData)

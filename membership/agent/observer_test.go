@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The JoinRequest of an agent may wait for days: what it knew of its member when it began to is not what it tells when it is
-// let in.
+// The JoinRequest of an agent may wait for days: what it knew of its member when it began to is not what it tells when
+// it is let in.
 func TestObserverIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wakes := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}

@@ -79,7 +79,7 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.URL.Query().Get("dryRun") != metav1.DryRunAll {
-			t.Errorf("it would create a Lease: %s %s", r.Method, r.URL)
+			t.Errorf("the agent would create a Lease: %s %s", r.Method, r.URL)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if failure := answer.Load(); failure != nil {
@@ -119,7 +119,8 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 
 // Records and answers of versions before hubs had an identity are taken over, and end nothing.
 func TestRecordsWithoutAnIdentity(t *testing.T) {
-	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))
+	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,` +
+		`"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))
 	require.NoError(t, err)
 	require.False(t, before.flags().Deregistered, "an earlier version wrote that down without a proof that a user "+
 		"wanted it")
@@ -161,7 +162,8 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 			lifecycle.JoinRequestDeregistered},
 		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestDifferentHub},
 		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.JoinRequestHeld},
-		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"), lifecycle.JoinRequestDifferentHub},
+		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"),
+			lifecycle.JoinRequestDifferentHub},
 		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"),
 			lifecycle.JoinRequestIssued},
 		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestHeld},

@@ -169,7 +169,8 @@ func TestBounded(t *testing.T) {
 		{"and a name that is none", []v1alpha1.Property{{Name: "", Value: "x"}, {Name: "a b", Value: "x"}}, nil,
 			nil, `False Truncated Omitted, because the name is not a qualified name: "", "a b".`},
 		{"a failure goes before all that", []v1alpha1.Property{{Name: "", Value: "x"}}, []string{"z", "region"},
-			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Omitted, because the name is not a qualified name: "".`},
+			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Omitted, ` +
+				`because the name is not a qualified name: "".`},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p := problems{failed: tc.failed}
@@ -329,7 +330,9 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 			for _, m := range family.Metric {
 				line := fmt.Sprint(family.GetName(), " ", m.GetLabel(), " ", m.GetGauge().GetValue())
 				if strings.Contains(line, "two-hubs") && !strings.Contains(line, "timestamp") {
-					all = append(all, strings.Join(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(`" :`, r) }), " "))
+					all = append(all, strings.Join(strings.FieldsFunc(line, func(r rune) bool {
+						return strings.ContainsRune(`" :`, r)
+					}), " "))
 				}
 			}
 		}
@@ -540,7 +543,8 @@ func TestJoinRequestSight(t *testing.T) {
 
 func TestJoinRequestReason(t *testing.T) {
 	answer := func(status metav1.ConditionStatus, reason string) *v1alpha1.JoinRequest {
-		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
+		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
 	}
 	for _, test := range []struct {
 		reason string
@@ -559,7 +563,8 @@ func TestJoinRequestReason(t *testing.T) {
 		{"the hub is away", lifecycle.JoinRequestUnreachable, nil, "HubUnreachable"},
 		{"the credential has ended", lifecycle.JoinRequestRefused, nil, "BootstrapRefused"},
 		{"no bootstrap credential", lifecycle.JoinRequestNoCredential, nil, "BootstrapMissing"},
-		{"it is denied, for a reason", lifecycle.JoinRequestDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused),
+		{"it is denied, for a reason", lifecycle.JoinRequestDenied, answer(metav1.ConditionFalse,
+			v1alpha1.ReasonTokenRefused),
 			v1alpha1.ReasonTokenRefused},
 		{"the failure is not that of the JoinRequest", lifecycle.JoinRequestNotAskable, nil, ""},
 	} {
@@ -629,7 +634,8 @@ func TestValidate(t *testing.T) {
 		{"an ID may be an ARN", Options{ClusterID: "arn:aws:eks:1:cluster.x"}, ""},
 		{"an ID is of few characters", Options{ClusterID: "a b"}, "ClusterID: "},
 		{"a version is short", Options{Version: strings.Repeat("v", 129)}, "Version: "},
-		{"labels of Kubernetes are not for agents to set", Options{Labels: map[string]string{"kubernetes.io/x": ""}}, `Labels["kubernetes.io/x"]`},
+		{"labels of Kubernetes are not for agents to set", Options{Labels: map[string]string{"kubernetes.io/x": ""}},
+			`Labels["kubernetes.io/x"]`},
 		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
 		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
 		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},

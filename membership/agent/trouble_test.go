@@ -51,7 +51,7 @@ func (l *logged) times(words string) int {
 func TestJoinRequestFailure(t *testing.T) {
 	requests := schema.GroupResource{Group: "membership.muster.dev", Resource: joinRequests}
 	forbidden := func(why string) error { return apierrors.NewForbidden(requests, "join-1", errors.New(why)) }
-	terminating := apierrors.NewForbidden(requests, "join-1", errors.New("it is being terminated"))
+	terminating := apierrors.NewForbidden(requests, "join-1", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for _, tc := range []struct {
 		reason string

@@ -55,8 +55,8 @@ func (f finding) after(cluster *v1alpha1.MemberCluster, failures int) finding {
 	return f
 }
 
-// stabilized returns the state to report after a probe, given the reported and the previous one. Alternating messages of
-// one reason are one error: a new message is reported after it was observed twice.
+// stabilized returns the state to report after a probe, given the reported and the previous one. Alternating messages
+// of one reason are one error: a new message is reported after it was observed twice.
 func (f finding) stabilized(reported, before finding) finding {
 	if f.reason == "" || f.reason == reported.reason && f != before {
 		return reported

@@ -111,8 +111,8 @@ func (f *Fleet) duties() duties {
 	return duties{f.leading, f.clusters}
 }
 
-// notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member that
-// the hub neither reaches nor must reach has no goroutine.
+// notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member
+// that the hub neither reaches nor must reach has no goroutine.
 func (f *Fleet) notify(name string, o *observed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

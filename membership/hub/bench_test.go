@@ -289,7 +289,8 @@ func (f *floor) join(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: in(membership.AgentName), AutomountServiceAccountToken: new(false)}
 	account.Annotations = map[string]string{v1alpha1.GroupName + "/claim": claim}
-	credential := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(token.DefaultLifetime.Seconds()))}}
+	credential := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(token.DefaultLifetime.Seconds()))}}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: membership.LeaseName},
 		Spec: *f.lease.Spec.DeepCopy()}
 
@@ -365,7 +366,8 @@ func (f *floor) clean() {
 	withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	inParallel(f.t, len(f.requests), removals, func(i int) error {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: floorName(i)}}
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.NamespaceFor(membership.DefaultNamespacePrefix, cluster.Name)}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.NamespaceFor(
+			membership.DefaultNamespacePrefix, cluster.Name)}}
 		return errors.Join(f.client.Patch(ctx, cluster, withoutFinalizers), f.client.Delete(ctx, cluster),
 			f.client.Delete(ctx, namespace))
 	})

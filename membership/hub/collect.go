@@ -26,7 +26,8 @@ const strangerTTL = time.Minute
 // collect deletes a request that is complete, or that was not accepted in time, together with the MemberCluster that
 // was created for it and not decided on. So objects that a stolen bootstrap credential created are removed
 // automatically.
-func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.JoinRequestStep) (bool, error) {
+func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.JoinRequest,
+	step lifecycle.JoinRequestStep) (bool, error) {
 	done, err := d.delivered(ctx, request)
 	if err != nil {
 		return false, err

@@ -51,7 +51,7 @@ func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
 		return err
 	}
 	if err := c.List(ctx, &corev1.ConfigMapList{}); !apierrors.IsForbidden(err) {
-		a.t.Errorf("it may list what is of others: %v", err)
+		a.t.Errorf("the agent may list objects of other members: %v", err)
 	}
 	seen, err := cache.New(hub.Config, cache.Options{
 		Scheme: newScheme(), DefaultNamespaces: map[string]cache.Config{hub.Member.Namespace: {}},

@@ -135,7 +135,10 @@ func testAcceptance(t *testing.T, h *testHub) {
 	require.Equal(t, "a", cluster.Labels["team"], "what the token says wins")
 	require.Equal(t, "acceptance", cluster.Labels["membership.muster.dev/join-token"])
 
-	h.change("hesitant", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true); c.Spec.HeartbeatPeriodSeconds = 1 })
+	h.change("hesitant", func(c *v1alpha1.MemberCluster) {
+		c.Spec.Accepted = new(true)
+		c.Spec.HeartbeatPeriodSeconds = 1
+	})
 	h.untilCondition("hesitant", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 
 	h.change("hesitant", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
@@ -186,7 +189,7 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 	h.eventually("the second agent has taken over", func() error {
 		cluster := h.member("twin")
 		if cluster.Status.Phase != v1alpha1.PhaseJoined {
-			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+			return fmt.Errorf("the phase is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
 		}
 		return nil
 	})

@@ -41,8 +41,8 @@ import (
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
 
-// joinRequestController is the controller of JoinRequests: it observes a request and its possible members, calls package lifecycle to
-// decide, carries out the step and reports.
+// joinRequestController is the controller of JoinRequests: it observes a request and its possible members, calls
+// package lifecycle to decide, carries out the step and reports.
 type joinRequestController struct {
 	client   client.Client
 	reader   client.Reader // without a cache
@@ -176,7 +176,8 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 const quietFor = 2 * time.Second
 
 // answer decides on a request, carries out the step and writes the answer to the status.
-func (d *joinRequestController) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.JoinRequestStep, error) {
+func (d *joinRequestController) answer(ctx context.Context,
+	request *v1alpha1.JoinRequest) (lifecycle.JoinRequestStep, error) {
 	observed, token, err := d.observe(ctx, request)
 	if err != nil {
 		return lifecycle.JoinRequestStep{}, err
@@ -265,7 +266,8 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 
 // checkLabels refuses the request for a new member with a label that it must not have. The labels of a request have no
 // effect on an existing member.
-func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken,
+func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken,
 	o *lifecycle.JoinRequestObserved) error {
 	if len(request.Spec.Labels) == 0 || o.ByClaim != nil || o.ByID != nil || o.ByName != nil {
 		return nil
@@ -294,7 +296,8 @@ func reserved(token *v1alpha1.JoinToken, o lifecycle.JoinRequestObserved) string
 }
 
 // look reads the members with the claim, the cluster ID or the name of a request.
-func (d *joinRequestController) look(ctx context.Context, members client.Reader, o *lifecycle.JoinRequestObserved) error {
+func (d *joinRequestController) look(ctx context.Context, members client.Reader,
+	o *lifecycle.JoinRequestObserved) error {
 	o.ByClaim, o.ByID, o.ByName, o.Others = nil, nil, nil, nil
 	if err := d.lookByClaim(ctx, members, o); err != nil {
 		return err
@@ -330,7 +333,8 @@ func (d *joinRequestController) look(ctx context.Context, members client.Reader,
 }
 
 // lookByClaim reads the member with the claim of a request.
-func (d *joinRequestController) lookByClaim(ctx context.Context, members client.Reader, o *lifecycle.JoinRequestObserved) error {
+func (d *joinRequestController) lookByClaim(ctx context.Context, members client.Reader,
+	o *lifecycle.JoinRequestObserved) error {
 	var list v1alpha1.MemberClusterList
 	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Claim}); err != nil {
 		return err
@@ -350,7 +354,8 @@ func (d *joinRequestController) lookByClaim(ctx context.Context, members client.
 
 // lookForTombstones reads the records of members that left, if the decision may depend on them. It always does before a
 // MemberCluster is created, because a claim whose member left never comes back.
-func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool, o *lifecycle.JoinRequestObserved) (err error) {
+func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool,
+	o *lifecycle.JoinRequestObserved) (err error) {
 	o.Tombstones = nil
 	if o.ByClaim == nil && (live || o.NeedsTombstones()) {
 		o.Tombstones, err = d.tombstones.of(ctx, o.ClusterID)
@@ -382,7 +387,8 @@ func (d *joinRequestController) verdict(ctx context.Context, request *v1alpha1.J
 }
 
 // see converts a MemberCluster for the decision.
-func (d *joinRequestController) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
+func (d *joinRequestController) see(ctx context.Context,
+	cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
 	member := memberOf(cluster, d.options.NamespacePrefix)
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
@@ -450,7 +456,8 @@ func (d *joinRequestController) admit(ctx context.Context, members client.Reader
 
 // count counts a request on the current state of its token. If the token is used up, the request is refused at its next
 // reconcile.
-func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) error {
+func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken) error {
 	d.counting.Lock()
 	defer d.counting.Unlock()
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
@@ -477,7 +484,8 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 }
 
 // issue calls the issuer. A request that can never succeed is denied.
-func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster,
+func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.JoinRequest,
+	cluster *v1alpha1.MemberCluster,
 	step lifecycle.JoinRequestStep) (*v1alpha1.Credential, lifecycle.JoinRequestStep, error) {
 	if cluster == nil {
 		return nil, step, membership.ErrPending // the MemberCluster was deleted a moment ago
@@ -519,7 +527,8 @@ func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.Joi
 }
 
 // report writes the answer to the status, if it has changed.
-func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.JoinRequestStep,
+func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.JoinRequest,
+	step lifecycle.JoinRequestStep,
 	cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
 	before := request.DeepCopy()
 	status := &request.Status

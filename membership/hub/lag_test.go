@@ -124,7 +124,9 @@ func TestMemberInTheRemainsOfAnother(t *testing.T) {
 		if err := h.client.List(t.Context(), &requests); err != nil {
 			return err
 		}
-		exists := slices.ContainsFunc(requests.Items, func(r v1alpha1.JoinRequest) bool { return r.Spec.ClusterID == "id-remains" })
+		exists := slices.ContainsFunc(requests.Items, func(r v1alpha1.JoinRequest) bool {
+			return r.Spec.ClusterID == "id-remains"
+		})
 		return orError(!exists, "it exists")
 	})
 	a.stop()

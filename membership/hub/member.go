@@ -140,7 +140,8 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		r.note(before, gone)
 		if observed.lifecycle.WithDefinition {
-			ctrllog.FromContext(ctx).Info("Released a MemberCluster that was deleted together with its definition; the member is unchanged")
+			ctrllog.FromContext(ctx).Info("Released a MemberCluster that was deleted together with its definition; the member " +
+				"is unchanged")
 		}
 		r.unwatch(gone.Name)
 		return r.retry(ctx, request.Name, 0, acted)

@@ -113,9 +113,11 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	return o, nil
 }
 
-// observeDeletion finds out whether a MemberCluster is deleted together with its definition. The hub concludes that it is not
-// only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the deletion.
-func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberCluster, o *lifecycle.HubObserved) error {
+// observeDeletion finds out whether a MemberCluster is deleted together with its definition. The hub concludes that it
+// is not only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the
+// deletion.
+func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberCluster,
+	o *lifecycle.HubObserved) error {
 	since := r.deletions.first(cluster, o.Now)
 	state, err := definition.Of(ctx, r.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
 	if err != nil {

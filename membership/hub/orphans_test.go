@@ -35,7 +35,8 @@ func TestOrphansMetric_OnlyMembersWithOrphans(t *testing.T) {
 	all.set("west", nil)
 	all.set("north", &v1alpha1.OrphanSummary{})
 	require.NoError(t, testutil.CollectAndCompare(&all, strings.NewReader(`
-# HELP muster_member_orphaned_objects Objects on a member that no Work contains any more although no user requested their deletion. Only members with such objects have a value.
+# HELP muster_member_orphaned_objects Objects on a member that no Work contains any more `+
+		`although no user requested their deletion. Only members with such objects have a value.
 # TYPE muster_member_orphaned_objects gauge
 muster_member_orphaned_objects{member="east"} 7
 `)))

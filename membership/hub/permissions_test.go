@@ -37,7 +37,8 @@ func testPermissions(t *testing.T, h *testHub) {
 		defer h.remove(name)
 		credentials["agent of "+name] = c
 	}
-	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
+		Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 
 	const registrationNamespace = membership.RegistrationNamespace
@@ -183,7 +184,8 @@ func testPermissions(t *testing.T, h *testHub) {
 	}{
 		{
 			"the agent of a", credentials["agent of a"],
-			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), withJoinRequests, withOtherObjects),
+			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), withJoinRequests,
+				withOtherObjects),
 			[]attempt{
 				get("its Membership", self("member-a")),
 				get("its Lease", lease("member-a", membership.LeaseName)),
@@ -194,7 +196,8 @@ func testPermissions(t *testing.T, h *testHub) {
 		},
 		{
 			"the agent of a-b", credentials["agent of a-b"],
-			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), withJoinRequests, withOtherObjects),
+			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), withJoinRequests,
+				withOtherObjects),
 			[]attempt{get("its Membership", self("member-a-b"))},
 		},
 		{

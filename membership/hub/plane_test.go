@@ -184,7 +184,8 @@ func (h *testHub) untilGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("the MemberCluster exists")), cluster.Status.Phase,
+		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("the MemberCluster exists")),
+			cluster.Status.Phase,
 			cluster.Status.Leave, messages(cluster.Status.Conditions))
 	})
 }
@@ -197,7 +198,7 @@ func (h *testHub) untilPhase(name string, phase v1alpha1.Phase) *v1alpha1.Member
 			return err
 		}
 		if cluster.Status.Phase != phase {
-			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+			return fmt.Errorf("the phase is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
 		}
 		return nil
 	})
@@ -215,7 +216,7 @@ func (h *testHub) untilCondition(name, kind string, status metav1.ConditionStatu
 		}
 		if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c == nil || c.Status != status ||
 			c.Reason != reason {
-			return fmt.Errorf("it has %s", messages(cluster.Status.Conditions))
+			return fmt.Errorf("the conditions are %s", messages(cluster.Status.Conditions))
 		}
 		return nil
 	})

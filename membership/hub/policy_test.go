@@ -427,7 +427,8 @@ func TestFloodIsBounded(t *testing.T) {
 	clock := &mustertest.Clock{}
 	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
-	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
+		Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 	var made int
 	var refused error

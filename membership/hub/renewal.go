@@ -33,7 +33,8 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	issuer, known := r.options.Issuers[asked.Request.Type]
 	if !known {
 		return &v1alpha1.RenewalAnswer{ID: asked.ID,
-			Refused: fmt.Sprintf("Credential type %s: the hub does not issue credentials of this type.", asked.Request.Type)}, nil
+				Refused: fmt.Sprintf("Credential type %s: the hub does not issue credentials of this type.", asked.Request.Type)},
+			nil
 	}
 	// Read without the cache, so that no credential is issued twice.
 	var latest v1alpha1.Membership

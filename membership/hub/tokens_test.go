@@ -178,7 +178,9 @@ func TestTokensOfOneMember(t *testing.T) {
 	ask := func(name string) {
 		request := newAsker(t, name, csr.Method{}, bootstrap).request
 		// the quota is counted first
-		h.eventually("a JoinRequest can be created", func() error { return requester.Create(t.Context(), request.DeepCopy()) })
+		h.eventually("a JoinRequest can be created", func() error {
+			return requester.Create(t.Context(), request.DeepCopy())
+		})
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}
 	ask("stranger")

@@ -185,7 +185,7 @@ func TestAnotherMode(t *testing.T) {
 	mustertest.Eventually(h.t, timeout, "it is nothing that the hub has installed", func() error {
 		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
 		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
-			return errors.New("it is shown as such")
+			return errors.New("the status has an installation")
 		}
 		return nil
 	})

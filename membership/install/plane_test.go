@@ -164,9 +164,9 @@ func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
 		is := meta.FindStatusCondition(cluster.Status.Conditions, condition)
 		switch {
 		case is == nil:
-			return fmt.Errorf("it is not there")
+			return fmt.Errorf("condition %s is missing", condition)
 		case is.Reason != reason:
-			return fmt.Errorf("it is %s: %s", is.Reason, is.Message)
+			return fmt.Errorf("the reason is %s: %s", is.Reason, is.Message)
 		}
 		return nil
 	})
@@ -206,9 +206,9 @@ func (h *testHub) gone(object client.Object, namespace, name string) {
 			return nil
 		}
 		if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
-			return fmt.Errorf("it is there: %s, leave %+v", cluster.Status.Phase, cluster.Status.Leave)
+			return fmt.Errorf("the member exists: %s, leave %+v", cluster.Status.Phase, cluster.Status.Leave)
 		}
-		return fmt.Errorf("it is there (%w)", err)
+		return fmt.Errorf("the object exists (%w)", err)
 	})
 }
 

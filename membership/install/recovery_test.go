@@ -70,7 +70,7 @@ func TestCredentialEnded(t *testing.T) {
 	require.Equal(t, before.Spec.ClusterID, back.Spec.ClusterID)
 	mustertest.Eventually(next.t, timeout, "what it has now is on record", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
-			return errors.New("it is not")
+			return errors.New("the status has the former expiration time")
 		}
 		return nil
 	})

@@ -129,7 +129,8 @@ func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
 	}
-	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(JoinRequestPoll, o.JoinRequestSince, o.Now)}
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(JoinRequestPoll,
+		o.JoinRequestSince, o.Now)}
 	switch o.JoinRequest {
 	case JoinRequestNotAsked:
 		step.Message, step.After = "Asking to join.", 0

@@ -77,7 +77,9 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "shut out, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestNotAskable, false }),
+			o: see(member, func(o *AgentObserved) {
+				o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestNotAskable, false
+			}),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: RetryPoll,
 				Message: "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again.",
@@ -91,8 +93,9 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "request gone", reason: "it is made again, in no hurry",
-			o:    see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoRequest }),
-			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{CheckJoinRequest}, After: JoinRequestPoll},
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoRequest }),
+			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{CheckJoinRequest},
+				After: JoinRequestPoll},
 		},
 		{
 			name: "issued", reason: "it is what was waited for",
@@ -158,27 +161,33 @@ func TestNextAgent(t *testing.T) {
 		{
 			name: "asked just now", reason: "a hub with nothing else to do answers at once",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestPending }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
-				After: JoinRequestPoll},
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+				Actions: []AgentAction{CheckJoinRequest},
+				After:   JoinRequestPoll},
 		},
 		{
 			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
 			o: see(asked, func(o *AgentObserved) {
 				o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-8*time.Second)
 			}),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
-				After: 2 * time.Second},
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+				Actions: []AgentAction{CheckJoinRequest},
+				After:   2 * time.Second},
 		},
 		{
 			name: "asked long ago", reason: "an administrator may decide at any time",
-			o: see(asked, func(o *AgentObserved) { o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-time.Hour) }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
-				After: HeldPoll},
+			o: see(asked, func(o *AgentObserved) {
+				o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-time.Hour)
+			}),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
+				Actions: []AgentAction{CheckJoinRequest},
+				After:   HeldPoll},
 		},
 		{
 			name: "shut out, and asked a while ago", reason: "as for a JoinRequest",
 			o: see(member, func(o *AgentObserved) {
-				o.Hub, o.JoinRequest, o.JoinRequestSince, o.Beating = HubRefused, JoinRequestPending, epoch.Add(-8*time.Second), false
+				o.Hub, o.JoinRequest, o.JoinRequestSince, o.Beating = HubRefused, JoinRequestPending, epoch.Add(-8*time.Second),
+					false
 			}),
 			want: AgentStep{
 				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
@@ -249,7 +258,9 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "deregistered", reason: "that it was said is written down before anything is done about it",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestDeregistered, false }),
+			o: see(member, func(o *AgentObserved) {
+				o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestDeregistered, false
+			}),
 			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member.",
 				Actions: []AgentAction{RecordDeregistered}},
 		},

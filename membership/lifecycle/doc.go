@@ -44,10 +44,10 @@
 //     caches, each kind from a different time. Only the MemberCluster must be at least as new as the controller's own
 //     last write.
 //   - A claim key has one JoinRequest at a time. If an older one of the agent exists, an answer Issued in the older one
-//     is not for the current request: it is [JoinRequestHeld] or [JoinRequestPending] until the hub has removed the older one. So the
-//     hub removes every request in time.
-//   - [JoinRequestDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [JoinRequestDeregistered] one
-//     without.
+//     is not for the current request: it is [JoinRequestHeld] or [JoinRequestPending] until the hub has removed the
+//     older one. So the hub removes every request in time.
+//   - [JoinRequestDeregisteredKept] is an answer Deregistered with a member's UID in the status, and
+//     [JoinRequestDeregistered] one without.
 //   - The agent observes its Membership through the watch, and reads it again if its heartbeat is refused. A Membership
 //     with another UID than the registered one is [HubOther].
 //   - An agent that is refused keeps reading, so that it observes when it gets access again. It acts on a refusal only

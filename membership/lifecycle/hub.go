@@ -158,20 +158,21 @@ func final(o HubObserved, step HubStep) bool {
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
 }
 
-// DependsOnDefinition reports whether the decision depends on WithDefinition: the MemberCluster has a deletionTimestamp,
-// and no other request to leave the fleet.
+// DependsOnDefinition reports whether the decision depends on WithDefinition: the MemberCluster has a
+// deletionTimestamp, and no other request to leave the fleet.
 func (o HubObserved) DependsOnDefinition() bool {
 	deleting := o.Deleting
 	o.Deleting = false
 	return deleting && !leaves(o)
 }
 
-// ConfirmDeletion is how long the hub waits before it concludes that a user requested the deletion of a MemberCluster. The
-// API server deletes the objects of a CustomResourceDefinition before it publishes that the definition is being deleted.
+// ConfirmDeletion is how long the hub waits before it concludes that a user requested the deletion of a MemberCluster.
+// The API server deletes the objects of a CustomResourceDefinition before it publishes that the definition is being
+// deleted.
 const ConfirmDeletion = time.Second
 
-// deletedUnasked is the step for a MemberCluster that is deleted with its definition, or perhaps so. Nothing changes for the
-// member: its agent waits until a MemberCluster of its name exists again.
+// deletedUnasked is the step for a MemberCluster that is deleted with its definition, or perhaps so. Nothing changes
+// for the member: its agent waits until a MemberCluster of its name exists again.
 func deletedUnasked(o HubObserved) HubStep {
 	step := HubStep{Phase: o.Phase, Leave: o.Leave.DeepCopy()}
 	switch {

@@ -70,7 +70,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "token ended before the acceptance", reason: "the token has done its work when the claim is taken in",
 			o: request(func(o *JoinRequestObserved) { o.TokenRefused, o.ByID = "spec.token: has expired", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -158,7 +159,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
 			o: request(func(o *JoinRequestObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -216,7 +218,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "claimed and prepared", reason: "a credential is of use only when there is something to use it on",
 			o: request(func(o *JoinRequestObserved) { o.ByID = of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -277,7 +280,9 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "it has left", reason: "it may come back, when an administrator says so",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave }) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
+			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
@@ -297,7 +302,8 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) {
 				o.MemberUID, o.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -371,7 +377,8 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) {
 				o.MemberUID, o.Readopt, o.Verdict.Decision = "uid", true, membership.Accept
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember, AcceptMember},
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember,
+				AcceptMember},
 				message: "The hub is preparing for the cluster."},
 		},
 		{
@@ -410,7 +417,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
 			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -418,7 +426,8 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) {
 				o.MemberUID, o.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -426,7 +435,8 @@ func TestNextJoinRequest(t *testing.T) {
 			o: request(func(o *JoinRequestObserved) {
 				o.Answer, o.Bound, o.MemberUID, o.ByID = issued, "before", "before", of("mine", asIs)
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
@@ -490,7 +500,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the agent does not know its hub", reason: "agents of earlier versions keep what they had",
 			o: request(func(o *JoinRequestObserved) { o.HubID, o.MemberUID, o.ByID = "this", "uid", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential}, member: true,
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
+				member:  true,
 				message: "The credential is being issued."},
 		},
 		{

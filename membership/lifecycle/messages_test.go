@@ -70,7 +70,8 @@ func TestManyWords(t *testing.T) {
 		}
 	}
 	denied := NextJoinRequest(
-		JoinRequestObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny, Reason: text}})
+		JoinRequestObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny,
+			Reason: text}})
 	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > sentenceLimit {
 		t.Errorf("the hub answers %s in %d bytes", denied.Answer, len(denied.Message))
 	}

@@ -257,7 +257,8 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		a.registered, a.credential, a.policy, a.returns = true, true, false, false
 		a.uid = a.given
 		a.request, w.requests[0].fresh = false, false
-		a.joinRequest, a.given, a.hub, a.seen, a.outwaited = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}, false
+		a.joinRequest, a.given, a.hub, a.seen, a.outwaited = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked),
+			membershipWorld{}, false
 	case ReadMembership:
 		w.look()
 	case SavePolicy:

@@ -248,7 +248,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub leaves the type of the agent before on record", machine: machine{moves: 1, pair: true, apart: true},
+		name: "JoinRequest: the hub leaves the type of the agent before on record", machine: machine{moves: 1, pair: true,
+			apart: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil {
 				o.ByID.Credential = o.Type
@@ -257,7 +258,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub tells the agent that comes second that it is deregistered", machine: machine{moves: 1, pair: true},
+		name: "JoinRequest: the hub tells the agent that comes second that it is deregistered", machine: machine{moves: 1,
+			pair: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {
 				return deregistered(o.ByID)
@@ -286,7 +288,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "JoinRequest: the hub ignores the hub's identity", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
+		name: "JoinRequest: the hub ignores the hub's identity", machine: machine{moves: 1, mishaps: 1,
+			disasters: disasters{otherHub: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.AgentHubID = ""; return NextJoinRequest(o) },
 	},
 	{
@@ -295,7 +298,8 @@ var mutants = []struct {
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Readopt = true; return NextJoinRequest(o) },
 	},
 	{
-		name: "JoinRequest: the hub takes the claim for nothing", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		name: "JoinRequest: the hub takes the claim for nothing", machine: machine{mishaps: 1,
+			disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.UID != o.MemberUID {
 				return held(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")

@@ -108,7 +108,8 @@ func (c *comesTo) check(i int32) (fault, world) {
 	}
 	// For good means: until the agent gets a new bootstrap credential.
 	// It may have learned just before that its MemberCluster was kept, or is about to ask anew because of that.
-	kept := a.kept || a.joinRequest == uint8(JoinRequestDeregisteredKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
+	kept := a.kept || a.joinRequest == uint8(JoinRequestDeregisteredKept) || a.seen.rejoin &&
+		a.seen.report == uint8(ReportedClean)
 	answered := a.given == goneUID || w.requests[0].answer == answerIssued && w.requests[0].bound == goneUID
 	wasDeleted := a.registered && a.uid == goneUID || a.deregistered && !a.kept || !a.registered && (a.kept || answered)
 	isOut := end.agent.bootstrap == bootstrapGone

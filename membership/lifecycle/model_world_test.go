@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all that can be
-// reached fit into a map. Names are relative, which keeps it finite: a UID is that of the MemberCluster there is, or
+// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all that can
+// be reached fit into a map. Names are relative, which keeps it finite: a UID is that of the MemberCluster there is, or
 // of one that is gone; a claim is the one that the agent has now, or an older one of its own.
 type world struct {
 	// The MemberCluster.

@@ -266,7 +266,8 @@ func TestNextJoinRequestAlways(t *testing.T) {
 			o.Others = []string{"west"}
 		}
 		step := NextJoinRequest(o)
-		if !slices.Contains(joinRequestReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) || step.Message == "" {
+		if !slices.Contains(joinRequestReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) ||
+			step.Message == "" {
 			t.Fatalf("%+v", step)
 		}
 		if o.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {

@@ -34,8 +34,9 @@ func TestNextAgent_Reregister(t *testing.T) {
 		},
 		{
 			reason: "a credential is used",
-			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestIssued},
-			phase:  Joining, want: []AgentAction{Register},
+			o: AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true,
+				JoinRequest: JoinRequestIssued},
+			phase: Joining, want: []AgentAction{Register},
 		},
 		{
 			reason: "a request that is not decided is asked for again",
@@ -44,8 +45,9 @@ func TestNextAgent_Reregister(t *testing.T) {
 		},
 		{
 			reason: "another hub that has a record of an earlier leave ends nothing",
-			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestDeregistered},
-			phase:  Joined, want: []AgentAction{CheckJoinRequest},
+			o: AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true,
+				JoinRequest: JoinRequestDeregistered},
+			phase: Joined, want: []AgentAction{CheckJoinRequest},
 			never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
 		},
 		{

@@ -15,8 +15,8 @@ const (
 	// up on a namespace that still exists, from the time when the force was recorded or from the deadline, whichever is
 	// later.
 	NamespacePatience = time.Minute
-	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval grows with
-	// the time that the hub needs, up to HeldPoll.
+	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval
+	// grows with the time that the hub needs, up to HeldPoll.
 	JoinRequestPoll = 500 * time.Millisecond
 	// HeldPoll is the interval between two reads of a request that waits for an administrator, and of a hub that refuses.
 	HeldPoll = 10 * time.Second

@@ -96,7 +96,8 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	existing.Server, existing.CA = b.hub.Host, b.hub.CAData // the agent runs beside the hub, and need not take the way of others
+	// the agent runs beside the hub, and need not take the way of others
+	existing.Server, existing.CA = b.hub.Host, b.hub.CAData
 	return existing, nil
 }
 

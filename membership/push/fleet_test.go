@@ -72,7 +72,7 @@ func (w *world) refused(token string) {
 	mustertest.Eventually(w.t, timeout, "a token that was revoked is refused", func() error {
 		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"},
 			&corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("it is answered by %w", err)
+			return fmt.Errorf("the request is answered by %w", err)
 		}
 		return nil
 	})
@@ -129,7 +129,7 @@ func TestByFleet(t *testing.T) {
 			return err
 		}
 		if got := there.Data["n"]; got != last() {
-			return fmt.Errorf("it is %s, and is to be %s", got, last())
+			return fmt.Errorf("got %s, want %s", got, last())
 		}
 		return nil
 	})

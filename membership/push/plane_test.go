@@ -328,7 +328,7 @@ func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster
 			return err
 		}
 		if cluster.Status.Phase != phase {
-			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+			return fmt.Errorf("the phase is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
 		}
 		return nil
 	})

@@ -37,7 +37,8 @@ func clients(t testing.TB, config *rest.Config) *kubernetes.Clientset {
 func grant(t testing.TB, s *apiserver.Server, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	admin := clients(t, s.Admin()).RbacV1()
-	_, err := admin.Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	_, err := admin.Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules: rules}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = admin.RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: user},
@@ -48,8 +49,10 @@ func grant(t testing.TB, s *apiserver.Server, user string, rules ...rbacv1.Polic
 
 func TestRBAC_OnlyGrantedVerbsAndNoEscalation(t *testing.T) {
 	s := start(t, apiserver.Options{})
-	grant(t, s, "dev", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
-		rbacv1.PolicyRule{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"}, Verbs: []string{"create"}})
+	grant(t, s, "dev", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"},
+			Verbs: []string{"create"}})
 	dev := clients(t, s.Config("dev"))
 	_, err := dev.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -58,8 +61,9 @@ func TestRBAC_OnlyGrantedVerbsAndNoEscalation(t *testing.T) {
 	_, err = dev.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	role := func(verb string) error {
-		_, err := dev.RbacV1().Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: verb}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{verb}}}}, metav1.CreateOptions{})
+		_, err := dev.RbacV1().Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: verb},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{verb}}}}, metav1.CreateOptions{})
 		return err
 	}
 	require.NoError(t, role("get"))
@@ -69,17 +73,20 @@ func TestRBAC_OnlyGrantedVerbsAndNoEscalation(t *testing.T) {
 func TestServiceAccountToken_ExpiresByTheClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s := start(t, apiserver.Options{Clock: clock})
-	request, err := clients(t, s.Admin()).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}, metav1.CreateOptions{})
+	request, err := clients(t, s.Admin()).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
+		&authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	config := s.Config("")
 	config.BearerToken = request.Status.Token
 	c := clients(t, config)
-	who, err := c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "system:serviceaccount:default:default", who.Status.UserInfo.Username)
 	clock.Step(601 * time.Second)
-	_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 }
 
@@ -88,16 +95,20 @@ func TestCertificate_ApprovedRequestIsSignedAndAuthenticates(t *testing.T) {
 	admin := clients(t, s.Admin()).CertificatesV1().CertificateSigningRequests()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "robot", Organization: []string{"robots"}}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "robot",
+		Organization: []string{"robots"}}}, key)
 	require.NoError(t, err)
-	csr, err := admin.Create(t.Context(), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "robot"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-		}}, metav1.CreateOptions{})
+	csr, err := admin.Create(t.Context(),
+		&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "robot"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+				SignerName: certificatesv1.KubeAPIServerClientSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Settle()
-	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue, Reason: "Test"}}
 	_, err = admin.UpdateApproval(t.Context(), "robot", csr, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	s.Settle()
@@ -108,7 +119,8 @@ func TestCertificate_ApprovedRequestIsSignedAndAuthenticates(t *testing.T) {
 	require.NoError(t, err)
 	config := &rest.Config{Host: s.URL(), Dial: s.DialContext, TLSClientConfig: rest.TLSClientConfig{
 		CAData: s.CertificateAuthority(), CertData: csr.Status.Certificate, KeyData: private}}
-	who, err := clients(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := clients(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "robot", who.Status.UserInfo.Username)
 	require.Contains(t, who.Status.UserInfo.Groups, "robots")
@@ -117,16 +129,20 @@ func TestCertificate_ApprovedRequestIsSignedAndAuthenticates(t *testing.T) {
 func TestQuota_LimitsObjectCounts(t *testing.T) {
 	s := start(t, apiserver.Options{})
 	c := clients(t, s.Admin()).CoreV1()
-	_, err := c.ResourceQuotas("default").Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": apiresource.MustParse("1")}}}, metav1.CreateOptions{})
+	_, err := c.ResourceQuotas("default").Create(t.Context(),
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": apiresource.MustParse("1")}}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Settle()
 	secret := func(name string) error {
-		_, err := c.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := c.Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		return err
 	}
 	require.NoError(t, secret("a"))
-	require.ErrorContains(t, secret("b"), "exceeded quota: q, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1")
+	require.ErrorContains(t, secret("b"),
+		"exceeded quota: q, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1")
 	require.NoError(t, c.Secrets("default").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	s.Settle()
 	require.NoError(t, secret("b"))
@@ -161,7 +177,9 @@ func TestCRD_RemovalDeletesInstances(t *testing.T) {
 	widgets := installed(t, s)
 	_, err := widgets.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	require.NoError(t, clients(t, s.Admin()).RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com").Do(t.Context()).Error())
+	require.NoError(t,
+		clients(t, s.Admin()).RESTClient().Delete().AbsPath(
+			"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com").Do(t.Context()).Error())
 	s.Settle()
 	_, err = widgets.List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)

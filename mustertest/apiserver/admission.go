@@ -144,10 +144,13 @@ func (s *Server) validateUpdate(tx *store.Tx, r *request, obj, old kinds.Object)
 	return s.checkEscalation(tx, r, obj, old)
 }
 
+// protected is the message of Kubernetes.
+const protected = "this namespace may not be deleted"
+
 // admitDelete protects the namespaces of the control plane.
 func (s *Server) admitDelete(r *request, live kinds.Object) error {
 	if r.kind.Storage == namespaces && slices.Contains([]string{"default", "kube-system", "kube-public"}, nameOf(live)) {
-		return apierrors.NewForbidden(namespaces, nameOf(live), errors.New("this namespace may not be deleted"))
+		return apierrors.NewForbidden(namespaces, nameOf(live), errors.New(protected))
 	}
 	return nil
 }
@@ -159,7 +162,8 @@ func (s *Server) mayApprove(tx *store.Tx, r *request, obj, old kinds.Object) err
 	if slices.Contains(r.user.Groups, groupMasters) {
 		return nil
 	}
-	a := attributes{user: r.user, verb: "approve", resource: true, group: "certificates.k8s.io", kind: "signers", name: signer}
+	a := attributes{user: r.user, verb: "approve", resource: true, group: "certificates.k8s.io", kind: "signers",
+		name: signer}
 	if ok, _ := s.authorized(tx, a); ok {
 		return nil
 	}

@@ -19,7 +19,8 @@ func TestApply_ListMapsConflictsAndForce(t *testing.T) {
 	widgets := installed(t, s)
 	ctx := t.Context()
 	apply := func(manager, spec string, force bool) error {
-		_, err := widgets.Patch(ctx, "w", types.ApplyPatchType, []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":`+spec+`}`),
+		_, err := widgets.Patch(ctx, "w", types.ApplyPatchType,
+			[]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":`+spec+`}`),
 			metav1.PatchOptions{FieldManager: manager, Force: &force})
 		return err
 	}
@@ -47,9 +48,11 @@ func installed(t testing.TB, s *apiserver.Server) dynamic.ResourceInterface {
 	c := dynamic.NewForConfigOrDie(s.Admin())
 	body, err := yaml.YAMLToJSON([]byte(widgetCRD))
 	require.NoError(t, err)
-	_, err = c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+	_, err = c.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}).
 		Patch(t.Context(), "widgets.example.com", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "test"})
 	require.NoError(t, err)
 	s.Settle()
-	return c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace("default")
+	return c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).
+		Namespace("default")
 }

@@ -198,9 +198,11 @@ func (s *Server) impersonate(r *request, u user) (user, error) {
 	if name == "" {
 		return u, nil
 	}
-	as := user{Name: name, UID: header.Get(authenticationv1.ImpersonateUIDHeader), Groups: header.Values(authenticationv1.ImpersonateGroupHeader)}
+	as := user{Name: name, UID: header.Get(authenticationv1.ImpersonateUIDHeader),
+		Groups: header.Values(authenticationv1.ImpersonateGroupHeader)}
 	check := func(group, resource, sub, namespace, name string) error {
-		a := attributes{user: u, verb: "impersonate", resource: true, group: group, kind: resource, subresource: sub, namespace: namespace, name: name}
+		a := attributes{user: u, verb: "impersonate", resource: true, group: group, kind: resource, subresource: sub,
+			namespace: namespace, name: name}
 		if ok, reason := s.authorized(s.reader(), a); !ok {
 			return forbidden(a, reason)
 		}
@@ -229,7 +231,8 @@ func (s *Server) impersonate(r *request, u user) (user, error) {
 		}
 	}
 	for key, values := range header {
-		extra, ok := strings.CutPrefix(strings.ToLower(key), strings.ToLower(authenticationv1.ImpersonateUserExtraHeaderPrefix))
+		extra, ok := strings.CutPrefix(strings.ToLower(key),
+			strings.ToLower(authenticationv1.ImpersonateUserExtraHeaderPrefix))
 		if !ok {
 			continue
 		}

@@ -61,7 +61,9 @@ func (s *Server) aggregateRoles() {
 					continue
 				}
 				for _, rule := range rulesOf(other) {
-					if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return equalRules([]rbacv1.PolicyRule{r}, []rbacv1.PolicyRule{rule}) }) {
+					if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+						return equalRules([]rbacv1.PolicyRule{r}, []rbacv1.PolicyRule{rule})
+					}) {
 						rules = append(rules, rule)
 					}
 				}
@@ -127,7 +129,8 @@ func quotaResource(name corev1.ResourceName) (schema.GroupResource, bool) {
 		return schema.ParseGroupResource(counted), true
 	}
 	switch name {
-	case corev1.ResourcePods, corev1.ResourceServices, corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourceQuotas,
+	case corev1.ResourcePods, corev1.ResourceServices, corev1.ResourceSecrets, corev1.ResourceConfigMaps,
+		corev1.ResourceQuotas,
 		corev1.ResourceReplicationControllers, corev1.ResourcePersistentVolumeClaims:
 		return coreResource(string(name)), true
 	}

@@ -52,14 +52,16 @@ func (s *Server) bootstrap() error {
 		value       int32
 		description string
 	}{
-		{"system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
+		{"system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be " +
+			"moved to another node if necessary."},
 		{"system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."},
 	} {
 		class := &schedulingv1.PriorityClass{
 			ObjectMeta: metav1.ObjectMeta{Name: about.name}, Value: about.value, Description: about.description,
 			PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
 		}
-		key := store.Key{Resource: schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, Name: about.name}
+		key := store.Key{Resource: schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
+			Name: about.name}
 		if err := s.put(key, class, bootstrapManager); err != nil {
 			return err
 		}
@@ -85,12 +87,14 @@ func initialRoles() []*rbacv1.ClusterRole {
 	paths := func(urls ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: urls}
 	}
-	core := []string{"configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "replicationcontrollers", "serviceaccounts", "services"}
+	core := []string{"configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "replicationcontrollers",
+		"serviceaccounts", "services"}
 	apps := []string{"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"}
 	workloads := func(verbs []string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{
 			rule(verbs, "", core...), rule(verbs, "apps", apps...), rule(verbs, "batch", "cronjobs", "jobs"),
-			rule(verbs, "autoscaling", "horizontalpodautoscalers"), rule(verbs, "networking.k8s.io", "ingresses", "networkpolicies"),
+			rule(verbs, "autoscaling", "horizontalpodautoscalers"), rule(verbs, "networking.k8s.io", "ingresses",
+				"networkpolicies"),
 			rule(verbs, "policy", "poddisruptionbudgets"), rule(verbs, "discovery.k8s.io", "endpointslices"),
 		}
 	}
@@ -102,16 +106,21 @@ func initialRoles() []*rbacv1.ClusterRole {
 	to := func(name string) string { return "rbac.authorization.k8s.io/aggregate-to-" + name }
 	aggregate := func(name string, labels map[string]string) *rbacv1.ClusterRole {
 		out := role(name, labels)
-		out.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{to(name): "true"}}}}
+		out.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+			{MatchLabels: map[string]string{to(name): "true"}}}}
 		return out
 	}
 	return []*rbacv1.ClusterRole{
-		role("cluster-admin", nil, rule([]string{"*"}, "*", "*"), rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}),
-		role("system:discovery", nil, paths("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/")),
+		role("cluster-admin", nil, rule([]string{"*"}, "*", "*"), rbacv1.PolicyRule{Verbs: []string{"*"},
+			NonResourceURLs: []string{"*"}}),
+		role("system:discovery", nil, paths("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi",
+			"/openapi/*", "/readyz", "/version", "/version/")),
 		role("system:public-info-viewer", nil, paths("/healthz", "/livez", "/readyz", "/version", "/version/")),
-		role("system:basic-user", nil, rule([]string{"create"}, "authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+		role("system:basic-user", nil, rule([]string{"create"}, "authorization.k8s.io", "selfsubjectaccessreviews",
+			"selfsubjectrulesreviews"),
 			rule([]string{"create"}, "authentication.k8s.io", "selfsubjectreviews")),
-		aggregate("admin", nil), aggregate("edit", map[string]string{to("admin"): "true"}), aggregate("view", map[string]string{to("edit"): "true"}),
+		aggregate("admin", nil), aggregate("edit", map[string]string{to("admin"): "true"}),
+		aggregate("view", map[string]string{to("edit"): "true"}),
 		role("system:aggregate-to-view", map[string]string{to("view"): "true"}, append(workloads(read),
 			rule(read, "", "limitranges", "namespaces", "resourcequotas"))...),
 		role("system:aggregate-to-edit", map[string]string{to("edit"): "true"}, append(workloads(write),

@@ -70,7 +70,8 @@ func newManager(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, elect bo
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller:     config.Controller{SkipNameValidation: new(true)},
-		LeaderElection: elect, LeaderElectionID: "test", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: elect,
+		LeaderElection: elect, LeaderElectionID: "test", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: elect,
 	})
 	require.NoError(t, err)
 	return mgr
@@ -105,7 +106,8 @@ func TestBubble_ManagerWithLeaderElection(t *testing.T) {
 		defer s.Close()
 		mgr := newManager(t, s.Admin(), clientgoscheme.Scheme, true)
 		c := mgr.GetClient()
-		err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+		err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func(func(ctx context.Context,
+			r reconcile.Request) (reconcile.Result, error) {
 			var cm corev1.ConfigMap
 			if err := c.Get(ctx, r.NamespacedName, &cm); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -121,7 +123,8 @@ func TestBubble_ManagerWithLeaderElection(t *testing.T) {
 		admin, err := client.New(s.Admin(), client.Options{})
 		require.NoError(t, err)
 		for i := range 3 {
-			require.NoError(t, admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("m", i)}}))
+			require.NoError(t, admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default",
+				Name: fmt.Sprint("m", i)}}))
 			until(t, "ConfigMap is reconciled", func() bool {
 				var cm corev1.ConfigMap
 				require.NoError(t, admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: fmt.Sprint("m", i)}, &cm))
@@ -149,7 +152,8 @@ func TestBubble_HubWithThreeMembers(t *testing.T) {
 		admin, err := client.New(s.Admin(), client.Options{Scheme: scheme})
 		require.NoError(t, err)
 		require.NoError(t, crds.Install(ctx, admin))
-		require.NoError(t, admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}))
+		require.NoError(t,
+			admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}))
 		require.NoError(t, mustertest.GrantFiles(ctx, admin, "muster-hub", "../../membership/hub/rbac/role.yaml"))
 		mgr := newManager(t, s.Config("muster-hub"), scheme, false)
 		require.NoError(t, hub.SetupWithManager(mgr, hub.Options{Server: s.URL(), CA: s.CertificateAuthority()}))
@@ -176,10 +180,13 @@ func TestBubble_HubWithThreeMembers(t *testing.T) {
 			defer member.Close()
 			memberClient, err := client.New(member.Admin(), client.Options{})
 			require.NoError(t, err)
-			require.NoError(t, memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}))
+			require.NoError(t,
+				memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}))
 			memberManager := newManager(t, member.Admin(), scheme, false)
 			require.NoError(t, agent.SetupWithManager(memberManager, agent.Options{
-				Name: name, Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
+				Name: name, Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+					return bootstrap, nil
+				}),
 				HubConfig: func(c *rest.Config) { c.Dial = s.DialContext },
 				OnPhase:   func(step lifecycle.AgentStep) { t.Logf("%s: %+v", name, step) },
 			}))

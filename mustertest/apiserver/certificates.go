@@ -122,7 +122,8 @@ func (s *Server) signed(csr *certificatesv1.CertificateSigningRequest) *certific
 		})
 	}
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || len(csr.Status.Certificate) > 0 ||
-		!has(certificatesv1.CertificateApproved) || has(certificatesv1.CertificateDenied) || has(certificatesv1.CertificateFailed) {
+		!has(certificatesv1.CertificateApproved) || has(certificatesv1.CertificateDenied) ||
+		has(certificatesv1.CertificateFailed) {
 		return nil
 	}
 	csr = csr.DeepCopy()

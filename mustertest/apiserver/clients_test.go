@@ -55,12 +55,14 @@ func exercise(t *testing.T, clients kubernetes.Interface) {
 	ctx := t.Context()
 	maps := clients.CoreV1().ConfigMaps("default")
 	created, err := maps.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "a-", Labels: map[string]string{"a": "b"}}, Data: map[string]string{"k": "v"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "a-", Labels: map[string]string{"a": "b"}},
+		Data:       map[string]string{"k": "v"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NotEmpty(t, created.UID)
 	require.Equal(t, "v", created.Data["k"])
-	watch, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: created.ResourceVersion, FieldSelector: "metadata.name=" + created.Name})
+	watch, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: created.ResourceVersion,
+		FieldSelector: "metadata.name=" + created.Name})
 	require.NoError(t, err)
 	defer watch.Stop()
 	created.Data["k"] = "w"
@@ -78,7 +80,8 @@ func exercise(t *testing.T, clients kubernetes.Interface) {
 	*wrong.UID = "other"
 	err = maps.Delete(ctx, created.Name, metav1.DeleteOptions{Preconditions: &wrong})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	require.NoError(t, maps.Delete(ctx, created.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(created.UID))}))
+	require.NoError(t, maps.Delete(ctx, created.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(created.UID))}))
 	_, err = maps.Get(ctx, created.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.EqualValues(t, "DELETED", (<-watch.ResultChan()).Type)
@@ -94,7 +97,8 @@ func TestClients_UnstructuredMetadataAndDiscovery(t *testing.T) {
 	created, err := dyn.Resource(gvr).Namespace("default").Create(ctx, obj, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"a": "Yg=="}, created.Object["data"])
-	partial, err := metadata.NewForConfigOrDie(s.Admin()).Resource(gvr).Namespace("default").List(ctx, metav1.ListOptions{})
+	partial, err := metadata.NewForConfigOrDie(s.Admin()).Resource(gvr).Namespace("default").List(ctx,
+		metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, partial.Items, 1)
 	require.Equal(t, "s", partial.Items[0].Name)

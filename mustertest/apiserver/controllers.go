@@ -159,7 +159,8 @@ func (s *Server) controllerRequest(key store.Key, verb string) *request {
 		return nil
 	}
 	return &request{
-		ctx: context.Background(), user: controllerUser("in-memory"), verb: verb, resource: true, gvr: kind.Resource, kind: kind,
+		ctx: context.Background(), user: controllerUser("in-memory"), verb: verb, resource: true, gvr: kind.Resource,
+		kind:      kind,
 		namespace: key.Namespace, name: key.Name, accept: accepted{media: kinds.JSON},
 	}
 }

@@ -20,7 +20,8 @@ func (s *Server) terminating(resource schema.GroupResource) bool {
 }
 
 func markTerminating(obj kinds.Object, now string) {
-	setCRDCondition(obj, crdCondition{string(apiextensionsv1.Terminating), "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}, now)
+	setCRDCondition(obj, crdCondition{string(apiextensionsv1.Terminating), "True", "InstanceDeletionPending",
+		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}, now)
 }
 
 // crdCondition is a condition of a CustomResourceDefinition.
@@ -93,7 +94,8 @@ func (s *Server) reconcileCRD(name string) {
 			}
 		}
 		setCRDCondition(obj, crdCondition{"NamesAccepted", "True", "NoConflicts", "no conflicts found"}, now)
-		setCRDCondition(obj, crdCondition{"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}, now)
+		setCRDCondition(obj, crdCondition{"Established", "True", "InitialNamesAccepted",
+			"the initial names have been accepted"}, now)
 		return true
 	})
 	if message == "" {
@@ -179,7 +181,8 @@ func (s *Server) finalizeCRD(key store.Key, crd *apiextensionsv1.CustomResourceD
 	now := s.now()
 	s.edit(key, func(obj kinds.Object) bool {
 		if len(items) > 0 {
-			setCRDCondition(obj, crdCondition{"Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"}, now)
+			setCRDCondition(obj, crdCondition{"Terminating", "True", "InstanceDeletionInProgress",
+				"CustomResource deletion is in progress"}, now)
 			return true
 		}
 		setCRDCondition(obj, crdCondition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}, now)

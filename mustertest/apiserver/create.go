@@ -62,7 +62,8 @@ func (s *Server) create(w http.ResponseWriter, r *request) error {
 func (s *Server) createObject(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
 	var out result
 	metadata := metaOf(obj)
-	for _, key := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid", "selfLink"} {
+	for _, key := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid",
+		"selfLink"} {
 		delete(metadata, key)
 	}
 	if err := r.matchNamespace(metadata); err != nil {
@@ -153,7 +154,8 @@ func (r *request) matchNamespace(metadata map[string]any) error {
 	case wanted == "":
 		delete(metadata, "namespace")
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the " +
+			"request")
 	}
 	return nil
 }
@@ -218,7 +220,8 @@ func (s *Server) stampManagedFields(live, obj kinds.Object) {
 
 func timeKey(entry any) string {
 	fields, _ := entry.(map[string]any)
-	return fmt.Sprint(fields["manager"], "|", fields["operation"], "|", fields["subresource"], "|", fields["apiVersion"], "|", fields["time"])
+	return fmt.Sprint(fields["manager"], "|", fields["operation"], "|", fields["subresource"], "|", fields["apiVersion"],
+		"|", fields["time"])
 }
 
 func metaOf(obj kinds.Object) map[string]any {
@@ -267,9 +270,11 @@ func (r *request) warnFinalizers(obj, old kinds.Object) {
 		switch {
 		case strings.Contains(finalizer, "/") || slices.Contains(standard, finalizer):
 		case strings.Contains(finalizer, "."):
-			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", path, finalizer))
+			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental "+
+				"conflicts with other finalizer writers", path, finalizer))
 		default:
-			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", path, finalizer))
+			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other "+
+				"finalizer writers", path, finalizer))
 		}
 	}
 }

@@ -80,7 +80,8 @@ type deletion struct {
 }
 
 // deleteObject deletes an object, or marks it as deleted if finalizers are left.
-func (s *Server) deleteObject(tx *store.Tx, r *request, item *store.Item, options *metav1.DeleteOptions) (deletion, error) {
+func (s *Server) deleteObject(tx *store.Tx, r *request, item *store.Item,
+	options *metav1.DeleteOptions) (deletion, error) {
 	live := s.live(r.kind, item)
 	metadata := metaOf(live)
 	if err := checkPreconditions(r, metadata, options.Preconditions); err != nil {
@@ -134,12 +135,15 @@ func checkPreconditions(r *request, metadata map[string]any, wanted *metav1.Prec
 	}
 	gr := schema.GroupResource{Group: r.gvr.Group, Resource: r.kind.GVK.Kind}
 	if wanted.UID != nil && string(*wanted.UID) != metadata["uid"] {
-		return apierrors.NewConflict(gr, r.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
-			"The object might have been deleted and then recreated", *wanted.UID, metadata["uid"]))
+		return apierrors.NewConflict(gr, r.name,
+			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+				"The object might have been deleted and then recreated", *wanted.UID, metadata["uid"]))
 	}
 	if wanted.ResourceVersion != nil && *wanted.ResourceVersion != metadata["resourceVersion"] {
-		return apierrors.NewConflict(gr, r.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
-			"ResourceVersion in record (%s). The object might have been modified", *wanted.ResourceVersion, metadata["resourceVersion"]))
+		return apierrors.NewConflict(gr, r.name,
+			fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
+				"ResourceVersion in record (%s). The object might have been modified", *wanted.ResourceVersion,
+				metadata["resourceVersion"]))
 	}
 	return nil
 }
@@ -319,7 +323,8 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *request) error {
 // returnsDeleted says whether a deletion is answered with the deleted object instead of a Status.
 func returnsDeleted(resource schema.GroupResource) bool {
 	switch resource.String() {
-	case "pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "podtemplates", "resourcequotas":
+	case "pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "podtemplates",
+		"resourcequotas":
 		return true
 	}
 	return false

@@ -61,7 +61,8 @@ type target struct {
 
 func newTarget(t testing.TB, configs map[string]*rest.Config) *target {
 	t.Helper()
-	out := &target{clients: map[string]*http.Client{}, uids: map[string]string{}, current: map[string][]string{}, uid: map[string]string{}}
+	out := &target{clients: map[string]*http.Client{}, uids: map[string]string{}, current: map[string][]string{},
+		uid: map[string]string{}}
 	for user, config := range configs {
 		config := rest.CopyConfig(config)
 		config.UserAgent = "differential/1"
@@ -102,7 +103,8 @@ type answer struct {
 
 func (g *target) send(t testing.TB, s step) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), s.Method, g.base+g.fill(s.Path), strings.NewReader(g.fill(s.Body)))
+	request, err := http.NewRequestWithContext(t.Context(), s.Method, g.base+g.fill(s.Path),
+		strings.NewReader(g.fill(s.Body)))
 	require.NoError(t, err)
 	request.Header.Set("User-Agent", "differential/1")
 	if s.Type != "" {
@@ -116,7 +118,8 @@ func (g *target) send(t testing.TB, s step) answer {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	out := answer{Code: response.StatusCode, Type: response.Header.Get("Content-Type"), Warnings: response.Header.Values("Warning")}
+	out := answer{Code: response.StatusCode, Type: response.Header.Get("Content-Type"),
+		Warnings: response.Header.Values("Warning")}
 	slices.Sort(out.Warnings)
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
@@ -245,8 +248,10 @@ func (g *target) normalize(key string, value any) any {
 			if before, _, several := strings.Cut(v, " is invalid: ["); several { // the causes say the same
 				v = before
 			}
-			// The comparison with a schema visits the fields of an object in a random order, and ends at the first undeclared one.
-			if before, _, undeclared := strings.Cut(v, "): "); undeclared && strings.Contains(v, "field not declared in schema") {
+			// The comparison with a schema visits the fields of an object in a random order, and ends at the first undeclared
+			// one.
+			if before, _, undeclared := strings.Cut(v, "): "); undeclared && strings.Contains(v,
+				"field not declared in schema") {
 				v = before + "): field not declared in schema"
 			}
 			v = versions.ReplaceAllString(v, "${1}RV")
@@ -296,7 +301,8 @@ func prepare(t testing.TB, real, memory *target, namespace string) {
 func installWidgets(t testing.TB, real, memory *target) {
 	t.Helper()
 	for _, g := range []*target{real, memory} {
-		code := g.send(t, step{Method: "POST", Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Type: "application/yaml", Body: widgetCRD}).Code
+		code := g.send(t, step{Method: "POST", Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+			Type: "application/yaml", Body: widgetCRD}).Code
 		require.Contains(t, []int{201, 409}, code)
 		require.Eventually(t, func() bool {
 			return g.send(t, step{Method: "GET", Path: "/apis/example.com/v1/widgets"}).Code == 200

@@ -41,10 +41,12 @@ func (s *Server) servePath(w http.ResponseWriter, r *request) {
 	case path == "/api":
 		r.document(w, metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
-			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: s.host() + ":443"}},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: s.host() +
+				":443"}},
 		})
 	case path == "/apis":
-		r.document(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: s.groups()})
+		r.document(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+			Groups: s.groups()})
 	case parts[0] == "apis" && len(parts) == 2:
 		for _, group := range s.groups() {
 			if group.Name == parts[1] {
@@ -65,7 +67,8 @@ func (s *Server) servePath(w http.ResponseWriter, r *request) {
 			return
 		}
 		r.document(w, metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(), APIResources: resources,
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(),
+			APIResources: resources,
 		})
 	case parts[0] == "openapi":
 		r.fail(w, notImplemented("path "+path))

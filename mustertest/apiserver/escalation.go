@@ -47,7 +47,8 @@ func (s *Server) checkRole(tx *store.Tx, r *request, obj, old kinds.Object) erro
 	}
 	rules := role.Rules
 	if role.AggregationRule != nil {
-		rules = append(slices.Clone(rules), rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rules = append(slices.Clone(rules), rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"},
+			Verbs: []string{"*"}},
 			rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}})
 	}
 	return s.confirmHeld(tx, r, role.Name, rules)
@@ -72,7 +73,8 @@ func (s *Server) checkBinding(tx *store.Tx, r *request, obj, old kinds.Object) e
 	if b.RoleRef.Kind == "Role" {
 		kind = "roles"
 	}
-	a := attributes{user: r.user, verb: "bind", resource: true, group: rbacv1.GroupName, kind: kind, namespace: r.namespace, name: b.RoleRef.Name}
+	a := attributes{user: r.user, verb: "bind", resource: true, group: rbacv1.GroupName, kind: kind,
+		namespace: r.namespace, name: b.RoleRef.Name}
 	if ok, _ := s.authorized(tx, a); ok {
 		return nil
 	}
@@ -156,13 +158,16 @@ func ruleCovers(held, part rbacv1.PolicyRule) bool {
 		return false
 	}
 	if len(part.NonResourceURLs) > 0 {
-		return slices.ContainsFunc(held.NonResourceURLs, func(pattern string) bool { return pathMatches(pattern, part.NonResourceURLs[0]) })
+		return slices.ContainsFunc(held.NonResourceURLs, func(pattern string) bool {
+			return pathMatches(pattern, part.NonResourceURLs[0])
+		})
 	}
 	_, subresource, _ := strings.Cut(part.Resources[0], "/")
 	if !has(held.APIGroups, part.APIGroups[0]) || !resourceMatches(held.Resources, part.Resources[0], subresource) {
 		return false
 	}
-	return len(held.ResourceNames) == 0 || len(part.ResourceNames) > 0 && slices.Contains(held.ResourceNames, part.ResourceNames[0])
+	return len(held.ResourceNames) == 0 || len(part.ResourceNames) > 0 && slices.Contains(held.ResourceNames,
+		part.ResourceNames[0])
 }
 
 // compacted joins rules that differ in verbs only.

@@ -104,7 +104,8 @@ func sortedKeys(set map[store.Key]bool) []store.Key {
 		out = append(out, key)
 	}
 	slices.SortFunc(out, func(a, b store.Key) int {
-		return slices.Compare([]string{a.Resource.String(), a.Namespace, a.Name}, []string{b.Resource.String(), b.Namespace, b.Name})
+		return slices.Compare([]string{a.Resource.String(), a.Namespace, a.Name}, []string{b.Resource.String(), b.Namespace,
+			b.Name})
 	})
 	return out
 }
@@ -151,7 +152,8 @@ func (s *Server) collect(key store.Key) {
 	}
 }
 
-// ownerItem returns the owner that a reference names, or nil. A namespaced owner must be in the namespace of the object.
+// ownerItem returns the owner that a reference names, or nil. A namespaced owner must be in the namespace of the
+// object.
 func (s *Server) ownerItem(item *store.Item, ref owner) *store.Item {
 	var kind *kinds.Kind
 	for _, candidate := range s.kindsInOrder() {
@@ -239,13 +241,16 @@ func (s *Server) deleteDependents(key store.Key) {
 // finishForeground removes the finalizer of an owner that no dependent blocks any more.
 func (s *Server) finishForeground(key store.Key) {
 	item := s.store.Get(key)
-	if item == nil || !deleted(item) || !slices.Contains(finalizersOf(metaOf(item.Object)), metav1.FinalizerDeleteDependents) {
+	if item == nil || !deleted(item) || !slices.Contains(finalizersOf(metaOf(item.Object)),
+		metav1.FinalizerDeleteDependents) {
 		return
 	}
 	uid := uidOf(item)
 	for dependent := range s.controllers.dependents[uid] {
 		found := s.store.Get(dependent)
-		if found != nil && slices.ContainsFunc(ownersOf(found.Object), func(o owner) bool { return o.uid == uid && o.block }) {
+		if found != nil && slices.ContainsFunc(ownersOf(found.Object), func(o owner) bool {
+			return o.uid == uid && o.block
+		}) {
 			return
 		}
 	}

@@ -64,24 +64,31 @@ var resources = []resource{
 	}},
 	{kind: "Widget", api: "example.com/v1", collection: "widgets", namespaced: true, status: true, content: widget},
 	{kind: "Widget", api: "example.com/v1", collection: "widgets", namespaced: true, status: true, content: widget},
-	{kind: "Lease", api: "coordination.k8s.io/v1", collection: "leases", namespaced: true, content: func(g *generator, obj object) {
+	{kind: "Lease", api: "coordination.k8s.io/v1", collection: "leases", namespaced: true, content: func(g *generator,
+		obj object) {
 		obj["spec"] = object{"holderIdentity": pick(g, "me", "you"), "leaseDurationSeconds": pick(g, 10, 15, 0),
 			"renewTime": pick(g, "2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:06.000000Z")}
 	}},
-	{kind: "Role", api: "rbac.authorization.k8s.io/v1", collection: "roles", namespaced: true, content: func(g *generator, obj object) {
+	{kind: "Role", api: "rbac.authorization.k8s.io/v1", collection: "roles", namespaced: true, content: func(g *generator,
+		obj object) {
 		obj["rules"] = []any{object{"apiGroups": []string{""}, "resources": []string{pick(g, "configmaps", "secrets")},
-			"verbs": pick(g, []string{"get", "list"}, []string{"*"}, []string{}, []string{"get", "create", "update", "patch", "delete"})}}
+			"verbs": pick(g, []string{"get", "list"}, []string{"*"}, []string{}, []string{"get", "create", "update", "patch",
+				"delete"})}}
 	}},
-	{kind: "RoleBinding", api: "rbac.authorization.k8s.io/v1", collection: "rolebindings", namespaced: true, content: func(g *generator, obj object) {
-		obj["roleRef"] = object{"kind": pick(g, "Role", "Role", "ClusterRole"), "name": pick(g, "a", "b", "c"), "apiGroup": "rbac.authorization.k8s.io"}
-		obj["subjects"] = []any{object{"kind": pick(g, "User", "Group", "Thing"), "name": pick(g, "dev", "devs")}}
-	}},
-	{kind: "ServiceAccount", api: "v1", collection: "serviceaccounts", namespaced: true, content: func(g *generator, obj object) {
+	{kind: "RoleBinding", api: "rbac.authorization.k8s.io/v1", collection: "rolebindings", namespaced: true,
+		content: func(g *generator, obj object) {
+			obj["roleRef"] = object{"kind": pick(g, "Role", "Role", "ClusterRole"), "name": pick(g, "a", "b", "c"),
+				"apiGroup": "rbac.authorization.k8s.io"}
+			obj["subjects"] = []any{object{"kind": pick(g, "User", "Group", "Thing"), "name": pick(g, "dev", "devs")}}
+		}},
+	{kind: "ServiceAccount", api: "v1", collection: "serviceaccounts", namespaced: true, content: func(g *generator,
+		obj object) {
 		if g.chance(30) {
 			obj["automountServiceAccountToken"] = g.chance(50)
 		}
 	}},
-	{kind: "PriorityClass", api: "scheduling.k8s.io/v1", collection: "priorityclasses", content: func(g *generator, obj object) {
+	{kind: "PriorityClass", api: "scheduling.k8s.io/v1", collection: "priorityclasses", content: func(g *generator,
+		obj object) {
 		obj["value"], obj["preemptionPolicy"] = 7, "PreemptLowerPriority"
 		obj["description"] = pick(g, "a", "b")
 	}},
@@ -101,7 +108,8 @@ func widget(g *generator, obj object) {
 	add(20, "any", object{"x": object{"y": g.random.IntN(3)}, "apiVersion": "z"})
 	add(20, "port", pick[any](g, 80, "http", true))
 	add(20, "tags", pick(g, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}))
-	add(30, "parts", pick(g, []any{object{"id": "1"}}, []any{object{"id": "1", "n": 1}, object{"id": "2"}}, []any{object{"id": "1"}, object{"id": "1"}}, []any{object{"n": 3}}))
+	add(30, "parts", pick(g, []any{object{"id": "1"}}, []any{object{"id": "1", "n": 1}, object{"id": "2"}},
+		[]any{object{"id": "1"}, object{"id": "1"}}, []any{object{"n": 3}}))
 	add(20, "nested", pick[any](g, object{"a": "z"}, object{"b": nil}, object{}, nil, object{"a": nil}))
 	add(10, "unknown", "field")
 	add(5, "color", pick[any](g, "pink", 3, nil))
@@ -253,7 +261,8 @@ func (g *generator) request() step {
 }
 
 func (g *generator) accept() string {
-	return pick(g, "", "", "application/json", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "text/html", "*/*",
+	return pick(g, "", "", "application/json", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "text/html",
+		"*/*",
 		"application/json;as=Unknown;g=meta.k8s.io;v=v1,application/json")
 }
 
@@ -287,7 +296,8 @@ func (g *generator) list(r resource) step {
 	if g.chance(5) {
 		query.Set("continue", "junk")
 	}
-	return step{Method: "GET", Path: g.path(r, "") + "?" + query.Encode(), Accept: strings.ReplaceAll(g.accept(), "PartialObjectMetadata;", "PartialObjectMetadataList;")}
+	return step{Method: "GET", Path: g.path(r, "") + "?" + query.Encode(), Accept: strings.ReplaceAll(g.accept(),
+		"PartialObjectMetadata;", "PartialObjectMetadataList;")}
 }
 
 func (g *generator) mergePatch(r resource, name, key string) step {
@@ -345,7 +355,8 @@ func (g *generator) jsonPatch(r resource, name, key string) step {
 	for range 1 + g.random.IntN(2) {
 		chosen = append(chosen, pick(g, operations...))
 	}
-	return step{Method: "PATCH", Path: g.path(r, name) + g.options(url.Values{}), Type: "application/json-patch+json", Body: text(chosen)}
+	return step{Method: "PATCH", Path: g.path(r, name) + g.options(url.Values{}), Type: "application/json-patch+json",
+		Body: text(chosen)}
 }
 
 func (g *generator) apply(r resource, name string) step {
@@ -370,7 +381,8 @@ func (g *generator) apply(r resource, name string) step {
 		sub = "/status"
 		obj["status"] = object{"count": g.random.IntN(3)}
 	}
-	return step{Method: "PATCH", Path: g.path(r, name) + sub + "?" + query.Encode(), Type: "application/apply-patch+yaml", Body: text(obj)}
+	return step{Method: "PATCH", Path: g.path(r, name) + sub + "?" + query.Encode(), Type: "application/apply-patch+yaml",
+		Body: text(obj)}
 }
 
 func (g *generator) delete(r resource, name, key string) step {
@@ -409,6 +421,7 @@ func (g *generator) odd(r resource, name string) step {
 		step{Method: "GET", Path: "/apis/nothing.example.com/v1/nothings"},
 		step{Method: "GET", Path: "/nothing"},
 		step{Method: "GET", Path: fmt.Sprintf("/api/v1/namespaces/none-%s/configmaps", g.suffix)},
-		step{Method: "POST", Path: fmt.Sprintf("/api/v1/namespaces/none-%s/configmaps", g.suffix), Type: "application/json", Body: `{"metadata":{"name":"a"}}`},
+		step{Method: "POST", Path: fmt.Sprintf("/api/v1/namespaces/none-%s/configmaps", g.suffix), Type: "application/json",
+			Body: `{"metadata":{"name":"a"}}`},
 	)
 }

@@ -43,7 +43,8 @@ func (s *Server) fillNamespace(name string) {
 	_ = s.put(store.Key{Resource: serviceAccounts, Namespace: name, Name: "default"}, account, controllerManager)
 	roots := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: rootCertificates, Namespace: name, Annotations: map[string]string{
-			"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal " +
+			"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using " +
+				"internal " +
 				"endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across " +
 				"distributions of Kubernetes clusters.",
 		}},
@@ -138,13 +139,15 @@ func (s *Server) namespaceConditions(obj kinds.Object, left, finalizers map[stri
 		conditions[at] = condition
 	}
 	set(corev1.NamespaceDeletionDiscoveryFailure, false, "ResourcesDiscovered", "All resources successfully discovered")
-	set(corev1.NamespaceDeletionGVParsingFailure, false, "ParsedGroupVersions", "All legacy kube types successfully parsed")
+	set(corev1.NamespaceDeletionGVParsingFailure, false, "ParsedGroupVersions",
+		"All legacy kube types successfully parsed")
 	set(corev1.NamespaceDeletionContentFailure, false, "ContentDeleted",
 		"All content successfully deleted, may be waiting on finalization")
 	if len(left) > 0 {
-		set(corev1.NamespaceContentRemaining, true, "SomeResourcesRemain", "Some resources are remaining: "+joinCounts(left, func(name string, n int) string {
-			return fmt.Sprintf("%s has %d resource instances", name, n)
-		}))
+		set(corev1.NamespaceContentRemaining, true, "SomeResourcesRemain", "Some resources are remaining: "+joinCounts(left,
+			func(name string, n int) string {
+				return fmt.Sprintf("%s has %d resource instances", name, n)
+			}))
 	} else {
 		set(corev1.NamespaceContentRemaining, false, "ContentRemoved", "All content successfully removed")
 	}
@@ -154,7 +157,8 @@ func (s *Server) namespaceConditions(obj kinds.Object, left, finalizers map[stri
 				return fmt.Sprintf("%s in %d resource instances", name, n)
 			}))
 	} else {
-		set(corev1.NamespaceFinalizersRemaining, false, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+		set(corev1.NamespaceFinalizersRemaining, false, "ContentHasNoFinalizers",
+			"All content-preserving finalizers finished")
 	}
 	status["conditions"] = conditions
 }

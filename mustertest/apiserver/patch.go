@@ -100,7 +100,8 @@ func (r *request) patchOptions(patchType types.PatchType) (*metav1.PatchOptions,
 }
 
 // patched returns the patched object with its managed fields.
-func (s *Server) patched(r *request, patchType types.PatchType, body []byte, options *metav1.PatchOptions, live kinds.Object) (kinds.Object, error) {
+func (s *Server) patched(r *request, patchType types.PatchType, body []byte, options *metav1.PatchOptions,
+	live kinds.Object) (kinds.Object, error) {
 	if patchType == types.ApplyPatchType {
 		return s.applied(r, body, options, live)
 	}
@@ -165,7 +166,8 @@ func (r *request) textual(patchType types.PatchType, body []byte, live kinds.Obj
 		}
 		out, err := patch.Apply(current)
 		if err != nil {
-			return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+				err.Error(), 0, false)
 		}
 		return out, strict, nil
 	}
@@ -193,11 +195,13 @@ func (r *request) strategic(body []byte, live kinds.Object) (kinds.Object, []err
 	case mergepatch.IsPreconditionFailed(err):
 		return nil, nil, apierrors.NewConflict(r.groupResource(), r.name, err)
 	case err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList, //nolint:errorlint // as in Kubernetes
-		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList, //nolint:errorlint // see above
+		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
+		//nolint:errorlint // see above
 		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat: //nolint:errorlint // see above
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	default:
-		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+			err.Error(), 0, false)
 	}
 	obj, more, err := r.kind.FromMap(merged)
 	if err != nil {
@@ -209,7 +213,8 @@ func (r *request) strategic(body []byte, live kinds.Object) (kinds.Object, []err
 }
 
 // applied merges an apply configuration into the live object.
-func (s *Server) applied(r *request, body []byte, options *metav1.PatchOptions, live kinds.Object) (kinds.Object, error) {
+func (s *Server) applied(r *request, body []byte, options *metav1.PatchOptions,
+	live kinds.Object) (kinds.Object, error) {
 	config := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(body, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
@@ -230,7 +235,8 @@ func (s *Server) applied(r *request, body []byte, options *metav1.PatchOptions, 
 	}
 	obj, strict, err := r.kind.FromMap(merged.Object)
 	if err != nil {
-		return nil, fmt.Errorf("failed to convert new object (%s/%s; %s) to proper version: unable to convert unstructured object to %s: %w",
+		return nil, fmt.Errorf("failed to convert new object (%s/%s; %s) to proper version: unable to convert unstructured "+
+			"object to %s: %w",
 			config.GetNamespace(), config.GetName(), r.kind.GVK, r.kind.GVK, err)
 	}
 	if err := yaml.UnmarshalStrict(body, &map[string]any{}); err != nil {

@@ -92,9 +92,11 @@ func forbidden(a attributes, reason string) error {
 	case !a.resource:
 		message = fmt.Sprintf("User %q cannot %s path %q", a.user.Name, a.verb, a.path)
 	case a.namespace != "":
-		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", a.user.Name, a.verb, a.fullResource(), a.group, a.namespace)
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", a.user.Name, a.verb,
+			a.fullResource(), a.group, a.namespace)
 	default:
-		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", a.user.Name, a.verb, a.fullResource(), a.group)
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", a.user.Name, a.verb,
+			a.fullResource(), a.group)
 	}
 	if reason != "" {
 		message += ": " + reason

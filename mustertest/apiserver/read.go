@@ -71,7 +71,8 @@ func (s *Server) notNewer(version string) error {
 }
 
 func badVersion(version string, err error) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
+	return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v",
+		field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
 }
 
 func tooLarge(wanted, current uint64) error {
@@ -86,7 +87,8 @@ func tooLarge(wanted, current uint64) error {
 func (r *request) listOptions() (*internalversion.ListOptions, error) {
 	options := &internalversion.ListOptions{}
 	query := r.query
-	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, options); err != nil {
+	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion,
+		options); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if errs := metainternalversionvalidation.ValidateListOptions(options, true); len(errs) > 0 {
@@ -282,8 +284,10 @@ func (p *page) cut(chosen selection, start string, limit int) {
 }
 
 func expiredContinue(next continueToken) error {
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the " +
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
+		"result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+		"the " +
 		"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
 		"created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
 	err.ErrStatus.Continue = next.encode()

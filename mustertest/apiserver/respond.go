@@ -47,7 +47,8 @@ func negotiate(header string, protobuf bool) (accepted, error) {
 				continue
 			}
 			out.as, out.aggregated = "", true
-		} else if out.as != "" && (!slices.Contains(transforms, out.as) || params["g"] != metav1.GroupName || params["v"] != "v1") {
+		} else if out.as != "" && (!slices.Contains(transforms, out.as) || params["g"] != metav1.GroupName ||
+			params["v"] != "v1") {
 			continue
 		}
 		switch media {
@@ -82,7 +83,8 @@ func notAcceptable(more ...string) error {
 func notAcceptableCustom() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join([]string{kinds.JSON, kinds.YAML, kinds.Protobuf}, ", "),
+		Message: "only the following media types are accepted: " + strings.Join([]string{kinds.JSON, kinds.YAML,
+			kinds.Protobuf}, ", "),
 	}}
 }
 
@@ -161,7 +163,8 @@ func (r *request) object(w http.ResponseWriter, code int, kind *kinds.Kind, obj 
 	r.encoded(w, code, kind, obj, func() ([]byte, error) { return json.Marshal(obj) })
 }
 
-func (r *request) encoded(w http.ResponseWriter, code int, kind *kinds.Kind, obj kinds.Object, asJSON func() ([]byte, error)) {
+func (r *request) encoded(w http.ResponseWriter, code int, kind *kinds.Kind, obj kinds.Object,
+	asJSON func() ([]byte, error)) {
 	body, err := r.encode(kind, obj, asJSON)
 	if err != nil {
 		r.fail(w, err)
@@ -241,8 +244,10 @@ func (r *request) decode(kind *kinds.Kind, body []byte) (kinds.Object, error) {
 			decoded.GVK.GroupVersion(), kind.GVK.GroupVersion()))
 	}
 	if decoded.GVK.Kind != kind.GVK.Kind {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
-			decoded.GVK.Kind, decoded.GVK.Version, kind.GVK.Kind, decoded.GVK, kind.GVK))
+		return nil,
+			apierrors.NewBadRequest(
+				fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
+					decoded.GVK.Kind, decoded.GVK.Version, kind.GVK.Kind, decoded.GVK, kind.GVK))
 	}
 	if err := r.strict(decoded.Strict); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",

@@ -48,7 +48,8 @@ func (s *Server) review(w http.ResponseWriter, r *request) error {
 	case *authorizationv1.LocalSubjectAccessReview:
 		spec := review.Spec
 		if spec.ResourceAttributes == nil || spec.ResourceAttributes.Namespace != r.namespace {
-			return apierrors.NewBadRequest(fmt.Sprintf("spec.resourceAttributes.namespace must match namespace: %s", r.namespace))
+			return apierrors.NewBadRequest(fmt.Sprintf("spec.resourceAttributes.namespace must match namespace: %s",
+				r.namespace))
 		}
 		review.Status, err = s.access(user{Name: spec.User, UID: spec.UID, Groups: spec.Groups}, spec.ResourceAttributes, nil)
 	case *authorizationv1.SelfSubjectAccessReview:
@@ -85,18 +86,21 @@ func (s *Server) reviewToken(review *authenticationv1.TokenReview) {
 	review.Status.Error = "[invalid bearer token]"
 }
 
-func (s *Server) access(u user, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
+func (s *Server) access(u user, resource *authorizationv1.ResourceAttributes,
+	path *authorizationv1.NonResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	a := attributes{user: u}
 	switch {
 	case resource != nil && path == nil:
-		a.resource, a.verb, a.group, a.kind, a.subresource = true, resource.Verb, resource.Group, resource.Resource, resource.Subresource
+		a.resource, a.verb, a.group, a.kind, a.subresource = true, resource.Verb, resource.Group, resource.Resource,
+			resource.Subresource
 		a.namespace, a.name = resource.Namespace, resource.Name
 	case path != nil && resource == nil:
 		a.verb, a.path = path.Verb, path.Path
 	default:
 		return authorizationv1.SubjectAccessReviewStatus{}, apierrors.NewInvalid(
 			authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview").GroupKind(), "", field.ErrorList{field.Invalid(
-				field.NewPath("spec", "resourceAttributes"), nil, "exactly one of nonResourceAttributes or resourceAttributes must be specified")})
+				field.NewPath("spec", "resourceAttributes"), nil,
+				"exactly one of nonResourceAttributes or resourceAttributes must be specified")})
 	}
 	ok, reason := s.authorized(s.reader(), a)
 	return authorizationv1.SubjectAccessReviewStatus{Allowed: ok, Reason: reason}, nil
@@ -167,8 +171,9 @@ func (s *Server) createToken(w http.ResponseWriter, r *request) error {
 	}
 	now := s.clock.Now()
 	c := claims{
-		Audience: ask.Spec.Audiences, Expiry: now.Unix() + seconds, IssuedAt: now.Unix(), NotBefore: now.Unix(), Issuer: issuer,
-		ID: s.newUID(), Subject: serviceAccountPrefix + r.namespace + ":" + r.name,
+		Audience: ask.Spec.Audiences, Expiry: now.Unix() + seconds, IssuedAt: now.Unix(), NotBefore: now.Unix(),
+		Issuer: issuer,
+		ID:     s.newUID(), Subject: serviceAccountPrefix + r.namespace + ":" + r.name,
 		Kubernetes: privateClaims{Namespace: r.namespace, Account: objectRef{r.name, uidOf(item)}},
 	}
 	if err := s.bind(r, &c, ask.Spec.BoundObjectRef); err != nil {
@@ -199,7 +204,8 @@ func (s *Server) bind(r *request, c *claims, ref *authenticationv1.BoundObjectRe
 	}
 	resource := map[string]string{"Pod": "pods", "Secret": "secrets"}[ref.Kind]
 	if resource == "" || ref.APIVersion != "v1" && ref.APIVersion != "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to object of kind %s", r.name, ref.Kind))
+		return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to object of kind %s", r.name,
+			ref.Kind))
 	}
 	item := s.store.Get(store.Key{Resource: coreResource(resource), Namespace: r.namespace, Name: ref.Name})
 	if item == nil {
@@ -207,7 +213,8 @@ func (s *Server) bind(r *request, c *claims, ref *authenticationv1.BoundObjectRe
 	}
 	if ref.UID != "" && string(ref.UID) != uidOf(item) {
 		return apierrors.NewConflict(coreResource(resource), ref.Name, fmt.Errorf(
-			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted "+
+				"and then recreated", ref.UID))
 	}
 	bound := &objectRef{ref.Name, uidOf(item)}
 	if ref.Kind == "Pod" {

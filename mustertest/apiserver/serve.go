@@ -94,7 +94,8 @@ func (r *request) writeOptions() error {
 }
 
 func (s *Server) serveResource(w http.ResponseWriter, r *request) error {
-	if r.kind.Namespaced && r.namespace == "" && !slices.Contains([]string{"list", "watch", "deletecollection"}, r.verb) && (r.verb != "create" || !r.kind.Virtual()) {
+	if r.kind.Namespaced && r.namespace == "" && !slices.Contains([]string{"list", "watch", "deletecollection"}, r.verb) &&
+		(r.verb != "create" || !r.kind.Virtual()) {
 		unknownResource(w)
 		return nil
 	}

@@ -26,8 +26,8 @@ type Options struct {
 	// Clock is the source of the current time and of timers. Default: the real clock, which is the virtual one
 	// inside a testing/synctest bubble.
 	Clock clock.Clock
-	// Seed and Name determine UIDs and generated names. Two servers with the same Name that get the same requests in the same order with the
-	// same Seed give the same answers, apart from the times and the bytes of keys and certificates.
+	// Seed and Name determine UIDs and generated names. Two servers with the same Name that get the same requests in the
+	// same order with the same Seed give the same answers, apart from the times and the bytes of keys and certificates.
 	Seed uint64
 	// Faults, if set, is asked before each request what goes wrong with it.
 	Faults Faults
@@ -46,7 +46,8 @@ type Options struct {
 	WatchTimeout time.Duration
 }
 
-// A Change is one change of one object in a Server, by a request or by a built-in controller. The objects must not be changed.
+// A Change is one change of one object in a Server, by a request or by a built-in controller. The objects must not be
+// changed.
 type Change struct {
 	Type     watch.EventType // Added, Modified or Deleted
 	Resource schema.GroupResource

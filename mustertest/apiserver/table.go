@@ -14,8 +14,10 @@ import (
 )
 
 // tableOf returns the columns Name and those of a CustomResourceDefinition; kinds of Kubernetes have Name and Age.
-func tableOf(kind *kinds.Kind, objects []kinds.Object, include string, listMeta metav1.ListMeta) (*metav1.Table, error) {
-	if include != "" && include != string(metav1.IncludeNone) && include != string(metav1.IncludeMetadata) && include != string(metav1.IncludeObject) {
+func tableOf(kind *kinds.Kind, objects []kinds.Object, include string,
+	listMeta metav1.ListMeta) (*metav1.Table, error) {
+	if include != "" && include != string(metav1.IncludeNone) && include != string(metav1.IncludeMetadata) &&
+		include != string(metav1.IncludeObject) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("unrecognized includeObject value: %q", include))
 	}
 	table := &metav1.Table{

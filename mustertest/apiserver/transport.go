@@ -82,7 +82,8 @@ func (t *transport) RoundTrip(hr *http.Request) (*http.Response, error) {
 	}
 	in := hr.Clone(withUser(ctx, t.user))
 	in.RemoteAddr, in.Host = "in-memory", hr.URL.Host
-	if watch := in.URL.Query().Get("watch"); hr.Method != http.MethodGet || watch == "" || watch == "false" || watch == "0" {
+	if watch := in.URL.Query().Get("watch"); hr.Method != http.MethodGet || watch == "" || watch == "false" ||
+		watch == "0" {
 		out := &recorder{}
 		serveRecorded(t.s, out, in)
 		return out.response(hr)
@@ -217,8 +218,9 @@ func (r *recorder) response(hr *http.Request) (*http.Response, error) {
 		return nil, r.dropped
 	}
 	out := &http.Response{
-		StatusCode: r.code, Status: fmt.Sprintf("%d %s", r.code, http.StatusText(r.code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: r.Header(), Request: hr, ContentLength: -1,
+		StatusCode: r.code, Status: fmt.Sprintf("%d %s", r.code, http.StatusText(r.code)), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     r.Header(), Request: hr, ContentLength: -1,
 	}
 	if r.pipe == nil {
 		out.ContentLength = int64(r.body.Len())
@@ -271,8 +273,9 @@ func (s *Server) listen() (*listener, error) {
 	l.server = &http.Server{
 		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{s.authority.serving}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12,
-			Time: s.clock.Now, ClientCAs: pool, NextProtos: []string{"http/1.1"},
+			Certificates: []tls.Certificate{s.authority.serving}, ClientAuth: tls.RequestClientCert,
+			MinVersion: tls.VersionTLS12,
+			Time:       s.clock.Now, ClientCAs: pool, NextProtos: []string{"http/1.1"},
 		},
 	}
 	l.done.Go(func() { _ = l.server.Serve(tls.NewListener(acceptor{l}, l.server.TLSConfig)) }) // ends by Close

@@ -92,7 +92,8 @@ func (r *request) matchName(obj kinds.Object) error {
 	case r.name:
 		return nil
 	case "":
-		return apierrors.NewBadRequest("the name of the object (based on URL " + r.http.URL.Path + ") was undeterminable: name must be provided")
+		return apierrors.NewBadRequest("the name of the object (based on URL " + r.http.URL.Path +
+			") was undeterminable: name must be provided")
 	default:
 		return apierrors.NewBadRequest(fmt.Sprintf(
 			"the name of the object (%s) does not match the name on the URL (%s)", name, r.name))
@@ -100,8 +101,9 @@ func (r *request) matchName(obj kinds.Object) error {
 }
 
 func uidConflict(gr schema.GroupResource, name, path, wanted, actual string) error {
-	return apierrors.NewConflict(gr, name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
-		"AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", path, wanted, actual))
+	return apierrors.NewConflict(gr, name,
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
+			"AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", path, wanted, actual))
 }
 
 // storagePath is the key under which kube-apiserver stores the object; some of its errors contain it.

@@ -86,7 +86,8 @@ func (wt *watcher) start(options *internalversion.ListOptions, initial []*store.
 
 // begin returns the objects that the watch starts with and the revision of that state, or the reason why it ends at
 // once.
-func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store.Item, revision uint64, failed, err error) {
+func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store.Item, revision uint64, failed,
+	err error) {
 	r, s := wt.r, wt.s
 	version := uint64(0)
 	if options.ResourceVersion != "" {
@@ -116,7 +117,8 @@ func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store
 	wt.after = version // a version of the future hides events until it is reached, as the watch cache does
 	wt.cursor, err = s.store.From(r.kind.Storage, min(version, s.store.Revision()))
 	if errors.Is(err, store.ErrCompacted) {
-		return nil, 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, s.store.Revision())), nil
+		return nil, 0, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version,
+			s.store.Revision())), nil
 	}
 	return nil, version, nil, err
 }
@@ -144,7 +146,8 @@ func (wt *watcher) follow(options *internalversion.ListOptions, epoch <-chan str
 	for {
 		events, revision, changed, err := wt.cursor.Next()
 		if err != nil {
-			if err := wt.failure(apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")); err == nil {
+			if err := wt.failure(apierrors.NewResourceExpired(
+				"The resourceVersion for the provided watch is too old.")); err == nil {
 				_ = wt.flush() // the watch ends anyway
 			}
 			return

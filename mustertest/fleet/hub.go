@@ -56,9 +56,9 @@ type Hub struct {
 	bootstrap *registration.Bootstrap
 }
 
-// StartHub installs the CustomResourceDefinitions of muster and starts a complete hub, which runs until the test ends. The
-// config is that of an administrator of the hub's cluster. Hubs that follow each other on one control plane find the
-// objects of earlier ones.
+// StartHub installs the CustomResourceDefinitions of muster and starts a complete hub, which runs until the test ends.
+// The config is that of an administrator of the hub's cluster. Hubs that follow each other on one control plane find
+// the objects of earlier ones.
 func StartHub(t testing.TB, admin *rest.Config, o HubOptions) *Hub {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -21,10 +21,10 @@ import (
 
 // Join starts a complete agent, which applies Works, for a member cluster, and waits until the member is healthy. The
 // config is that of an administrator of the member cluster. The agent's state survives stop: a later Join with the same
-// options.Membership.Store continues the membership. Defaults of options.Membership: Name is the given name, Bootstrap is
-// that of the hub, Store is in memory. The returned function ends the agent as a crash does, and waits for its end; the
-// member stays in the fleet and becomes unhealthy. If the member exists already and was healthy until now, Join does not
-// wait for a new heartbeat.
+// options.Membership.Store continues the membership. Defaults of options.Membership: Name is the given name, Bootstrap
+// is that of the hub, Store is in memory. The returned function ends the agent as a crash does, and waits for its end;
+// the member stays in the fleet and becomes unhealthy. If the member exists already and was healthy until now, Join
+// does not wait for a new heartbeat.
 func (h *Hub) Join(name string, member *rest.Config, options assembly.AgentOptions) (stop func()) {
 	h.t.Helper()
 	options.Membership = h.withDefaults(name, options.Membership)
@@ -51,8 +51,8 @@ func (h *Hub) withDefaults(name string, o agent.Options) agent.Options {
 	return o
 }
 
-// timePerMember is what the time limit of JoinHollow increases by for each member. All members join at the same time, so the
-// first of them is healthy only shortly before the last one.
+// timePerMember is what the time limit of JoinHollow increases by for each member. All members join at the same time,
+// so the first of them is healthy only shortly before the last one.
 const timePerMember = 300 * time.Millisecond
 
 // HollowOptions are the options of hollow members. The zero value is that of members of the hub's own cluster.
@@ -68,11 +68,11 @@ type HollowOptions struct {
 	Timeout time.Duration
 }
 
-// JoinHollow starts the agents of hollow members and waits until all of these members are healthy. A hollow member has a
-// real agent, which joins, sends heartbeats, reports and leaves as every other agent does. It applies no Works. All agents
-// observe one cluster and run in one manager. The returned function ends the agents as a crash does, and waits for their
-// end; their members become unhealthy. If the members exist already and were healthy until now, JoinHollow does not wait
-// for new heartbeats.
+// JoinHollow starts the agents of hollow members and waits until all of these members are healthy. A hollow member has
+// a real agent, which joins, sends heartbeats, reports and leaves as every other agent does. It applies no Works. All
+// agents observe one cluster and run in one manager. The returned function ends the agents as a crash does, and waits
+// for their end; their members become unhealthy. If the members exist already and were healthy until now, JoinHollow
+// does not wait for new heartbeats.
 func (h *Hub) JoinHollow(count int, o HollowOptions) (stop func()) {
 	h.t.Helper()
 	if o.Member == nil {

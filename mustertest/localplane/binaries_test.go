@@ -76,7 +76,8 @@ const fillVariable = "MUSTER_TEST_FILL"
 
 func TestFillOnceAmongProcesses(t *testing.T) {
 	if folder := os.Getenv(fillVariable); folder != "" {
-		require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
+		require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string,
+			_ *display) error {
 			log, err := os.OpenFile(folder+".fills", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			require.NoError(t, err)
 			_, err = io.WriteString(log, "x")
@@ -106,14 +107,16 @@ func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
 	parent := t.TempDir()
 	folder := filepath.Join(parent, "key")
 	broken := errors.New("no space left")
-	require.ErrorIs(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
+	require.ErrorIs(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string,
+		_ *display) error {
 		return errors.Join(writePrograms(partial), broken)
 	}), broken)
 	require.NoDirExists(t, folder)
 
 	crashed := folder + ".partial-123"
 	require.NoError(t, os.Mkdir(crashed, 0o755))
-	require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
+	require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string,
+		_ *display) error {
 		return writePrograms(partial)
 	}))
 	require.Equal(t, []string{folder, folder + ".lock"}, entries(t, parent), "what a crash left is removed")
@@ -177,7 +180,8 @@ func TestDisplayOffTerminal(t *testing.T) {
 	show.update("3 of 7 packages")
 	show.draw()
 	show.end(nil)
-	require.Equal(t, "muster: building it all\nmuster: building, 0s, 3 of 7 packages\nmuster: building, 0s, done\n", out.String())
+	require.Equal(t, "muster: building it all\nmuster: building, 0s, 3 of 7 packages\nmuster: building, 0s, done\n",
+		out.String())
 }
 
 func TestDisplayOnTerminal(t *testing.T) {

@@ -192,8 +192,8 @@ func countStale(ctx context.Context, source string, packages []string, show *dis
 	return len(strings.Fields(stale.String())), err
 }
 
-// runGo runs the go command in the nested module, passes each line of its stderr to onLine, and puts the last of them into
-// the error.
+// runGo runs the go command in the nested module, passes each line of its stderr to onLine, and puts the last of them
+// into the error.
 func runGo(ctx context.Context, source string, args []string, stdout io.Writer, onLine func(string)) error {
 	// A user's GOFLAGS may contain -mod=vendor, and a user's go.work does not contain the nested module. The binaries run
 	// on this machine, also if the user builds for another one.

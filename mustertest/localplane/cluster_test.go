@@ -105,7 +105,8 @@ func TestNamespaceTerminates(t *testing.T) {
 func TestGarbageIsCollected(t *testing.T) {
 	client := clientFor(t, shared.ForTest(t).Config())
 	configMaps := client.CoreV1().ConfigMaps(newNamespace(t, client))
-	owner, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name:            "owned",
@@ -162,11 +163,13 @@ func TestTokenEndsWithItsServiceAccount(t *testing.T) {
 	p := shared.ForTest(t)
 	client := clientFor(t, p.Config())
 	accounts := client.CoreV1().ServiceAccounts(newNamespace(t, client))
-	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}, metav1.CreateOptions{})
+	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	seconds := int64(600)
 	token, err := accounts.CreateToken(t.Context(), account.Name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	cfg := rest.AnonymousClientConfig(p.Config())
@@ -176,7 +179,8 @@ func TestTokenEndsWithItsServiceAccount(t *testing.T) {
 	require.NoError(t, accounts.Delete(t.Context(), account.Name, metav1.DeleteOptions{}))
 	agent := clientFor(t, cfg)
 	require.Eventually(t, func() bool { // The API server trusts a token that it has seen for another ten seconds.
-		_, err := agent.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		_, err := agent.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
+			metav1.CreateOptions{})
 		return apierrors.IsUnauthorized(err)
 	}, eventually, tick)
 }
@@ -253,13 +257,16 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, before, "Namespace.v1 default")
 	namespace := newNamespace(t, client)
-	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "garbage", OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: "gone", UID: "gone"}},
+		Name: "garbage", OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: "gone",
+			UID: "gone"}},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	after, err := Sweep(t.Context(), config)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"Namespace.v1 " + namespace, "ConfigMap.v1 " + namespace + "/settings"}, after.Difference(before).UnsortedList())
+	require.ElementsMatch(t, []string{"Namespace.v1 " + namespace, "ConfigMap.v1 " + namespace + "/settings"},
+		after.Difference(before).UnsortedList())
 }

@@ -23,12 +23,14 @@ const etcdFolder = "etcd"
 // client, not for what they test.
 const controllerQPS, controllerBurst = "1000", "2000"
 
-// promptNamespaces has kube-controller-manager, if it is built here, empty a namespace as soon as it is deleted. Kubernetes'
-// pauses of 5 seconds for each namespace, and of 8 seconds for each finalizer, are for clusters with several API servers.
+// promptNamespaces has kube-controller-manager, if it is built here, empty a namespace as soon as it is deleted.
+// Kubernetes' pauses of 5 seconds for each namespace, and of 8 seconds for each finalizer, are for clusters with
+// several API servers.
 const promptNamespaces = "MUSTER_PROMPT_NAMESPACES=true"
 
-// NamespaceDelayAnnotation on a namespace is a duration, such as "5s". When the namespace is deleted, its objects are deleted
-// that much later. Kubernetes waits 5 seconds; a plane whose kube-controller-manager is built here waits 100 ms by default.
+// NamespaceDelayAnnotation on a namespace is a duration, such as "5s". When the namespace is deleted, its objects are
+// deleted that much later. Kubernetes waits 5 seconds; a plane whose kube-controller-manager is built here waits 100 ms
+// by default.
 const NamespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
 
 // startComponents starts everything and waits until it is ready.
@@ -78,7 +80,8 @@ func (p *Plane) startControllers() error {
 }
 
 func (p *Plane) run(program string, args []string) (*process, error) {
-	return startProcess(p.watchdog, filepath.Join(p.assets, program), p.folder, filepath.Join(p.logs, program+".log"), args)
+	return startProcess(p.watchdog, filepath.Join(p.assets, program), p.folder, filepath.Join(p.logs, program+".log"),
+		args)
 }
 
 func (p *Plane) etcdArgs() []string {
@@ -131,7 +134,8 @@ func (p *Plane) apiServerArgs() []string {
 }
 
 func (p *Plane) controllerManagerArgs() []string {
-	// The two are off by default; kubeadm turns them on. They sign kube-public/cluster-info, and delete bootstrap tokens that have expired.
+	// The two are off by default; kubeadm turns them on. They sign kube-public/cluster-info, and delete bootstrap tokens
+	// that have expired.
 	controllers := "*,bootstrap-signer-controller,token-cleaner-controller"
 	if p.opts.NoSigner {
 		controllers += ",-certificatesigningrequest-signing-controller"
@@ -167,8 +171,8 @@ func (p *Plane) kwokArgs() []string {
 		"--kubeconfig=" + p.kubeconfig,
 		"--config=" + p.path("kwok.yaml"),
 		"--manage-all-nodes=true",
-		// Without Leases the node controller takes the nodes for dead after 50 seconds, since their stage has a heartbeat every 10 minutes, and
-		// marks their pods as not ready, which they then stay.
+		// Without Leases the node controller takes the nodes for dead after 50 seconds, since their stage has a heartbeat
+		// every 10 minutes, and marks their pods as not ready, which they then stay.
 		"--node-lease-duration-seconds=40",
 	}
 }

@@ -14,14 +14,14 @@
 //
 // # What a plane does
 //
-// It behaves as a cluster does: RBAC is on, certificates are signed when a CertificateSigningRequest is approved, tokens
-// of service accounts expire, namespaces terminate, owners are followed by garbage collection.
-// Config and Kubeconfig are those of an admin, User is anybody else. On the nodes that Options ask for,
-// Deployments become available and Jobs complete, though nothing is executed.
+// It behaves as a cluster does: RBAC is on, certificates are signed when a CertificateSigningRequest is approved,
+// tokens of service accounts expire, namespaces terminate, owners are followed by garbage collection. Config and
+// Kubeconfig are those of an admin, User is anybody else. On the nodes that Options ask for, Deployments become
+// available and Jobs complete, though nothing is executed.
 //
 // It differs from a cluster where that makes it quick: etcd does not wait for the disk, the controllers have
-// no client-side rate limits to speak of, there is one of each, and a deleted namespace is emptied without the pauses of
-// several seconds that Kubernetes makes for clusters with several API servers.
+// no client-side rate limits to speak of, there is one of each, and a deleted namespace is emptied without the pauses
+// of several seconds that Kubernetes makes for clusters with several API servers.
 //
 // # Faults
 //
@@ -37,12 +37,12 @@
 // # Where the programs come from
 //
 // From the folder that KUBEBUILDER_ASSETS names, or else from setup-envtest. Programs that are missing there are built
-// once from sources that this package contains, and kept in the user's cache. The build needs Go, takes some minutes the
-// first time and downloads modules through the Go module proxy (see Binaries).
+// once from sources that this package contains, and kept in the user's cache. The build needs Go, takes some minutes
+// the first time and downloads modules through the Go module proxy (see Binaries).
 //
 // # What stays behind
 //
 // Nothing, also after kill -9 of this process: a watchdog, one small shell for each plane, notices the
-// end of this process, kills the components and removes the folder. Components have sessions of their own, so Ctrl-C in the
-// terminal reaches only this process, which may then take its time and call Stop.
+// end of this process, kills the components and removes the folder. Components have sessions of their own, so Ctrl-C in
+// the terminal reaches only this process, which may then take its time and call Stop.
 package localplane

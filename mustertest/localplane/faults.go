@@ -45,7 +45,7 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 	case p.stopped:
 		return errors.New("the plane is stopped")
 	case p.apiServer != nil:
-		return errors.New("it is running")
+		return errors.New("the plane is running")
 	case p.etcd == nil:
 		return fmt.Errorf("%s is not running", etcdName)
 	}

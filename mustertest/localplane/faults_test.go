@@ -26,7 +26,7 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 	require.NoError(t, err)
 	user := p.User("jane")
 
-	require.ErrorContains(t, p.StartAPIServer(t.Context()), "it is running")
+	require.ErrorContains(t, p.StartAPIServer(t.Context()), "the plane is running")
 	killed := p.apiServer.cmd.Process.Pid
 	require.NoError(t, p.KillAPIServer())
 	require.False(t, alive(killed))

@@ -42,7 +42,8 @@ func (p *Plane) prepare() error {
 	tokensKey, tokensKeyErr := encodeKey(tokens)
 	tokensPublic, tokensPublicErr := encodePublicKey(&tokens.PublicKey)
 	kubeconfig, kubeconfigErr := Kubeconfig(p.admin)
-	if err := errors.Join(servingErr, etcdServingErr, etcdClientErr, tokensKeyErr, tokensPublicErr, kubeconfigErr); err != nil {
+	if err := errors.Join(servingErr, etcdServingErr, etcdClientErr, tokensKeyErr, tokensPublicErr,
+		kubeconfigErr); err != nil {
 		return err
 	}
 

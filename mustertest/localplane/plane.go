@@ -30,12 +30,14 @@ type Options struct {
 	// NodeCapacity is what each node has and offers. Default 8 CPUs, 32Gi of memory and 110 pods.
 	NodeCapacity corev1.ResourceList
 
-	// Prepare is called with the plane's Config once its API server is ready, before any controller starts; the plane does not start if it
-	// fails. The garbage collector knows the CustomResourceDefinitions that it installs, while of others it learns only when it looks for
-	// new kinds, which is twice a minute. It may be called again, with another plane, where a start is tried anew. Default: nothing is done.
+	// Prepare is called with the plane's Config once its API server is ready, before any controller starts; the plane does
+	// not start if it fails. The garbage collector knows the CustomResourceDefinitions that it installs, while of others
+	// it learns only when it looks for new kinds, which is twice a minute. It may be called again, with another plane,
+	// where a start is tried anew. Default: nothing is done.
 	Prepare func(ctx context.Context, config *rest.Config) error
 
-	// NoSigner leaves out the controller that signs certificates, as on control planes whose clients do not authenticate by any. Default: it runs.
+	// NoSigner leaves out the controller that signs certificates, as on control planes whose clients do not authenticate
+	// by any. Default: it runs.
 	NoSigner bool
 
 	// LogDir keeps the logs of the components, one file each; it is created when missing. Default: they are in the

@@ -196,7 +196,8 @@ func TestPrepareComesBeforeTheControllers(t *testing.T) {
 	skipIfShort(t)
 	dir, logs, broken := t.TempDir(), t.TempDir(), errors.New("broken")
 	called := 0
-	_, err := startForTest(t, Options{Name: "prepared", Dir: dir, LogDir: logs, Prepare: func(ctx context.Context, config *rest.Config) error {
+	_, err := startForTest(t, Options{Name: "prepared", Dir: dir, LogDir: logs, Prepare: func(ctx context.Context,
+		config *rest.Config) error {
 		called++
 		if _, err := clientFor(t, config).CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
 			return err

@@ -35,8 +35,8 @@ type process struct {
 	err    error         // how it ended; only after exited
 }
 
-// startProcess starts program with args in the working directory dir and has the watchdog look after it. Output is appended
-// to the file at log.
+// startProcess starts program with args in the working directory dir and has the watchdog look after it. Output is
+// appended to the file at log.
 func startProcess(w *watchdog, program, dir, log string, args []string) (*process, error) {
 	name := filepath.Base(program)
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

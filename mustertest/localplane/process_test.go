@@ -68,7 +68,8 @@ func TestProcessWaitUntil(t *testing.T) {
 		cancel(errors.New("waited enough"))
 		return notYet
 	})
-	require.EqualError(t, err, "component: waited for good weather: waited enough (still running); the end of its log:\n\tup")
+	require.EqualError(t, err,
+		"component: waited for good weather: waited enough (still running); the end of its log:\n\tup")
 
 	calls = 0
 	ctx, cancel = context.WithCancelCause(t.Context())
@@ -79,7 +80,8 @@ func TestProcessWaitUntil(t *testing.T) {
 		}
 		return notYet
 	})
-	require.ErrorContains(t, err, "waited enough (last answer: not yet)", "the last answer is of use, that of an ended context is not")
+	require.ErrorContains(t, err, "waited enough (last answer: not yet)",
+		"the last answer is of use, that of an ended context is not")
 }
 
 // TestWatchdogKillsOnlyWhatIsRegistered is about the reuse of PIDs: what was reaped is none of its business.

@@ -13,8 +13,8 @@ import (
 )
 
 // A Proxy is a TCP proxy on a port of 127.0.0.1 that makes the network between a client and a server
-// fail. It starts healthy. Its methods may be called concurrently; each fault holds for connections that are open and for new
-// ones, until another call changes it.
+// fail. It starts healthy. Its methods may be called concurrently; each fault holds for connections that are open and
+// for new ones, until another call changes it.
 type Proxy struct {
 	target   string
 	listener net.Listener

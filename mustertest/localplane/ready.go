@@ -53,7 +53,8 @@ func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error
 func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) error {
 	ready, ctx := errgroup.WithContext(ctx)
 	ready.Go(func() error {
-		return p.controllers[controllerManagerName].waitUntil(ctx, "the default ServiceAccount", client.hasDefaultServiceAccount)
+		return p.controllers[controllerManagerName].waitUntil(ctx, "the default ServiceAccount",
+			client.hasDefaultServiceAccount)
 	})
 	if p.opts.Nodes > 0 {
 		ready.Go(func() error {

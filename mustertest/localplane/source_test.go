@@ -25,7 +25,8 @@ func TestEmbeddedSourceIsCurrent(t *testing.T) {
 	entries, err := os.ReadDir(module)
 	require.NoError(t, err)
 	for _, entry := range entries {
-		if name := entry.Name(); strings.HasPrefix(name, "go.") || strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+		if name := entry.Name(); strings.HasPrefix(name, "go.") || strings.HasSuffix(name, ".go") && !strings.HasSuffix(name,
+			"_test.go") {
 			data, err := os.ReadFile(filepath.Join(module, name))
 			require.NoError(t, err)
 			want[name] = string(data)

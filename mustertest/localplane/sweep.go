@@ -16,12 +16,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Sweep names all objects of a cluster, of every kind that can be listed there, as "ConfigMap.v1 default/settings". What was there before a test
-// and what is there after it should be the same.
+// Sweep names all objects of a cluster, of every kind that can be listed there, as "ConfigMap.v1 default/settings".
+// What was there before a test and what is there after it should be the same.
 //
-// What Kubernetes makes by itself is not among them: Events, all in the namespaces kube-*, the ServiceAccount and the ConfigMap that each namespace
-// has, roles and the like that an API server may still be making when it is young, and what goes with a CustomResourceDefinition. Nor is what belongs
-// to objects that are all gone: it takes a garbage collector half a minute to know a kind that is new to its cluster.
+// What Kubernetes makes by itself is not among them: Events, all in the namespaces kube-*, the ServiceAccount and the
+// ConfigMap that each namespace has, roles and the like that an API server may still be making when it is young, and
+// what goes with a CustomResourceDefinition. Nor is what belongs to objects that are all gone: it takes a garbage
+// collector half a minute to know a kind that is new to its cluster.
 func Sweep(ctx context.Context, config *rest.Config) (sets.Set[string], error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -83,7 +84,8 @@ func (s swept) kubernetesOwn() bool {
 	_, bootstrapped := s.Labels["kubernetes.io/bootstrapping"]
 	_, managed := s.Labels["kube-aggregator.kubernetes.io/automanaged"]
 	return bootstrapped || managed || strings.HasPrefix(s.Namespace, "kube-") ||
-		s.kind == "ServiceAccount" && s.Name == "default" || s.kind == "ConfigMap" && s.Name == "kube-root-ca.crt" || s.record()
+		s.kind == "ServiceAccount" && s.Name == "default" || s.kind == "ConfigMap" && s.Name == "kube-root-ca.crt" ||
+		s.record()
 }
 
 // record reports whether it is the record that a member left on request, which a hub of muster keeps for 90 days.
@@ -93,5 +95,7 @@ func (s swept) record() bool {
 
 // garbage reports whether it is only to be collected yet.
 func (s swept) garbage(there sets.Set[types.UID]) bool {
-	return len(s.OwnerReferences) > 0 && !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool { return there.Has(o.UID) })
+	return len(s.OwnerReferences) > 0 && !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return there.Has(o.UID)
+	})
 }

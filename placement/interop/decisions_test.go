@@ -106,7 +106,8 @@ func TestForeign(t *testing.T) {
 		}
 		return reported["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
 			`member, and left alone: delete or rename it to have this exported`] &&
-			reported["ClusterProfile "+h.options.ProfileNamespace+`/west is of cluster manager "muster" and not of this member, `+
+			reported["ClusterProfile "+h.options.ProfileNamespace+
+				`/west is of cluster manager "muster" and not of this member, `+
 				`and left alone: delete or rename it to have this exported`] &&
 			reported["PlacementDecision "+h.namespace+
 				"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]

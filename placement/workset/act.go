@@ -14,7 +14,8 @@ import (
 func (l *reconciliation) act(ctx context.Context) {
 	s := l.state
 	orders := make(map[delivery]int)
-	update := make(map[string]string, len(l.rollout.Update)+len(l.rollout.Stable)) // the revision of each cluster to update
+	// the revision of each cluster to update
+	update := make(map[string]string, len(l.rollout.Update)+len(l.rollout.Stable))
 	for _, name := range l.rollout.Update {
 		update[name] = l.rollout.Revision
 	}
@@ -59,7 +60,8 @@ func (l *reconciliation) act(ctx context.Context) {
 		if !leaves(t) {
 			continue
 		}
-		wants[t.name] = &want{namespace: t.namespace, assigned: t.assigned, deletePolicy: deletePolicyOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
+		wants[t.name] = &want{namespace: t.namespace, assigned: t.assigned,
+			deletePolicy: deletePolicyOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
 		if len(t.existing.live()) > 0 && l.idle(t) {
 			orders[delivery{s.key, t.name}] = priorityUpdate
 		}

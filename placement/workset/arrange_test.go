@@ -59,14 +59,21 @@ func TestArrange(t *testing.T) {
 	}{
 		{"what is as it is to be is left alone", nil, wish(one, a, b, c), nil},
 		{"another content", nil, wish(one, a, sized("b", 201*kib), c), []string{"update shop.web-0"}},
-		{"other options", nil, &wanted{Wanted: bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, assigned: one}, []string{"update shop.web-0", "update shop.web-1"}},
+		{"other options", nil, &wanted{Wanted: bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}},
+			assigned: one}, []string{"update shop.web-0", "update shop.web-1"}},
 		{"another revision", nil, wish(two, a, b, c), []string{"note shop.web-0"}},
 		{"nothing", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
-		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{}, []string{"delete shop.web-0"}},
-		{"others' edits are undone", func(w *world) { w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-0"}},
-		{"also those of options", func(w *world) { w.change("shop.web-1", func(r *record) { r.options = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
-		{"labels are put back", func(w *world) { w.change("shop.web-1", func(r *record) { r.marked = false }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
-		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.assigned = two }) }, wish(one, a, b, c), []string{"note shop.web-0"}},
+		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{},
+			[]string{"delete shop.web-0"}},
+		{"others' edits are undone", func(w *world) {
+			w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} })
+		}, wish(one, a, b, c), []string{"update shop.web-0"}},
+		{"also those of options", func(w *world) { w.change("shop.web-1", func(r *record) { r.options = bundle.Hash{1} }) },
+			wish(one, a, b, c), []string{"update shop.web-1"}},
+		{"labels are put back", func(w *world) { w.change("shop.web-1", func(r *record) { r.marked = false }) },
+			wish(one, a, b, c), []string{"update shop.web-1"}},
+		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.assigned = two }) },
+			wish(one, a, b, c), []string{"note shop.web-0"}},
 		{"a copy under another name goes", func(w *world) {
 			stray := *w.works["shop.web-0"]
 			stray.Name, stray.content.Name, stray.UID = "copy", "copy", "copy"
@@ -77,7 +84,8 @@ func TestArrange(t *testing.T) {
 			r.written, r.content.Hash = &bundle.Fingerprint{Objects: r.content.Hash, Options: r.options}, bundle.Hash{1}
 			w.put(&r)
 		}, wish(one, a, b, c), nil},
-		{"an object that moves is applied elsewhere first", func(w *world) { require.NoError(t, w.deliver(moved, nothing)) }, moved, []string{"update shop.web-0, when it can"}},
+		{"an object that moves is applied elsewhere first", func(w *world) { require.NoError(t, w.deliver(moved, nothing)) },
+			moved, []string{"update shop.web-0, when it can"}},
 		{"and it is", func(w *world) {
 			require.NoError(t, w.deliver(moved, nothing))
 			w.obey("shop.web-2")
@@ -106,8 +114,8 @@ func TestMovesToTheEnd(t *testing.T) {
 	require.Equal(t, []string{"note shop.web-0", "create shop.web-1", "update shop.web-0"}, w.writes)
 }
 
-// Whatever happens to Works, requests and the watch: in the end there is exactly what is wanted, and what is wanted all the while is never
-// taken away on the way.
+// Whatever happens to Works, requests and the watch: in the end there is exactly what is wanted, and what is wanted all
+// the while is never taken away on the way.
 func TestArrangeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, want := newWorld(), wish(one)
@@ -117,7 +125,8 @@ func TestArrangeProperties(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
 		t.Repeat(map[string]func(*rapid.T){
 			"another revision": func(t *rapid.T) {
-				next := wish(assignment{fmt.Sprint("web-", rapid.IntRange(1, 9).Draw(t, "revision")), want.assigned.since.Add(time.Second)})
+				next := wish(assignment{fmt.Sprint("web-", rapid.IntRange(1, 9).Draw(t, "revision")),
+					want.assigned.since.Add(time.Second)})
 				for i, name := range names {
 					least := -200
 					if i < always {

@@ -50,16 +50,20 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 	var clusters inventory
 	for i := range n {
 		clusters = append(clusters, &scheduler.Cluster{
-			Name: fmt.Sprintf("%s-%04d", h.namespace, i), Labels: map[string]string{"hub": h.namespace}, Joined: true, Healthy: true,
+			Name: fmt.Sprintf("%s-%04d", h.namespace, i), Labels: map[string]string{"hub": h.namespace}, Joined: true,
+			Healthy: true,
 		})
 	}
 	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
 		return h.client.Create(h.t.Context(), namespace("member-"+c.Name))
 	}))
-	return clusters, workset.Options{Clusters: clusters, Namespace: func(cluster string) string { return "member-" + cluster }}
+	return clusters, workset.Options{Clusters: clusters, Namespace: func(cluster string) string {
+		return "member-" + cluster
+	}}
 }
 
-// BenchmarkDistribute takes a new Placement and a new WorkSet to all clusters. The floor is to create Works like these with as many writers.
+// BenchmarkDistribute takes a new Placement and a new WorkSet to all clusters. The floor is to create Works like these
+// with as many writers.
 func BenchmarkDistribute(b *testing.B) {
 	h := newHubOnPlane(b)
 	clusters, options := h.inventoryOf(*benchClusters)
@@ -96,10 +100,12 @@ func (h *hub) bareWorks(name string, clusters inventory) {
 		return h.client.Create(h.t.Context(), &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "member-" + c.Name, Name: "bare." + name, Finalizers: []string{"example.com/bare"},
-				Labels:      map[string]string{"example.com/set": name, "example.com/namespace": h.namespace},
-				Annotations: map[string]string{"example.com/set": h.namespace + "/" + name, "example.com/revision": name, "example.com/since": name},
+				Labels: map[string]string{"example.com/set": name, "example.com/namespace": h.namespace},
+				Annotations: map[string]string{"example.com/set": h.namespace + "/" + name, "example.com/revision": name,
+					"example.com/since": name},
 			},
-			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("web", map[string]string{"color": "blue"}), deployment("web", 3)}},
+			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("web", map[string]string{"color": "blue"}),
+				deployment("web", 3)}},
 		})
 	}))
 }
@@ -112,12 +118,14 @@ func BenchmarkRestart(b *testing.B) {
 	stop := h.obey()
 	h.place("all")
 	for i := range *benchWorkSets {
-		h.distribute(fmt.Sprintf("web-%d", i), "all", nil, configMap(fmt.Sprintf("web-%d", i), map[string]string{"color": "blue"}), deployment(fmt.Sprintf("web-%d", i), 3))
+		h.distribute(fmt.Sprintf("web-%d", i), "all", nil, configMap(fmt.Sprintf("web-%d", i),
+			map[string]string{"color": "blue"}), deployment(fmt.Sprintf("web-%d", i), 3))
 	}
 	for i := range *benchWorkSets {
 		name := fmt.Sprintf("web-%d", i)
 		require.Eventually(b, func() bool {
-			return h.get(name).Status.Counts.Available == int32(len(clusters)) && h.get(name).Status.Rollout.Phase == v1alpha1.PhaseSucceeded
+			return h.get(name).Status.Counts.Available == int32(len(clusters)) &&
+				h.get(name).Status.Rollout.Phase == v1alpha1.PhaseSucceeded
 		}, 10*time.Minute, 100*time.Millisecond, name)
 	}
 	stop()

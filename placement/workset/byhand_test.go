@@ -31,7 +31,8 @@ func testGeneratedWorkIsDeletedByHand(t *testing.T) {
 	h.members("a")
 	h.place("all")
 	h.start(workset.Options{})
-	a, err := agent.New(agent.Options{Hub: h.config, Member: h.config, Namespace: "member-" + h.member("a"), HubName: h.namespace, StatusInterval: 50 * time.Millisecond})
+	a, err := agent.New(agent.Options{Hub: h.config, Member: h.config, Namespace: "member-" + h.member("a"),
+		HubName: h.namespace, StatusInterval: 50 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -30,7 +30,8 @@ func (l *reconciliation) selected(ctx context.Context) (all []selectedCluster, c
 }
 
 // selectedBy reads from the cache or from the API server.
-func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (all []selectedCluster, certain bool, _ error) {
+func (l *reconciliation) selectedBy(ctx context.Context,
+	reader client.Reader) (all []selectedCluster, certain bool, _ error) {
 	certain = true
 	indexOf := map[string]int{} // in all, by name of the cluster
 	for _, reference := range l.set.Spec.Placements {
@@ -39,7 +40,8 @@ func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (
 		if apierrors.IsNotFound(err) {
 			certain = false
 			l.problem(v1alpha1.ReasonPlacementNotFound,
-				"there is no Placement %s: its clusters keep what they have until it is there, or the reference is removed", reference.Name)
+				"there is no Placement %s: its clusters keep what they have until it is there, or the reference is removed",
+				reference.Name)
 			continue
 		}
 		if err != nil {

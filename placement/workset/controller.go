@@ -193,7 +193,8 @@ func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, err
 func (l *reconciliation) guard(ctx context.Context) error {
 	next := l.set.DeepCopy()
 	controllerutil.AddFinalizer(next, v1alpha1.WorkSetFinalizer)
-	if err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("put the finalizer on WorkSet %s: %w", l.state.key, err)
 	}
 	l.set, l.state.latest = next, next

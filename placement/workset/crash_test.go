@@ -21,8 +21,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestCrash ends the controllers at each of the writes of a WorkSet's life, before it is sent or before its answer is there, and has others
-// go on.
+// TestCrash ends the controllers at each of the writes of a WorkSet's life, before it is sent or before its answer is
+// there, and has others go on.
 func TestCrash(t *testing.T) {
 	writes := 0
 	t.Run("whole", func(t *testing.T) {
@@ -44,7 +44,8 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how))
+					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))),
+						mustertest.NewCrash(at, how))
 				})
 			})
 		}
@@ -98,7 +99,9 @@ func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 		}
 		var list workv1alpha1.AppliedWorkList
 		require.NoError(t, f.members.List(t.Context(), &list))
-		kept := slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool { return strings.HasPrefix(a.Spec.Work.Name, name+".") })
+		kept := slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool {
+			return strings.HasPrefix(a.Spec.Work.Name, name+".")
+		})
 		if works, objects := f.seen.of(name), f.objects(t, name); kept || len(works) > 0 || len(objects) > 0 {
 			return fmt.Errorf("%d Works, %d objects, AppliedWorks: %t", len(works), len(objects), kept)
 		}
@@ -126,8 +129,9 @@ func (l *lifeTest) choose(members ...string) {
 	require.NoError(l.t, l.client.Patch(l.t.Context(), p, client.MergeFrom(before)))
 }
 
-// exactly waits until there are so many revisions, of which one is the one to have, and on the members these objects, each by a Work that was
-// written so often since it was made; and until the WorkSet says that all is well. Nothing may have been made anew.
+// exactly waits until there are so many revisions, of which one is the one to have, and on the members these objects,
+// each by a Work that was written so often since it was made; and until the WorkSet says that all is well. Nothing may
+// have been made anew.
 func (l *lifeTest) exactly(revisions, number int, want counts) {
 	l.t.Helper()
 	l.until(fmt.Sprint("there is exactly ", want), func() error {
@@ -169,8 +173,9 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	}
 	s := &set.Status
 	wanted := v1alpha1.ClusterCounts{Total: clusters, Updated: clusters, Applied: clusters, Available: clusters}
-	if s.ObservedGeneration != set.Generation || s.Counts != wanted || s.Rollout.Phase != v1alpha1.PhaseSucceeded || s.Rollout.Revision != s.Revision {
-		return fmt.Errorf("it says: %s", s.Message)
+	if s.ObservedGeneration != set.Generation || s.Counts != wanted || s.Rollout.Phase != v1alpha1.PhaseSucceeded ||
+		s.Rollout.Revision != s.Revision {
+		return fmt.Errorf("the message is: %s", s.Message)
 	}
 	var kept v1alpha1.WorkSetRevisionList
 	if err := l.client.List(l.t.Context(), &kept, client.InNamespace(l.namespace)); err != nil {
@@ -184,7 +189,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	}
 	want := []int{2, 1}[2-revisions:]
 	if !slices.Equal(want, numbers) || len(kept.Items) != revisions {
-		return fmt.Errorf("it has revisions %v, of which %d are kept", numbers, len(kept.Items))
+		return fmt.Errorf("there are revisions %v, of which %d are kept", numbers, len(kept.Items))
 	}
 	return nil
 }

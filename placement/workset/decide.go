@@ -26,7 +26,8 @@ func (l *reconciliation) decide(ctx context.Context) error {
 		if !t.writable() { // it participates when it is
 			continue
 		}
-		health := since(l.state.health[t.name], healthSince{t.assigned.revision, t.health, l.now}, t.existing.changed(), t.assigned)
+		health := since(l.state.health[t.name], healthSince{t.assigned.revision, t.health, l.now}, t.existing.changed(),
+			t.assigned)
 		l.state.health[t.name] = health
 		targets = append(targets, rollout.Target{
 			Name: t.name, Group: t.group, Labels: t.cluster.Labels, Revision: t.assigned.revision, Since: t.assigned.since,
@@ -77,7 +78,8 @@ func (l *reconciliation) check(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which clusters are to have, cannot be used, for %s: choose another one by spec.revision, or change what is distributed",
+			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which clusters are to have, cannot be used, for %s: "+
+				"choose another one by spec.revision, or change what is distributed",
 				some.revision, l.state.unreadable[some.revision])
 			*some.clusters = nil
 		}
@@ -89,7 +91,8 @@ func (l *reconciliation) check(ctx context.Context) error {
 func (t *target) progress() *progress.Cluster {
 	c := &progress.Cluster{
 		Name: t.name, Chosen: true, Reachable: t.cluster != nil && t.cluster.Joined && t.cluster.Healthy,
-		Revision: t.assigned.revision, Current: t.current, Hold: t.hold, Waits: t.waits, Problem: t.problem.message, Reason: t.problem.reason,
+		Revision: t.assigned.revision, Current: t.current, Hold: t.hold, Waits: t.waits, Problem: t.problem.message,
+		Reason: t.problem.reason,
 	}
 	if t.divided != nil {
 		c.Replicas = new(t.divided.replicas)
@@ -121,7 +124,8 @@ func (l *reconciliation) status() v1alpha1.WorkSetStatus {
 		if r.Name == l.revision {
 			o.Objects = r.Objects
 		}
-		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: r.Name, Number: r.Number, CreatedAt: metav1.NewTime(r.CreatedAt)})
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: r.Name, Number: r.Number,
+			CreatedAt: metav1.NewTime(r.CreatedAt)})
 	}
 	for _, t := range l.clusters {
 		o.Clusters = append(o.Clusters, *t.progress())
@@ -138,7 +142,8 @@ func (l *reconciliation) status() v1alpha1.WorkSetStatus {
 
 // prunable returns the revisions that no cluster and no rollout needs.
 func (l *reconciliation) prunable() []revision.Info {
-	used := map[string]bool{l.revision: true, l.set.Spec.Revision: true, l.rollout.Status.Revision: true, l.rollout.Status.StableRevision: true}
+	used := map[string]bool{l.revision: true, l.set.Spec.Revision: true, l.rollout.Status.Revision: true,
+		l.rollout.Status.StableRevision: true}
 	for _, t := range l.clusters {
 		used[t.assigned.revision] = true
 	}

@@ -54,7 +54,8 @@ func (l *reconciliation) reportStuck(ctx context.Context, why error) error {
 	l.revision, l.rollout.Status = l.set.Status.Revision, l.set.Status.Rollout
 	for namespace, h := range l.works.of(l.state.key) {
 		name, _ := l.fleet.in(namespace)
-		l.leaving = append(l.leaving, &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, existing: h})
+		l.leaving = append(l.leaving, &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting,
+			existing: h})
 	}
 	_, err := l.report(ctx, l.status())
 	return err

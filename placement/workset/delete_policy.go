@@ -41,7 +41,8 @@ func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) 
 	c.works.mu.Lock()
 	defer c.works.mu.Unlock()
 	e := c.works.entries[types.NamespacedName{Namespace: work.Namespace, Name: work.Name}]
-	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation && e.record.deletePolicy == how
+	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation &&
+		e.record.deletePolicy == how
 }
 
 // atVersion makes a patch fail if the Work was changed meanwhile. sameUID makes it fail if it is another Work.
@@ -56,12 +57,14 @@ func sameUID(work *metav1.ObjectMeta) operation {
 // request annotates a Work with the UID of the WorkSet that requests its deletion, sets its delete policy, and returns
 // the Work. Without the annotation the agent keeps the objects, because it assumes that a user deleted the Work by
 // mistake.
-func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how deletePolicy, by types.UID) (*workv1alpha1.Work, error) {
+func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how deletePolicy,
+	by types.UID) (*workv1alpha1.Work, error) {
 	ops := []operation{bound}
 	if len(work.Annotations) == 0 {
 		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
 	}
-	ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by}, operation{"add", "/spec/delete", how})
+	ops = append(ops, operation{"add", "/metadata/annotations/" +
+		pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by}, operation{"add", "/spec/delete", how})
 	patch, err := json.Marshal(ops)
 	if err != nil {
 		return nil, err

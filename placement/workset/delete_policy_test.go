@@ -28,7 +28,8 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 			failed.Add(1)
 		}
 		return fails
-	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: leader changed","reason":"InternalError","code":500}`)
+	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: `+
+		`leader changed","reason":"InternalError","code":500}`)
 	r := h.start(workset.Options{})
 	orphan := func(s *v1alpha1.WorkSet) { s.Spec.Work.Delete.Action = workv1alpha1.OrphanObject }
 	pause := func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause }
@@ -39,11 +40,14 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 		works         string // that go
 		do            func(name string)
 	}{
-		{"pinned", "a revision that is held has the options of then", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revision }, orphan, "[a/pinned-0 b/pinned-0]", h.end},
+		{"pinned", "a revision that is held has the options of then", func(s *v1alpha1.WorkSet) {
+			s.Spec.Revision = s.Status.Revision
+		}, orphan, "[a/pinned-0 b/pinned-0]", h.end},
 		{"paused", "a rollout that waits brings nobody the options", pause, orphan, "[a/paused-0 b/paused-0]", h.end},
 		{"hasty", "nobody has brought them by the time of the deletion", none, orphan, "[a/hasty-0 b/hasty-0]", h.end},
 		{"same", "what says so already gets the request alone", none, none, "[a/same-0 b/same-0]", h.end},
-		{"unchosen", "a cluster that is chosen no longer is not told a revision any more", pause, orphan, "[b/unchosen-0]", func(name string) { h.choose(name, "a") }},
+		{"unchosen", "a cluster that is chosen no longer is not told a revision any more", pause, orphan, "[b/unchosen-0]",
+			func(name string) { h.choose(name, "a") }},
 		{"crashed", "who goes on has only to delete", pause, orphan, "[a/crashed-0 b/crashed-0]", func(name string) {
 			broken.Store(true)
 			h.end(name)
@@ -56,7 +60,9 @@ func testPartsAsTheWorkSetSays(t *testing.T) {
 		testkit.Step(t, c.name, func() {
 			h.place(c.name, "a", "b")
 			h.distribute(c.name, c.name, nil, configMap(c.name, nil))
-			h.eventually("each cluster has a Work", func() bool { return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != "" })
+			h.eventually("each cluster has a Work", func() bool {
+				return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != ""
+			})
 			h.change(c.name, c.before)
 			writes, uid := r.wire.Count("PATCH works"), h.get(c.name).UID
 			h.change(c.name, c.after)

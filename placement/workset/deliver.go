@@ -104,12 +104,13 @@ func (c *controller) certain(ctx context.Context, d delivery, namespace string) 
 	return has, nil
 }
 
-// The pauses after conflicts grow from soon to maxPause per object: while a cache shows a store before its restore, every
-// write is a conflict.
+// The pauses after conflicts grow from soon to maxPause per object: while a cache shows a store before its restore,
+// every write is a conflict.
 const (
 	soon     = 50 * time.Millisecond
 	maxPause = time.Minute
-	// maxConflicts is the number of consecutive conflicts after which the cached WorkSet replaces the last written version.
+	// maxConflicts is the number of consecutive conflicts after which the cached WorkSet replaces the last written
+	// version.
 	maxConflicts = 5
 )
 
@@ -230,12 +231,15 @@ func wrap(err error, what string, name types.NamespacedName) error {
 }
 
 // object returns a Work in the desired state.
-func (c *controller) object(d delivery, name types.NamespacedName, w *want, wanted *wanted, s *step) *workv1alpha1.Work {
+func (c *controller) object(d delivery, name types.NamespacedName, w *want, wanted *wanted,
+	s *step) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.Namespace, Name: name.Name,
-			Labels:      map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(d.set.Name), v1alpha1.WorkSetNamespaceLabel: d.set.Namespace},
-			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String(), workv1alpha1.GeneratedByAnnotation: generatedBy(d.set)},
+			Labels: map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(d.set.Name),
+				v1alpha1.WorkSetNamespaceLabel: d.set.Namespace},
+			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String(),
+				workv1alpha1.GeneratedByAnnotation: generatedBy(d.set)},
 			// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
 			Finalizers: []string{workv1alpha1.Finalizer},
 		},
@@ -280,8 +284,10 @@ func patchOf(work *workv1alpha1.Work, s *step) []operation {
 			}
 		}
 	}
-	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // of a deletion that did not happen
-		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
+	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale {
+		// of a deletion that did not happen
+		ops = append(ops, operation{"remove", "/metadata/annotations/" +
+			pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if s.Act == bundle.Update {
 		ops = append(ops, operation{"replace", "/spec", work.Spec})

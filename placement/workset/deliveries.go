@@ -16,8 +16,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Deliveries finds the clusters that have Works of the WorkSets of a Placement. It is the [placement.Options].Deliveries
-// of a hub with WorkSets. It needs the permissions of the controller of WorkSets.
+// Deliveries finds the clusters that have Works of the WorkSets of a Placement. It is the
+// [placement.Options].Deliveries of a hub with WorkSets. It needs the permissions of the controller of WorkSets.
 type Deliveries struct {
 	// Client lists WorkSets. It can be a cache.
 	Client client.Reader
@@ -34,13 +34,16 @@ var _ placement.Deliveries = Deliveries{}
 // is not among the results, because its Works can be those of the other Placement.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	worksets := &v1alpha1.WorkSetList{}
-	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list WorkSets in %s: %w", placement.Namespace, err)
 	}
 	clusters := sets.New[string]()
 	for i := range worksets.Items {
 		set := &worksets.Items[i]
-		refers := slices.ContainsFunc(set.Spec.Placements, func(r v1alpha1.PlacementReference) bool { return r.Name == placement.Name })
+		refers := slices.ContainsFunc(set.Spec.Placements, func(r v1alpha1.PlacementReference) bool {
+			return r.Name == placement.Name
+		})
 		if !refers || set.DeletionTimestamp != nil {
 			continue
 		}
@@ -114,7 +117,8 @@ func namedPlacements(set *v1alpha1.WorkSet, annotations map[string]string) sets.
 }
 
 // selectedByOthers returns the clusters in the PlacementDecisions of the other Placements of a WorkSet.
-func (d Deliveries) selectedByOthers(ctx context.Context, set *v1alpha1.WorkSet, placement string) (sets.Set[string], error) {
+func (d Deliveries) selectedByOthers(ctx context.Context, set *v1alpha1.WorkSet,
+	placement string) (sets.Set[string], error) {
 	selected := sets.New[string]()
 	for _, other := range set.Spec.Placements {
 		if other.Name == placement {

@@ -52,7 +52,8 @@ func TestDeliveries(t *testing.T) {
 		w := &workv1alpha1.Work{ObjectMeta: in(namespace, strings.ReplaceAll(owner, "/", ".")+"-0")}
 		w.Spec.Manifests = manifests
 		ownerNamespace, ownerName, _ := strings.Cut(owner, "/")
-		w.Labels = map[string]string{v1alpha1.WorkSetNamespaceLabel: ownerNamespace, v1alpha1.WorkSetLabel: v1alpha1.LabelValue(ownerName)}
+		w.Labels = map[string]string{v1alpha1.WorkSetNamespaceLabel: ownerNamespace,
+			v1alpha1.WorkSetLabel: v1alpha1.LabelValue(ownerName)}
 		w.Annotations = map[string]string{v1alpha1.WorkSetAnnotation: owner}
 		return w
 	}
@@ -91,7 +92,8 @@ func TestDeliveries(t *testing.T) {
 		Decisions: []v1alpha1.ClusterDecision{{ClusterName: "b", Reason: v1alpha1.ReasonScheduled}},
 	})
 
-	deliveries := workset.Deliveries{Client: c, Live: c, ClusterOf: func(_ context.Context, namespace string) (string, error) {
+	deliveries := workset.Deliveries{Client: c, Live: c, ClusterOf: func(_ context.Context,
+		namespace string) (string, error) {
 		name, _ := strings.CutPrefix(namespace, "member-")
 		if name == "elsewhere" {
 			return "", nil

@@ -49,7 +49,8 @@ func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares)
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s", err)
 	}
 	for _, u := range result.Unplaced {
-		l.problem(v1alpha1.ReasonReplicasUnplaced, "%d replicas of %s %s fit nowhere: add clusters, or make them smaller", u.Replicas, u.Workload.Kind, u.Workload.Name)
+		l.problem(v1alpha1.ReasonReplicasUnplaced, "%d replicas of %s %s fit nowhere: add clusters, or make them smaller",
+			u.Replicas, u.Workload.Kind, u.Workload.Name)
 	}
 	for i, t := range targets {
 		if t.reading == r && clusters[i].Part == division.Takes {
@@ -62,7 +63,8 @@ func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares)
 
 // participant returns a cluster as it participates in the division of a revision's replicas, if it does.
 func (l *reconciliation) participant(r *reading, t *target) (_ division.Cluster, is bool) {
-	stays := division.Cluster{Cluster: &scheduler.Cluster{Name: t.name}, Current: replicasBy(t.existing.live()), Part: division.Keeps}
+	stays := division.Cluster{Cluster: &scheduler.Cluster{Name: t.name}, Current: replicasBy(t.existing.live()),
+		Part: division.Keeps}
 	if !t.writable() {
 		return stays, true
 	}

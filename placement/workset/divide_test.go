@@ -16,7 +16,8 @@ import (
 
 // A cluster that can be told gets its share; what others have or will have is not given twice, and not taken away.
 func TestDivideAmongWhom(t *testing.T) {
-	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":12}}`))
+	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
+		`"spec":{"replicas":12}}`))
 	require.NoError(t, err)
 	r, err := read(&revision.Content{
 		Objects: []bundle.Object{web}, Replicas: &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight},
@@ -29,7 +30,8 @@ func TestDivideAmongWhom(t *testing.T) {
 	// has is a cluster that was told the revision, and has a Work with so many replicas.
 	has := func(name string, n int32, change ...func(*target)) *target {
 		t := &target{
-			name: name, namespace: "member-" + name, cluster: &scheduler.Cluster{Name: name}, assigned: assignment{revision: "web-1"}, reading: r,
+			name: name, namespace: "member-" + name, cluster: &scheduler.Cluster{Name: name},
+			assigned: assignment{revision: "web-1"}, reading: r,
 			existing: existing{records: []*record{{replicas: map[bundle.Key]int32{web.Key(): n}}}},
 		}
 		for _, c := range change {
@@ -48,21 +50,34 @@ func TestDivideAmongWhom(t *testing.T) {
 		want           map[string]int32
 	}{
 		{"all that were told", "", []*target{has("a", 12), has("b", 0)}, map[string]int32{"a": 6, "b": 6}},
-		{"the first of a new WorkSet leaves their parts to those after it", "", []*target{has("a", 0), has("b", 0, none), has("c", 0, none)}, map[string]int32{"a": 4}},
-		{"what runs is not given up for them", "", []*target{has("a", 6), has("b", 6), has("c", 0, none)}, map[string]int32{"a": 6, "b": 6}},
-		{"once a revision was everywhere all is to run, whoever comes", "web-1", []*target{has("a", 4), has("b", 0, none), has("c", 0, none)}, map[string]int32{"a": 12}},
-		{"one that leaves the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, leaves)}, map[string]int32{"a": 6}},
-		{"until its leave takes that back", "web-1", []*target{has("a", 6), has("b", 6, leaves, going)}, map[string]int32{"a": 12}},
-		{"one whose namespace is not known for a while does as well", "web-1", []*target{has("a", 6), has("b", 6, unlocated)}, map[string]int32{"a": 6}},
-		{"one that has no namespace yet has nothing", "web-1", []*target{has("a", 12), has("b", 0, none, unlocated)}, map[string]int32{"a": 12}},
-		{"not even a place, before a revision was everywhere: nobody knows when it comes", "", []*target{has("a", 0), has("b", 0, none, unlocated)}, map[string]int32{"a": 12}},
-		{"one that is not in the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, away)}, map[string]int32{"a": 6}},
-		{"one that an override fails for keeps what it has, which is not given twice", "web-1", []*target{has("a", 4), has("b", 4), has("wrong", 4)}, map[string]int32{"a": 4, "b": 4}},
-		{"if it has anything", "web-1", []*target{has("a", 4), has("b", 4), has("wrong", 0)}, map[string]int32{"a": 6, "b": 6}},
-		{"a third one was chosen, and leaves its part to who can take it", "web-1", []*target{has("a", 4), has("wrong", 4)}, map[string]int32{"a": 8}},
+		{"the first of a new WorkSet leaves their parts to those after it", "", []*target{has("a", 0), has("b", 0, none),
+			has("c", 0, none)}, map[string]int32{"a": 4}},
+		{"what runs is not given up for them", "", []*target{has("a", 6), has("b", 6), has("c", 0, none)},
+			map[string]int32{"a": 6, "b": 6}},
+		{"once a revision was everywhere all is to run, whoever comes", "web-1", []*target{has("a", 4), has("b", 0, none),
+			has("c", 0, none)}, map[string]int32{"a": 12}},
+		{"one that leaves the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, leaves)},
+			map[string]int32{"a": 6}},
+		{"until its leave takes that back", "web-1", []*target{has("a", 6), has("b", 6, leaves, going)},
+			map[string]int32{"a": 12}},
+		{"one whose namespace is not known for a while does as well", "web-1", []*target{has("a", 6), has("b", 6, unlocated)},
+			map[string]int32{"a": 6}},
+		{"one that has no namespace yet has nothing", "web-1", []*target{has("a", 12), has("b", 0, none, unlocated)},
+			map[string]int32{"a": 12}},
+		{"not even a place, before a revision was everywhere: nobody knows when it comes", "",
+			[]*target{has("a", 0), has("b", 0, none, unlocated)}, map[string]int32{"a": 12}},
+		{"one that is not in the fleet counts with what it has", "web-1", []*target{has("a", 6), has("b", 6, away)},
+			map[string]int32{"a": 6}},
+		{"one that an override fails for keeps what it has, which is not given twice", "web-1",
+			[]*target{has("a", 4), has("b", 4), has("wrong", 4)}, map[string]int32{"a": 4, "b": 4}},
+		{"if it has anything", "web-1", []*target{has("a", 4), has("b", 4), has("wrong", 0)},
+			map[string]int32{"a": 6, "b": 6}},
+		{"a third one was chosen, and leaves its part to who can take it", "web-1", []*target{has("a", 4), has("wrong", 4)},
+			map[string]int32{"a": 8}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			estimator := replicas.EstimatorFunc(func(_ context.Context, _ replicas.Requirements, clusters []string) ([]int32, error) {
+			estimator := replicas.EstimatorFunc(func(_ context.Context, _ replicas.Requirements,
+				clusters []string) ([]int32, error) {
 				room := make([]int32, len(clusters))
 				for i := range room {
 					room[i] = 100
@@ -71,7 +86,8 @@ func TestDivideAmongWhom(t *testing.T) {
 			})
 			l := &reconciliation{
 				controller: &controller{Options: Options{Estimator: estimator}}, state: newState(name("web")),
-				set: &v1alpha1.WorkSet{Status: v1alpha1.WorkSetStatus{Rollout: v1alpha1.RolloutStatus{StableRevision: test.stable}}}, clusters: test.clusters,
+				set: &v1alpha1.WorkSet{Status: v1alpha1.WorkSetStatus{Rollout: v1alpha1.RolloutStatus{
+					StableRevision: test.stable}}}, clusters: test.clusters,
 			}
 			for range 2 { // and again by what was given
 				l.divide(t.Context())

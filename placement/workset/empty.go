@@ -24,7 +24,8 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 	for i := range manifests {
 		written[manifests[i].Key()] = true
 	}
-	const next = "the clusters keep what they have: create objects that it matches, change or remove the selector, or set spec.allowEmpty to true"
+	const next = "the clusters keep what they have: create objects that it matches, change or remove the selector, or " +
+		"set spec.allowEmpty to true"
 	var messages []string
 	had := 0
 	for i := range before {
@@ -33,7 +34,8 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 		}
 	}
 	if had > 0 && len(selected) == 0 {
-		return []string{fmt.Sprintf("spec.resources: matches nothing, and revision %s has %d objects: %s", set.Status.Revision, had, next)}
+		return []string{fmt.Sprintf("spec.resources: matches nothing, and revision %s has %d objects: %s",
+			set.Status.Revision, had, next)}
 	}
 	for i := range spec.Resources {
 		was, is := 0, 0
@@ -48,7 +50,9 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 			}
 		}
 		if was > 0 && is == 0 {
-			messages = append(messages, fmt.Sprintf("spec.resources[%d]: matches nothing, and matched %d objects of revision %s: %s", i, was, set.Status.Revision, next))
+			messages = append(messages,
+				fmt.Sprintf("spec.resources[%d]: matches nothing, and matched %d objects of revision %s: %s", i, was,
+					set.Status.Revision, next))
 		}
 	}
 	return messages

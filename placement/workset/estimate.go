@@ -31,7 +31,8 @@ const (
 
 // ask returns the known capacity, which is incomplete if there is an error. A call that does not return in time
 // continues in its goroutine, and no other call begins before it returns.
-func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
+func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator,
+	workloads []division.Workload) (map[spot]int32, error) {
 	if e.back != nil {
 		select {
 		case <-e.back:
@@ -66,7 +67,8 @@ func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, work
 	}
 }
 
-func estimate(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
+func estimate(ctx context.Context, estimator replicas.Estimator,
+	workloads []division.Workload) (map[spot]int32, error) {
 	room := map[spot]int32{}
 	var errs []error
 	for _, w := range workloads {

@@ -34,9 +34,12 @@ func ExampleOptions() {
 	}
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	for _, target := range []workset.Target{
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "platform", Name: "proxy"},
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "shop", Name: "db"},
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "platform", Name: "ca"},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "platform",
+			Name: "proxy"},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "shop",
+			Name: "db"},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "platform",
+			Name: "ca"},
 	} {
 		fmt.Printf("%s: %v\n", target, options.Allow(web, target))
 	}

@@ -20,7 +20,8 @@ import (
 
 // backAtOnce takes everything back when a single cluster fails.
 func backAtOnce(s *v1alpha1.WorkSetSpec) {
-	s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), OnFailure: v1alpha1.FailureRollBack}
+	s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
+		OnFailure: v1alpha1.FailureRollBack}
 }
 
 // An object that outgrows its Work moves to another one. That takes two rounds with the member, and is no failure.
@@ -33,20 +34,24 @@ func testMoveIsNoFailure(t *testing.T) {
 	h.obey()
 	h.start(workset.Options{})
 	object := func(name string, size int) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: map[string]string{"app": "web"}}, Data: map[string]string{"x": strings.Repeat("x", size)}}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name,
+			Labels: map[string]string{"app": "web"}}, Data: map[string]string{"x": strings.Repeat("x", size)}}
 	}
 	growing := object("growing", 200<<10)
 	require.NoError(t, h.client.Create(t.Context(), growing))
 	require.NoError(t, h.client.Create(t.Context(), object("steady", 200<<10)))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		backAtOnce(s)
-		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap",
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	})
 	h.succeeded("web", 2)
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 	growing.Data["x"] = strings.Repeat("x", 600<<10)
 	require.NoError(t, h.client.Update(t.Context(), growing))
-	h.eventually("there is another Work", func() bool { return keys(h.works("web")) == "[a/web-0 a/web-1 b/web-0 b/web-1]" })
+	h.eventually("there is another Work", func() bool {
+		return keys(h.works("web")) == "[a/web-0 a/web-1 b/web-0 b/web-1]"
+	})
 	h.succeeded("web", 2)
 	for name, work := range h.works("web") {
 		require.Len(t, work.Spec.Manifests, 1, name)
@@ -61,7 +66,8 @@ func failing(fail func(*http.Request) bool, status int, body string) func(http.R
 			if !fail(r) {
 				return next.RoundTrip(r)
 			}
-			answer := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": []string{"application/json"}}, Request: r}
+			answer := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": []string{"application/json"}},
+				Request: r}
 			answer.Body = http.NoBody
 			if body != "" {
 				answer.Body = readCloser{strings.NewReader(body)}
@@ -95,12 +101,15 @@ func testHubFailsForAWhile(t *testing.T) {
 			return true
 		}
 		return false
-	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: leader changed","reason":"InternalError","code":500}`)
+	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: `+
+		`leader changed","reason":"InternalError","code":500}`)
 	h.start(workset.Options{})
 	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
 	broken.Store(true)
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
 	h.eventually("it is tried again", func() bool { return failed.Load() > 3 })
 	h.eventually("it says why", func() bool {
 		c := h.cluster("web", "a")
@@ -135,7 +144,8 @@ func testNotesAreSeen(t *testing.T) {
 	h.succeeded("web", 2)
 	h.change("web", func(s *v1alpha1.WorkSet) {
 		s.Spec.Overrides = &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
-			Clusters: []v1alpha1.ClusterSelector{{Names: []string{"nobody"}}}, MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"a":"b"}}`)},
+			Clusters:   []v1alpha1.ClusterSelector{{Names: []string{"nobody"}}},
+			MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"a":"b"}}`)},
 		}}}
 	})
 	h.eventually("the revision is there", func() bool { return len(h.get("web").Status.Revisions) == 2 })
@@ -173,7 +183,8 @@ func testOverrideFailsForOne(t *testing.T) {
 		return h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 	})
 	r.quiet(t)
-	require.Equal(t, map[string]int64{"a/web-0": 2, "b/web-0": 4}, h.replicas("web"), "what one keeps is not given to the other as well")
+	require.Equal(t, map[string]int64{"a/web-0": 2, "b/web-0": 4}, h.replicas("web"),
+		"what one keeps is not given to the other as well")
 	require.Zero(t, r.wire.Count("DELETE works"))
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 }
@@ -190,11 +201,14 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	h.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 1)
 	blue := h.get("web").Status.Revision
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
 	h.succeeded("web", 1)
 	green := h.get("web").Status.Revision
 	r.stop()
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	require.NoError(t, h.client.Delete(t.Context(),
+		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = blue })
 	h.choose("some", "a", "b")
 	h.start(workset.Options{})
@@ -203,7 +217,8 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	})
 	h.eventually("the new cluster has what the others have", func() bool {
 		b := h.works("web")["b/web-0"]
-		return b != nil && strings.Contains(string(b.Spec.Manifests[0].Raw), "green") && b.Annotations[v1alpha1.RevisionAnnotation] == green
+		return b != nil && strings.Contains(string(b.Spec.Manifests[0].Raw), "green") &&
+			b.Annotations[v1alpha1.RevisionAnnotation] == green
 	})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = "" })
 	h.succeeded("web", 2)
@@ -222,10 +237,13 @@ func testNoWayBack(t *testing.T) {
 	h.succeeded("web", 2)
 	blue := h.get("web").Status.Revision
 	obey()
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
+	})
 	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
 	r.stop()
-	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	require.NoError(t, h.client.Delete(t.Context(),
+		&v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
 	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
 	r = h.start(workset.Options{})
 	h.eventually("it says so", func() bool {

@@ -41,7 +41,8 @@ func (f *fleetTest) restarts() {
 	require.Equal(f.t, decided, f.decided())
 }
 
-// isKilled has a change brought to all by controllers of which each dies at one of its first writes, before or after that is carried out.
+// isKilled has a change brought to all by controllers of which each dies at one of its first writes, before or after
+// that is carried out.
 func (f *fleetTest) isKilled() {
 	before := f.seen.all()
 	revisions := len(f.get("web").Status.Revisions)
@@ -126,7 +127,8 @@ func (f *fleetTest) evicts() {
 	}
 	f.wait("one is left", func() bool { return len(f.left(two)) == 1 })
 	n := f.quiet()
-	require.Equal(f.t, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n, "the other one has to wait for its turn")
+	require.Equal(f.t, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n,
+		"the other one has to wait for its turn")
 	require.Len(f.t, f.chosen(), len(chosen)+1)
 	require.NoError(f.t, enough())
 
@@ -185,11 +187,14 @@ func (f *fleetTest) ends() {
 	f.wait("the WorkSet goes", func() bool {
 		return apierrors.IsNotFound(f.client.Get(f.t.Context(), client.ObjectKeyFromObject(set), set))
 	})
-	f.wait("all but the dead one give it back", func() bool { return len(f.has("web")) == 1 && len(f.seen.of(f.namespace)) == 1 })
+	f.wait("all but the dead one give it back", func() bool {
+		return len(f.has("web")) == 1 && len(f.seen.of(f.namespace)) == 1
+	})
 	require.Contains(f.t, f.has("web"), dead)
 	n := f.quiet()
 	require.Equal(f.t, counts{"PATCH works": len(chosen), "DELETE works": len(chosen), "PATCH worksets": 1}, n)
-	require.Equal(f.t, "PATCH worksets", f.writes.last(), "the WorkSet goes when the deletion of all its Works has begun, and not before")
+	require.Equal(f.t, "PATCH worksets", f.writes.last(),
+		"the WorkSet goes when the deletion of all its Works has begun, and not before")
 
 	f.startAgent(dead)
 	f.wait("nothing is left on the hub", func() bool {
@@ -202,6 +207,8 @@ func (f *fleetTest) ends() {
 	f.wait("nor on the members", func() bool {
 		var list workv1alpha1.AppliedWorkList
 		require.NoError(f.t, f.members.List(f.t.Context(), &list))
-		return !slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool { return slices.Contains(f.names, a.Spec.Work.Hub) })
+		return !slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool {
+			return slices.Contains(f.names, a.Spec.Work.Hub)
+		})
 	})
 }

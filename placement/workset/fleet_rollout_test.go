@@ -16,7 +16,8 @@ func (f *fleetTest) slots() int { return len(f.names) / 10 }
 // progressive is a rollout to some at a time, in which two may fail.
 func progressive(onFailure v1alpha1.FailureAction) v1alpha1.RolloutStrategy {
 	return v1alpha1.RolloutStrategy{
-		Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromString("10%")), MaxFailures: new(intstr.FromInt32(2)), OnFailure: onFailure,
+		Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromString("10%")),
+		MaxFailures: new(intstr.FromInt32(2)), OnFailure: onFailure,
 	}
 }
 
@@ -59,11 +60,13 @@ func (f *fleetTest) rollsOut() {
 	require.Less(f.t, len(told), len(f.names))
 	require.Equal(f.t, counts{"PATCH works": len(told), "POST worksetrevisions": 1}, n)
 	require.Empty(f.t, f.writes.twice())
-	require.Equal(f.t, counts{"green": len(f.names) - len(told) + int(failed), "red": len(told) - int(failed)}, f.colors(), "who cannot have it keeps what it has")
+	require.Equal(f.t, counts{"green": len(f.names) - len(told) + int(failed), "red": len(told) - int(failed)}, f.colors(),
+		"who cannot have it keeps what it has")
 
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.MaxFailures = new(intstr.FromInt32(5)) })
 	f.status("it is to go on", func(s *v1alpha1.WorkSetStatus) bool {
-		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && int(s.Counts.Updated) == len(f.names) && int(s.Counts.Failed) == len(some)
+		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && int(s.Counts.Updated) == len(f.names) &&
+			int(s.Counts.Failed) == len(some)
 	})
 	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.quiet())
 	require.Empty(f.t, f.writes.twice())
@@ -81,7 +84,9 @@ func (f *fleetTest) rollsBack() {
 	stable := f.get("web").Status.Revision
 	_, refusal := f.refused()
 	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
-	f.paint("purple", func(s *v1alpha1.WorkSetSpec) { s.Overrides, s.Rollout = refusal, progressive(v1alpha1.FailureRollBack) })
+	f.paint("purple", func(s *v1alpha1.WorkSetSpec) {
+		s.Overrides, s.Rollout = refusal, progressive(v1alpha1.FailureRollBack)
+	})
 	f.status("it is to be taken back", func(s *v1alpha1.WorkSetStatus) bool {
 		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && int(s.Counts.Available) == len(f.names)
 	})
@@ -92,7 +97,8 @@ func (f *fleetTest) rollsBack() {
 	twice := f.writes.twice()
 	require.NotEmpty(f.t, twice)
 	require.Less(f.t, len(twice), len(f.names))
-	require.Equal(f.t, counts{"PATCH works": 2 * len(twice), "POST worksetrevisions": 1}, n, "there and back again, and the others are left alone")
+	require.Equal(f.t, counts{"PATCH works": 2 * len(twice), "POST worksetrevisions": 1}, n,
+		"there and back again, and the others are left alone")
 
 	f.begin()
 	f.paint("red", func(s *v1alpha1.WorkSetSpec) { s.Overrides = nil })
@@ -123,7 +129,8 @@ func (f *fleetTest) losesHub() {
 	f.paint("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
 	f.wait("some are told", func() bool { return len(f.told(stable)) > len(f.names)/4 })
 	require.NoError(f.t, f.plane.KillAPIServer())
-	require.Less(f.t, len(f.told(stable)), len(f.names), "it was killed too late") // once it is back, who knows how far it is
+	// once it is back, who knows how far it is
+	require.Less(f.t, len(f.told(stable)), len(f.names), "it was killed too late")
 	require.NoError(f.t, f.plane.StartAPIServer(f.t.Context()))
 	f.settles(len(f.names))
 	require.NoError(f.t, bounded())

@@ -26,8 +26,8 @@ type fleetTest struct {
 	began  time.Time
 }
 
-// TestFleet has one WorkSet on all members of a fleet go through what happens to it in a life, and looks at what the clusters have,
-// and at what it takes in requests.
+// TestFleet has one WorkSet on all members of a fleet go through what happens to it in a life, and looks at what the
+// clusters have, and at what it takes in requests.
 func TestFleet(t *testing.T) {
 	f := &fleetTest{hollows: newHollows(t, fleetSize)}
 	f.writes.forget()
@@ -79,10 +79,12 @@ func (f *fleetTest) spreads() {
 			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": f.namespace}}},
 		}}
 	})
-	f.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}), configMap("motd", map[string]string{"text": "hello"}))
+	f.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}),
+		configMap("motd", map[string]string{"text": "hello"}))
 	f.wait("each has a Work", func() bool { return len(f.seen.of(f.namespace)) == len(f.names) })
 	f.t.Logf("the last Work was there after %.1fs", time.Since(f.began).Seconds())
-	require.Equal(f.t, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1}, f.settles(len(f.names)))
+	require.Equal(f.t, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1},
+		f.settles(len(f.names)))
 	require.Empty(f.t, f.writes.twice())
 	require.Equal(f.t, counts{"blue": len(f.names)}, f.colors())
 	require.Len(f.t, f.has("motd"), len(f.names))
@@ -113,7 +115,9 @@ func (f *fleetTest) labels() {
 	before := f.seen.all()
 	f.label(one, "elsewhere")
 	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.settles(len(f.names)-1))
-	f.wait("the cluster gives it back", func() bool { return len(f.has("web")) == len(f.names)-1 && len(f.has("motd")) == len(f.names)-1 })
+	f.wait("the cluster gives it back", func() bool {
+		return len(f.has("web")) == len(f.names)-1 && len(f.has("motd")) == len(f.names)-1
+	})
 	require.NotContains(f.t, f.has("web"), one)
 	f.untouched(before, 1)
 
@@ -133,7 +137,8 @@ func (f *fleetTest) picks() {
 		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
 		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
 	})
-	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.settles(n), "what a person asks for is not bounded by evictions")
+	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.settles(n),
+		"what a person asks for is not bounded by evictions")
 	require.Empty(f.t, f.writes.twice())
 	f.wait("the others give it back", func() bool { return len(f.has("web")) == n && len(f.has("motd")) == n })
 	f.untouched(before, len(f.names)-n)
@@ -183,7 +188,8 @@ func (f *fleetTest) paint(color string, also func(*v1alpha1.WorkSetSpec)) {
 // override changes the object for some members.
 func override(members []string, patch string) *v1alpha1.Overrides {
 	return &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
-		Clusters: []v1alpha1.ClusterSelector{{Names: members}}, Objects: []v1alpha1.ObjectSelector{{Kind: "ConfigMap", Name: "web"}},
+		Clusters: []v1alpha1.ClusterSelector{{Names: members}}, Objects: []v1alpha1.ObjectSelector{{Kind: "ConfigMap",
+			Name: "web"}},
 		MergePatch: &runtime.RawExtension{Raw: []byte(patch)},
 	}}}
 }
@@ -208,7 +214,8 @@ func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []strin
 	return names
 }
 
-// untouched makes sure that all Works are there as they were, but for so many that are gone, and those that were not there.
+// untouched makes sure that all Works are there as they were, but for so many that are gone, and those that were not
+// there.
 func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	f.t.Helper()
 	now := f.seen.all()
@@ -222,14 +229,16 @@ func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	require.Zero(f.t, gone)
 }
 
-// settles waits until the WorkSet is available on so many clusters and nothing is written any more. It returns what was written since the
-// step began, but for the status, of which it makes sure that there is no more than its bound, and what the Placement takes.
+// settles waits until the WorkSet is available on so many clusters and nothing is written any more. It returns what was
+// written since the step began, but for the status, of which it makes sure that there is no more than its bound, and
+// what the Placement takes.
 func (f *fleetTest) settles(clusters int) counts {
 	f.t.Helper()
 	f.status(fmt.Sprintf("it is to be available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
-		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Rollout.Revision == s.Revision && s.Counts == v1alpha1.ClusterCounts{
-			Total: int32(clusters), Updated: int32(clusters), Applied: int32(clusters), Available: int32(clusters),
-		}
+		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Rollout.Revision == s.Revision &&
+			s.Counts == v1alpha1.ClusterCounts{
+				Total: int32(clusters), Updated: int32(clusters), Applied: int32(clusters), Available: int32(clusters),
+			}
 	})
 	return f.quiet()
 }
@@ -244,8 +253,8 @@ func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool
 	})
 }
 
-// turns is how many writes of a status may come at once, because they say what a user waits for. A rollout that is taken
-// back needs twice as many as one that succeeds. One for each of the members would be too many.
+// turns is how many writes of a status may come at once, because they say what a user waits for. A rollout that is
+// taken back needs twice as many as one that succeeds. One for each of the members would be too many.
 const turns = 20
 
 // quiet waits until nothing is written any more, and returns what settles does.
@@ -261,14 +270,16 @@ func (f *fleetTest) quiet() counts {
 		return time.Since(since) > 1500*time.Millisecond
 	})
 	n := f.writes.counts()
-	f.t.Logf("%d members, %.1fs: %v; not carried out: %v; agents: %v", len(f.names), took.Seconds(), n, f.writes.failures(), f.agents.counts())
+	f.t.Logf("%d members, %.1fs: %v; not carried out: %v; agents: %v", len(f.names), took.Seconds(), n,
+		f.writes.failures(), f.agents.counts())
 	// One for each second; the first may come at once, and the last one's second may have begun before the step.
 	paced := f.writes.pacedWrites()
 	require.LessOrEqual(f.t, paced, 2+int(took.Seconds()))
 	require.LessOrEqual(f.t, n["PATCH worksets/status"]-paced, turns)
 	maps.DeleteFunc(n, func(what string, _ int) bool {
 		switch what {
-		case "PATCH worksets/status", "PATCH placements/status", "POST placementdecisions", "PATCH placementdecisions", "PUT placementdecisions", "DELETE placementdecisions":
+		case "PATCH worksets/status", "PATCH placements/status", "POST placementdecisions", "PATCH placementdecisions",
+			"PUT placementdecisions", "DELETE placementdecisions":
 			return true
 		}
 		return false

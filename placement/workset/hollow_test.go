@@ -31,8 +31,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// hollows are members on a hub of their own, each with a real agent that has no more permissions on the hub than an agent has, and
-// that finds in a part of one plane the cluster that it is of (see ownCluster). What they say of Works is what has become of real objects.
+// hollows are members on a hub of their own, each with a real agent that has no more permissions on the hub than an
+// agent has, and that finds in a part of one plane the cluster that it is of (see ownCluster). What they say of Works
+// is what has become of real objects.
 type hollows struct {
 	*hub // of the step that is under way
 
@@ -69,7 +70,8 @@ func newHollowsInMemory(t *testing.T, size int) *hollows {
 // join makes the members, and runs their agents.
 func (f *hollows) join() *hollows {
 	f.t.Helper()
-	require.NoError(f.t, f.client.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: agent.HubRules()}))
+	require.NoError(f.t, f.client.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole},
+		Rules: agent.HubRules()}))
 	require.NoError(f.t, testkit.InParallel(f.names, f.make))
 	for _, name := range f.names {
 		f.startAgent(name)
@@ -77,18 +79,21 @@ func (f *hollows) join() *hollows {
 	return f
 }
 
-// newHubAndPlane makes a hub on a control plane that has no members yet, and for those that it will have a cluster each.
+// newHubAndPlane makes a hub on a control plane that has no members yet, and for those that it will have a cluster
+// each.
 func newHubAndPlane(t *testing.T, size int) *hollows {
 	t.Helper()
 	shared := plane.ForTest(t).Config()
 	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
-	f := newHollowsOn(t, size, own.Config(), shared, crds.Install, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember)
+	f := newHollowsOn(t, size, own.Config(), shared, crds.Install, membershipcrds.Install, workcrds.InstallOnHub,
+		workcrds.InstallOnMember)
 	f.plane = own
 	return f
 }
 
 // newHollowsOn is newHubAndPlane on two API servers. The last of what it installs is for the members.
-func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...func(context.Context, client.Client) error) *hollows {
+func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...func(context.Context,
+	client.Client) error) *hollows {
 	t.Helper()
 	own.QPS, shared.QPS = -1, -1
 	onHub, onMembers := installs, installs
@@ -120,10 +125,12 @@ func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...
 // make makes what a hub has of a member that has joined.
 func (f *hollows) make(name string) error {
 	ctx := f.t.Context()
-	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"hub": f.namespace, "name": name}}}
+	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{"hub": f.namespace, "name": name}}}
 	in := onHub(name)
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: agentRole}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentRole},
+		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: agentRole}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: agentRole},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: in}},
 	}
 	for _, err := range []error{
@@ -137,7 +144,8 @@ func (f *hollows) make(name string) error {
 	}
 	m.Status.Namespace = in
 	for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
-		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			Reason: "Test"})
 	}
 	return f.client.Status().Update(ctx, m)
 }
@@ -187,7 +195,8 @@ func (f *hollows) stopAgent(name string) {
 func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMap {
 	t.Helper()
 	var list corev1.ConfigMapList
-	require.NoError(t, f.members.List(context.Background(), &list, client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}))
+	require.NoError(t, f.members.List(context.Background(), &list,
+		client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}))
 	found := map[string]*corev1.ConfigMap{}
 	for i := range list.Items {
 		member, is := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-")
@@ -214,6 +223,7 @@ const pollInterval = 2 * time.Minute
 // wait waits for something that takes all members to do.
 func (f *hollows) wait(what string, holds func() bool) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, pollInterval, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, pollInterval, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	require.NoError(f.t, err, what)
 }

@@ -41,7 +41,8 @@ type traffic struct {
 func (w *traffic) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done, w.refused, w.each, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, nil
+	w.done, w.refused, w.each, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{},
+		nil
 	w.paced = 0 // The gists stay: the next status is compared with the last one.
 }
 
@@ -144,9 +145,10 @@ func (w *traffic) read(what string) int {
 	return w.reads[what]
 }
 
-// control runs a manager with the controllers of Placements and of WorkSets, until the test is over or stop is called. What comes between them
-// and the API server may be nil.
-func (f *hollows) control(t testing.TB, namespace string, w *traffic, between transport.WrapperFunc, also ...func(manager.Manager) error) (stop func()) {
+// control runs a manager with the controllers of Placements and of WorkSets, until the test is over or stop is called.
+// What comes between them and the API server may be nil.
+func (f *hollows) control(t testing.TB, namespace string, w *traffic, between transport.WrapperFunc,
+	also ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
 	config := rest.CopyConfig(f.config)
 	config.Wrap(w.over)
@@ -154,8 +156,9 @@ func (f *hollows) control(t testing.TB, namespace string, w *traffic, between tr
 		config.Wrap(between)
 	}
 	options := manager.Options{
-		Scheme: scheme, GracefulShutdownTimeout: new(time.Minute), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Scheme: scheme, GracefulShutdownTimeout: new(time.Minute),
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}
 	ready := workset.NewReadiness()
 	return mustertest.StartManager(t, config, options, append([]func(manager.Manager) error{

@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// worksSeen is what a watch tells of the Works on the hub, in the order in which it has happened. What must hold at each moment is
-// looked at after each event.
+// worksSeen is what a watch tells of the Works on the hub, in the order in which it has happened. What must hold at
+// each moment is looked at after each event.
 type worksSeen struct {
 	mu     sync.Mutex
 	now    map[string]*workv1alpha1.Work // by <namespace>/<name>; they are not changed
@@ -53,7 +53,8 @@ func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 	}
 	s.judge()
 	s.mu.Unlock()
-	events, err := c.Watch(ctx, &workv1alpha1.WorkList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	events, err := c.Watch(ctx, &workv1alpha1.WorkList{},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		return
 	}
@@ -114,16 +115,19 @@ func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
 
 // well reports whether the member says that it has all of a Work as it is, and that it is ready.
 func well(w *workv1alpha1.Work) bool {
-	return w.DeletionTimestamp == nil && says(w, workv1alpha1.ConditionApplied) && says(w, workv1alpha1.ConditionAvailable) && !says(w, workv1alpha1.ConditionDegraded)
+	return w.DeletionTimestamp == nil && says(w, workv1alpha1.ConditionApplied) &&
+		says(w, workv1alpha1.ConditionAvailable) && !says(w, workv1alpha1.ConditionDegraded)
 }
 
 // says reports whether the member says so of a Work as it is.
 func says(w *workv1alpha1.Work, kind string) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, kind)
-	return w.Status.ObservedGeneration == w.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == w.Generation
+	return w.Status.ObservedGeneration == w.Generation && c != nil && c.Status == metav1.ConditionTrue &&
+		c.ObservedGeneration == w.Generation
 }
 
-// onTheWay has no more than so many Works of a revision be on their way at a time: written, and neither well nor failed.
+// onTheWay has no more than so many Works of a revision be on their way at a time: written, and neither well nor
+// failed.
 func onTheWay(namespace, revision string, most int) func(map[string]*workv1alpha1.Work) error {
 	return func(works map[string]*workv1alpha1.Work) error {
 		n := 0

@@ -13,10 +13,12 @@ import (
 // shopNamespace is where members have what the tests distribute.
 const shopNamespace = "shop"
 
-// ownCluster makes a part of a plane look like all of it, to a client that is to have a cluster of its own: the namespace shop is really
-// shop-<member>, in what it asks and in what it is answered, and a list or a watch of all namespaces is one of that one. It knows JSON alone.
+// ownCluster makes a part of a plane look like all of it, to a client that is to have a cluster of its own: the
+// namespace shop is really shop-<member>, in what it asks and in what it is answered, and a list or a watch of all
+// namespaces is one of that one. It knows JSON alone.
 //
-// What has no namespace is not divided. Of that an agent has nothing but AppliedWorks, which it tells from those of other hubs by a label.
+// What has no namespace is not divided. Of that an agent has nothing but AppliedWorks, which it tells from those of
+// other hubs by a label.
 type ownCluster struct {
 	next   http.RoundTripper
 	member string
@@ -38,7 +40,8 @@ func (o ownCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if kind := r.Header.Get("Content-Type"); len(text) > 0 && !strings.Contains(kind, "json") && !strings.Contains(kind, "apply-patch+yaml") {
+		if kind := r.Header.Get("Content-Type"); len(text) > 0 && !strings.Contains(kind, "json") && !strings.Contains(kind,
+			"apply-patch+yaml") {
 			return nil, fmt.Errorf("%s %s has a body of type %s", r.Method, r.URL.Path, kind)
 		}
 		text = bytes.ReplaceAll(text, field(shopNamespace), field(o.namespace()))

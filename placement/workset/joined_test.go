@@ -29,16 +29,17 @@ import (
 	"github.com/muster-sdk/muster/work/leave"
 )
 
-// TestJoined has members that have joined, with all that a product has: the hub's controllers of members in the same manager as those of
-// Placements and WorkSets, and agents whose Works are applied by a companion, with the credential that the hub has given them. One of them
-// falls silent, and one leaves.
+// TestJoined has members that have joined, with all that a product has: the hub's controllers of members in the same
+// manager as those of Placements and WorkSets, and agents whose Works are applied by a companion, with the credential
+// that the hub has given them. One of them falls silent, and one leaves.
 func TestJoined(t *testing.T) {
 	const size, chosen = joinedSize, joinedSize / 2
 	j := &joined{hollows: newHubAndPlane(t, size), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
 	w.forget()
 	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
-		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)}, AgentRules: agent.HubRules()})
+		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)},
+			AgentRules: agent.HubRules()})
 	})
 	j.join()
 
@@ -53,9 +54,14 @@ func TestJoined(t *testing.T) {
 	silent := first[0]
 	j.stopAgent(silent)
 	j.wait("the hub takes notice", func() bool {
-		return slices.ContainsFunc(j.cluster(silent).Spec.Taints, func(t membershipv1alpha1.Taint) bool { return t.Key == membership.TaintUnreachable })
+		return slices.ContainsFunc(j.cluster(silent).Spec.Taints, func(t membershipv1alpha1.Taint) bool {
+			return t.Key == membership.TaintUnreachable
+		})
 	})
-	j.wait("another one has its place", func() bool { now := j.withWork(); return len(now) == chosen && !slices.Contains(now, silent) })
+	j.wait("another one has its place", func() bool {
+		now := j.withWork()
+		return len(now) == chosen && !slices.Contains(now, silent)
+	})
 	require.Contains(t, j.has("web"), silent, "nobody can take it away")
 	j.startAgent(silent)
 	j.are("it gives back what it has when it is there again", chosen)
@@ -78,12 +84,14 @@ func TestJoined(t *testing.T) {
 	}
 	j.wait("others have their places", func() bool { return len(j.withWork()) == chosen })
 	for _, name := range orphaned {
-		require.NoError(t, j.members.Get(t.Context(), client.ObjectKey{Namespace: ownCluster{member: name}.namespace(), Name: "web"}, &corev1.ConfigMap{}))
+		require.NoError(t, j.members.Get(t.Context(), client.ObjectKey{Namespace: ownCluster{member: name}.namespace(),
+			Name: "web"}, &corev1.ConfigMap{}))
 	}
 
 	// What the others were told was never told again, and the Works of those who leave were left to the gate.
 	n := w.counts()
-	require.Equal(t, []int{chosen + 5, 1, 1}, []int{n["POST works"], n["PATCH works"], n["DELETE works"]}, "a deletion is noted on the Work before")
+	require.Equal(t, []int{chosen + 5, 1, 1}, []int{n["POST works"], n["PATCH works"], n["DELETE works"]},
+		"a deletion is noted on the Work before")
 
 	require.NoError(t, j.client.Delete(t.Context(), j.get("web")))
 	j.wait("all is given back", func() bool { return len(j.has("web")) == 0 && len(j.seen.all()) == 0 })
@@ -101,9 +109,12 @@ type joined struct {
 // join has all of them join by one token.
 func (j *joined) join() {
 	j.t.Helper()
-	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "fleet"}}
+	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
+		Name: "fleet"}}
 	token.Spec.AutoAccept = true
-	j.wait("there is a place for tokens", func() bool { return client.IgnoreAlreadyExists(j.client.Create(j.t.Context(), token)) == nil })
+	j.wait("there is a place for tokens", func() bool {
+		return client.IgnoreAlreadyExists(j.client.Create(j.t.Context(), token)) == nil
+	})
 	j.wait("the token has a credential", func() bool {
 		var secret corev1.Secret
 		if err := j.client.Get(j.t.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
@@ -151,7 +162,8 @@ func (j *joined) leave(name string, resources membershipv1alpha1.ResourcePolicy)
 func (j *joined) startAgent(name string) {
 	j.t.Helper()
 	works := memberagent.CompanionFunc("works", func(ctx context.Context, hub memberagent.Hub) error {
-		a, err := agent.New(agent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: j.clusterOf(name), HubName: name})
+		a, err := agent.New(agent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: j.clusterOf(name),
+			HubName: name})
 		if err != nil {
 			return err
 		}
@@ -161,12 +173,15 @@ func (j *joined) startAgent(name string) {
 	require.NoError(j.t, err)
 	options := memberagent.Options{
 		Name: name, ClusterID: "id-" + name, Member: j.shared, Store: j.stores[name],
-		Bootstrap:  memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return j.bootstrap, nil }),
+		Bootstrap: memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+			return j.bootstrap, nil
+		}),
 		Companions: []memberagent.Companion{works}, Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)},
 	}
-	mgr := mustertest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
-		return memberagent.SetupWithManager(mgr, options)
-	})
+	mgr := mustertest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme},
+		func(mgr manager.Manager) error {
+			return memberagent.SetupWithManager(mgr, options)
+		})
 	j.runs(name, func(ctx context.Context) error {
 		if err := mgr.Start(ctx); !errors.Is(err, context.Canceled) {
 			return err

@@ -23,7 +23,8 @@ type fakeCache struct {
 	client.Reader
 }
 
-func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, into client.Object,
+	options ...client.GetOption) error {
 	return c.Reader.Get(ctx, key, into, options...)
 }
 
@@ -36,12 +37,14 @@ func TestNamespaceIsAwaited(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	placed := &v1alpha1.Placement{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1"}, Status: v1alpha1.PlacementStatus{SelectedClusters: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1"},
+		Status:     v1alpha1.PlacementStatus{SelectedClusters: 2},
 	}
 	decided := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "all-0", Labels: map[string]string{v1alpha1.PlacementLabel: "all"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placed, v1alpha1.GroupVersion.WithKind("Placement"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placed,
+				v1alpha1.GroupVersion.WithKind("Placement"))},
 		},
 		Decisions: []v1alpha1.ClusterDecision{{ClusterName: "solo"}, {ClusterName: "absent"}},
 	}
@@ -70,7 +73,8 @@ func TestNamespaceIsAwaited(t *testing.T) {
 	}{
 		{"a watch tells of MemberClusters", "", false, 0, 0},
 		{"nobody tells of others", "", true, pollInterval, 0},
-		{"what has become known is told to all WorkSets, and one that is not in the fleet is set when it comes", "member-solo", true, 0, 1},
+		{"what has become known is told to all WorkSets, and one that is not in the fleet is set when it comes",
+			"member-solo", true, 0, 1},
 		{"once", "member-solo", true, 0, 0},
 		{"it may move", "member-duo", true, 0, 1},
 		{"it may be unknown once more", "", true, pollInterval, 0},

@@ -48,15 +48,16 @@ func testNamespaceIsNotKnown(t *testing.T) {
 	h.place("all")
 	h.obey()
 	var unknown, panics atomic.Bool
-	options := workset.Options{Clusters: fixed{cluster(h.member("a")), cluster(h.member("b"))}, Namespace: func(cluster string) string {
-		if cluster == h.member("a") && unknown.Load() {
-			if panics.Load() {
-				panic("no idea")
+	options := workset.Options{Clusters: fixed{cluster(h.member("a")), cluster(h.member("b"))},
+		Namespace: func(cluster string) string {
+			if cluster == h.member("a") && unknown.Load() {
+				if panics.Load() {
+					panic("no idea")
+				}
+				return ""
 			}
-			return ""
-		}
-		return "member-" + cluster
-	}}
+			return "member-" + cluster
+		}}
 	r := h.start(options)
 	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 2)
@@ -89,7 +90,8 @@ func testEstimatorFails(t *testing.T) {
 	var mode atomic.Value
 	mode.Store("well")
 	release := make(chan struct{})
-	estimator := replicas.EstimatorFunc(func(ctx context.Context, _ replicas.Requirements, clusters []string) ([]int32, error) {
+	estimator := replicas.EstimatorFunc(func(ctx context.Context, _ replicas.Requirements,
+		clusters []string) ([]int32, error) {
 		room := make([]int32, len(clusters))
 		for i := range room {
 			room[i] = 100
@@ -130,7 +132,8 @@ func TestNamespaceIsGone(t *testing.T) { testkit.Virtual(t, testNamespaceIsGone)
 func testNamespaceIsGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
+	require.NoError(t, h.client.Delete(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
 	h.place("all")
 	h.obey()
 	r := h.start(workset.Options{})
@@ -156,7 +159,8 @@ func TestMarksAndNames(t *testing.T) { testkit.Virtual(t, testMarksAndNames) }
 func testMarksAndNames(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace + ".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
+	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace +
+		".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
 	require.NoError(t, h.client.Create(t.Context(), taken))
 	h.place("all")
 	h.obey()
@@ -179,7 +183,8 @@ func testMarksAndNames(t *testing.T) {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
 	})
 	edited := h.works("web")["a/web-0"].DeepCopy()
-	edited.Annotations[v1alpha1.RevisionAnnotation], edited.Annotations[v1alpha1.RevisionSinceAnnotation] = "evil", "2099-01-01T00:00:00Z"
+	edited.Annotations[v1alpha1.RevisionAnnotation], edited.Annotations[v1alpha1.RevisionSinceAnnotation] = "evil",
+		"2099-01-01T00:00:00Z"
 	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(h.works("web")["a/web-0"])))
 	h.eventually("they are put right", func() bool {
 		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
@@ -221,7 +226,8 @@ func TestGroupsAreNotKnown(t *testing.T) { testkit.Virtual(t, testGroupsAreNotKn
 func testGroupsAreNotKnown(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
-	groups := []v1alpha1.DecisionGroup{{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
+	groups := []v1alpha1.DecisionGroup{{Name: "canary",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
 	h.place("all")
 	grouped := &v1alpha1.Placement{}
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, grouped))
@@ -235,7 +241,9 @@ func testGroupsAreNotKnown(t *testing.T) {
 	h.succeeded("web", 2)
 	r.stop()
 	h.unplace("all")
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
 	r = h.start(workset.Options{})
 	h.eventually("it says why", func() bool {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound

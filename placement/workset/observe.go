@@ -84,7 +84,8 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 	has := l.works.of(l.state.key)
 	named, located := make(map[string]*target, len(chosen)), true
 	for _, c := range chosen {
-		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name), cluster: l.fleet.member(c.name).lasting}
+		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name),
+			cluster: l.fleet.member(c.name).lasting}
 		t.limit = l.limitOf(t.cluster, c.binding, true)
 		l.state.bindings[c.name] = c.binding
 		t.existing = has[t.namespace]
@@ -116,7 +117,8 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 				t.waits = "The cluster is not in the fleet. Its Works are kept until it is there again, or leaves."
 			case !ownerOf(l.set).claimsAny(h):
 				t.waits = "The cluster is not chosen. Its Works are those of an earlier WorkSet with this name, and are kept. " +
-					"To delete one with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation + " before you delete it."
+					"To delete one with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation +
+					" before you delete it."
 			}
 			l.leaving = append(l.leaving, t)
 			continue
@@ -208,7 +210,8 @@ func (l *reconciliation) plan(t *target) evaluation {
 		return evaluation{current: true} // the desired content is unknown: the Works stay until the cluster is updated
 	case t.reading == nil:
 		return evaluation{problem: problem{
-			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The cluster has lost its Works, and revision %s cannot be used: %s.", t.assigned.revision, l.state.unreadable[t.assigned.revision]),
+			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The cluster has lost its Works, and revision %s cannot be used: %s.",
+				t.assigned.revision, l.state.unreadable[t.assigned.revision]),
 		}}
 	}
 	wanted, err := l.want(t).render()

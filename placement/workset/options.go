@@ -42,8 +42,8 @@ type Options struct {
 // Target is what a WorkSet selects: one object by its name, or the objects of a kind by their labels.
 type Target = selection.Target
 
-// OwnNamespace is the default of [Options].Allow. It allows namespaced objects in the namespace of the WorkSet, and that
-// Namespace by its name, and returns an error for everything else.
+// OwnNamespace is the default of [Options].Allow. It allows namespaced objects in the namespace of the WorkSet, and
+// that Namespace by its name, and returns an error for everything else.
 func OwnNamespace(owner types.NamespacedName, target Target) error {
 	return selection.OwnNamespace(owner, target)
 }
@@ -67,10 +67,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("workset.Options.Writers: must not be negative")
 	}
 	if o.Clusters != nil && o.Namespace == nil {
-		return o, errors.New("workset.Options.Namespace: is required with Clusters, of which nobody else knows the namespaces")
+		return o, errors.New("workset.Options.Namespace: is required with Clusters, of which nobody else knows the " +
+			"namespaces")
 	}
 	if o.Clusters == nil && o.Namespace != nil {
-		return o, errors.New("workset.Options.Namespace: must not be set without Clusters, since MemberClusters have theirs in their status")
+		return o, errors.New("workset.Options.Namespace: must not be set without Clusters, since MemberClusters have " +
+			"theirs in their status")
 	}
 	if ask := o.Namespace; ask != nil {
 		o.Namespace = func(cluster string) string {

@@ -1,7 +1,7 @@
 package workset
 
-// The permissions that the controller needs, from which the file in the folder rbac is made. What WorkSets select has to be granted
-// besides: list and watch on each kind.
+// The permissions that the controller needs, from which the file in the folder rbac is made. What WorkSets select has
+// to be granted besides: list and watch on each kind.
 
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=worksets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=worksets/status,verbs=patch

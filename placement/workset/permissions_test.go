@@ -21,21 +21,23 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// restricted is the configuration of a user who may do what is in the folders rbac of the two controllers, read ConfigMaps here, and nothing
-// else.
+// restricted is the configuration of a user who may do what is in the folders rbac of the two controllers, read
+// ConfigMaps here, and nothing else.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
 	ours, theirs := mustertest.ClusterRole(h.t, "rbac/role.yaml"), mustertest.ClusterRole(h.t, "../rbac/role.yaml")
 	ours.Name, theirs.Name = ours.Name+"-"+h.namespace, theirs.Name+"-"+h.namespace
 	selected := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "selected"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+			Verbs: []string{"list", "watch"}}},
 	}
 	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, ours, theirs, selected))
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
-// The role in the folder rbac is enough for all that the controller does, but for reading what is selected, and for nothing else.
+// The role in the folder rbac is enough for all that the controller does, but for reading what is selected, and for
+// nothing else.
 func TestPermissions(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.members("a", "b")
@@ -46,7 +48,8 @@ func TestPermissions(t *testing.T) {
 	as.config = rest.CopyConfig(config)
 	as.config.QPS, as.config.Burst = 1000, 1000
 	r := as.start(workset.Options{})
-	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}, Data: map[string]string{"sky": "blue"}}
+	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"},
+		Data: map[string]string{"sky": "blue"}}
 	require.NoError(t, h.client.Create(t.Context(), colors))
 	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Name: "colors"}}
@@ -57,7 +60,8 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, h.client.Update(t.Context(), colors))
 	h.eventually("it updates, and deletes revisions", func() bool {
 		revisions := h.get("web").Status.Revisions
-		return len(revisions) == 1 && revisions[0].Number == 2 && strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
+		return len(revisions) == 1 && revisions[0].Number == 2 &&
+			strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
 	})
 	h.choose("some", "a")
 	h.eventually("it deletes Works", func() bool { return keys(h.works("web")) == "[a/web-0]" })
@@ -71,7 +75,9 @@ func TestPermissions(t *testing.T) {
 		}
 		return false
 	})
-	h.distribute("secrets", "some", func(s *v1alpha1.WorkSetSpec) { s.Resources = []v1alpha1.ResourceSelector{{Kind: "Secret", Name: "s"}} })
+	h.distribute("secrets", "some", func(s *v1alpha1.WorkSetSpec) {
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "Secret", Name: "s"}}
+	})
 	h.eventually("what it may not read it says", func() bool {
 		c := h.condition("secrets", v1alpha1.ConditionDegraded)
 		return c.Reason == v1alpha1.ReasonSelectionFailed && strings.Contains(c.Message, "grant list and watch on secrets")
@@ -83,7 +89,8 @@ func TestPermissions(t *testing.T) {
 	r.stop()
 
 	c := mustertest.Client(t, config, scheme)
-	in, nothing := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
+	in, nothing := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, client.RawPatch("application/merge-patch+json",
+		[]byte("{}"))
 	for what, err := range map[string]error{
 		"create WorkSets":           c.Create(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
 		"delete WorkSets":           c.Delete(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
@@ -91,7 +98,8 @@ func TestPermissions(t *testing.T) {
 		"delete all Works":          c.DeleteAllOf(t.Context(), &workv1alpha1.Work{}, client.InNamespace(h.namespace)),
 		"update Works":              c.Update(t.Context(), &workv1alpha1.Work{ObjectMeta: in}),
 		"delete all revisions":      c.DeleteAllOf(t.Context(), &v1alpha1.WorkSetRevision{}, client.InNamespace(h.namespace)),
-		"create members":            c.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
+		"create members": c.Create(t.Context(),
+			&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
 		"read ConfigMaps elsewhere": c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("kube-system")),
 		"read Secrets":              c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(h.namespace)),
 		"write what is selected":    c.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: in}, nothing),

@@ -125,7 +125,8 @@ func (h *hub) place(name string, members ...string) {
 			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: members},
 		}
 	}
-	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy}}
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec: v1alpha1.PlacementSpec{Policy: policy}}
 	require.NoError(h.t, h.client.Create(h.t.Context(), p))
 }
 
@@ -140,7 +141,8 @@ func configMap(name string, data map[string]string) workv1alpha1.Manifest {
 }
 
 // distribute makes a WorkSet for the clusters of a Placement.
-func (h *hub) distribute(name, placement string, change func(*v1alpha1.WorkSetSpec), manifests ...workv1alpha1.Manifest) {
+func (h *hub) distribute(name, placement string, change func(*v1alpha1.WorkSetSpec),
+	manifests ...workv1alpha1.Manifest) {
 	h.t.Helper()
 	set := &v1alpha1.WorkSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
@@ -161,14 +163,16 @@ func (h *hub) get(name string) *v1alpha1.WorkSet {
 
 func (h *hub) change(name string, change func(*v1alpha1.WorkSet)) {
 	h.t.Helper()
-	mustertest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
+	mustertest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}},
+		change)
 }
 
 // works are the Works of a WorkSet, by <member>/<name>.
 func (h *hub) works(set string) map[string]*workv1alpha1.Work {
 	h.t.Helper()
 	var list workv1alpha1.WorkList
-	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace, v1alpha1.WorkSetLabel: set}))
+	require.NoError(h.t, h.client.List(h.t.Context(), &list,
+		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace, v1alpha1.WorkSetLabel: set}))
 	found := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
 		member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.namespace+"-")
@@ -214,7 +218,8 @@ func (h *hub) say(ctx context.Context, work *workv1alpha1.Work, well metav1.Cond
 		workv1alpha1.ConditionApplied: well, workv1alpha1.ConditionAvailable: well,
 		workv1alpha1.ConditionProgressing: metav1.ConditionFalse, workv1alpha1.ConditionDegraded: degraded,
 	} {
-		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test", ObservedGeneration: work.Generation})
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test",
+			ObservedGeneration: work.Generation})
 	}
 	work.Status.Message = message
 	_ = h.client.Status().Patch(ctx, work, client.MergeFrom(before)) // a newer one comes by the watch
@@ -248,15 +253,17 @@ func keys[V any](m map[string]V) string {
 	return fmt.Sprint(sorted(names))
 }
 
-// succeeded waits until a WorkSet is available on so many clusters by its spec as it is. The limit is longer than the pause of
-// a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
+// succeeded waits until a WorkSet is available on so many clusters by its spec as it is. The limit is longer than the
+// pause of a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
 func (h *hub) succeeded(name string, clusters int32) {
 	h.t.Helper()
 	var s *v1alpha1.WorkSet
 	require.Eventually(h.t, func() bool {
 		s = h.get(name)
-		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Status.Rollout.Revision == s.Status.Revision &&
-			s.Status.Counts.Total == clusters && s.Status.Counts.Available == clusters && s.Status.Counts.Updated == clusters && s.Status.Counts.Leaving == 0
+		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded &&
+			s.Status.Rollout.Revision == s.Status.Revision &&
+			s.Status.Counts.Total == clusters && s.Status.Counts.Available == clusters && s.Status.Counts.Updated == clusters &&
+			s.Status.Counts.Leaving == 0
 	}, 2*time.Minute, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
 }
 
@@ -269,7 +276,8 @@ func (r *running) quiet(t testing.TB) {
 	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
-// looked waits until the controllers of a new manager have come to what they are asked now, after all that was there before.
+// looked waits until the controllers of a new manager have come to what they are asked now, after all that was there
+// before.
 func (r *running) looked(t testing.TB, h *hub) {
 	t.Helper()
 	h.eventually("it watches", func() bool { return r.wire.Count("GET works") > 0 })
@@ -286,10 +294,14 @@ func (h *hub) choose(name string, members ...string) {
 
 func (h *hub) unplace(name string) {
 	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+	require.NoError(h.t, h.client.Delete(h.t.Context(),
+		&v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 }
 
 func deployment(name string, replicas int) workv1alpha1.Manifest {
-	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":%q},
-		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[1]q}},"template":{"metadata":{"labels":{"app":%[1]q}},"spec":{"containers":[{"name":"c","image":"web"}]}}}}`, name, replicas)}}
+	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"apiVersion":"apps/v1","kind":"Deployment",
+		"metadata":{"namespace":"shop","name":%q},
+		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[1]q}},"template":{
+			"metadata":{"labels":{"app":%[1]q}},"spec":{"containers":[{"name":"c","image":"web"}]}}}}`, name, replicas)}}
 }

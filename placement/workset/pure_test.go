@@ -38,7 +38,8 @@ func TestBaseName(t *testing.T) {
 		seen[name] = set
 	})
 	long := strings.Repeat("a", 200) + "." + strings.Repeat("b", 52)
-	require.NotEqual(t, baseName(types.NamespacedName{Namespace: "shop", Name: long}), baseName(types.NamespacedName{Namespace: "shop", Name: long[:252] + "c"}))
+	require.NotEqual(t, baseName(types.NamespacedName{Namespace: "shop", Name: long}),
+		baseName(types.NamespacedName{Namespace: "shop", Name: long[:252] + "c"}))
 }
 
 func TestSince(t *testing.T) {
@@ -54,8 +55,10 @@ func TestSince(t *testing.T) {
 	}{
 		{"it goes on", healthSince{"web-1", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90), at(20)},
 		{"it has turned", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Succeeded), at(90), at(100)},
-		{"not to be heard of is no new beginning", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown), at(90), at(20)},
-		{"it is that of another revision", healthSince{"web-0", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90), at(100)},
+		{"not to be heard of is no new beginning", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown),
+			at(90), at(20)},
+		{"it is that of another revision", healthSince{"web-0", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90),
+			at(100)},
 		{"after a restart the member knows", healthSince{}, now(rollout.Succeeded), at(90), at(90)},
 		{"unless its clock is ahead", healthSince{}, now(rollout.Succeeded), at(110), at(100)},
 		{"or behind", healthSince{}, now(rollout.Succeeded), at(5), at(10)},
@@ -79,7 +82,8 @@ func TestTell(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now := stamp(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "nanoseconds")))
+		now := stamp(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t,
+			"nanoseconds")))
 		read, err := time.Parse(time.RFC3339Nano, now.Format(time.RFC3339Nano))
 		require.NoError(t, err)
 		require.Equal(t, now, stamp(read), "what was written is what is read")
@@ -89,9 +93,11 @@ func TestStamp(t *testing.T) {
 func TestGist(t *testing.T) {
 	full := func() *v1alpha1.WorkSetStatus {
 		return &v1alpha1.WorkSetStatus{
-			ObservedGeneration: 1, Message: "m", Revision: "r", Revisions: []v1alpha1.RevisionSummary{{Name: "r", Clusters: 1}}, Objects: 1,
-			Counts: v1alpha1.ClusterCounts{Total: 1}, Clusters: []v1alpha1.ClusterSummary{{Name: "a"}}, OmittedClusters: 1,
-			Rollout:    v1alpha1.RolloutStatus{Phase: v1alpha1.PhaseProgressing, Message: "m", Stages: []v1alpha1.RolloutStageStatus{{Name: "s"}}},
+			ObservedGeneration: 1, Message: "m", Revision: "r", Revisions: []v1alpha1.RevisionSummary{{Name: "r", Clusters: 1}},
+			Objects: 1,
+			Counts:  v1alpha1.ClusterCounts{Total: 1}, Clusters: []v1alpha1.ClusterSummary{{Name: "a"}}, OmittedClusters: 1,
+			Rollout: v1alpha1.RolloutStatus{Phase: v1alpha1.PhaseProgressing, Message: "m",
+				Stages: []v1alpha1.RolloutStageStatus{{Name: "s"}}},
 			Feedback:   []v1alpha1.FeedbackSummary{{Value: "v"}},
 			Conditions: []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Message: "m"}},
 		}
@@ -107,11 +113,14 @@ func TestGist(t *testing.T) {
 		{"other words", func(s *v1alpha1.WorkSetStatus) {
 			s.Message, s.Rollout.Message, s.Conditions[0].Message = "n", "n", "n"
 		}, true},
-		{"how far stages are", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Succeeded++; s.Rollout.Stages[0].Succeeded++ }, true},
+		{"how far stages are", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Succeeded++; s.Rollout.Stages[0].Succeeded++ },
+			true},
 		{"a condition that turns", func(s *v1alpha1.WorkSetStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
 		{"a spec that was seen", func(s *v1alpha1.WorkSetStatus) { s.ObservedGeneration++ }, false},
 		{"a phase", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Phase = v1alpha1.PhaseFailed }, false},
-		{"what the rollout remembers of a stage", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Stages[0].ReachedAt = &metav1.Time{Time: time.Unix(1, 0)} }, false},
+		{"what the rollout remembers of a stage", func(s *v1alpha1.WorkSetStatus) {
+			s.Rollout.Stages[0].ReachedAt = &metav1.Time{Time: time.Unix(1, 0)}
+		}, false},
 		{"a revision", func(s *v1alpha1.WorkSetStatus) { s.Revision = "q" }, false},
 	} {
 		changed := full()
@@ -158,16 +167,24 @@ func TestPatchOf(t *testing.T) {
 		step        bundle.Step
 		changes     []string
 	}{
-		{"all of it", nil, nil, bundle.Step{Act: bundle.Update, First: true}, []string{"/metadata/resourceVersion", "/metadata/labels", "/metadata/annotations", "/spec"}},
+		{"all of it", nil, nil, bundle.Step{Act: bundle.Update, First: true}, []string{"/metadata/resourceVersion",
+			"/metadata/labels", "/metadata/annotations", "/spec"}},
 		{"a note", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop", "mine": "x"},
-			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, bundle.Step{Act: bundle.Note, First: true},
-			[]string{"/metadata/resourceVersion", "/metadata/annotations/placement.muster.dev~1revision", "/metadata/annotations/placement.muster.dev~1revision-since"}},
-		{"adopted from an earlier release, or after a deletion that did not come to pass", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop"},
-			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid"}, bundle.Step{Act: bundle.Note},
-			[]string{"/metadata/resourceVersion", "/metadata/annotations/work.muster.dev~1generated-by", "/metadata/annotations/work.muster.dev~1deletion-requested-by"}},
+			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x",
+				workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, bundle.Step{Act: bundle.Note, First: true},
+			[]string{"/metadata/resourceVersion", "/metadata/annotations/placement.muster.dev~1revision",
+				"/metadata/annotations/placement.muster.dev~1revision-since"}},
+		{"adopted from an earlier release, or after a deletion that did not come to pass",
+			map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop"},
+			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid"},
+			bundle.Step{Act: bundle.Note},
+			[]string{"/metadata/resourceVersion", "/metadata/annotations/work.muster.dev~1generated-by",
+				"/metadata/annotations/work.muster.dev~1deletion-requested-by"}},
 	} {
-		step := &step{test.step, &record{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels, Annotations: test.annotations}}}
-		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"}, &want{reading: reading}, asks, step)
+		step := &step{test.step, &record{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels,
+			Annotations: test.annotations}}}
+		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"},
+			&want{reading: reading}, asks, step)
 		ops := patchOf(work, step)
 		var paths []string
 		for _, op := range ops {
@@ -178,7 +195,8 @@ func TestPatchOf(t *testing.T) {
 		require.NoError(t, err)
 		patch, err := jsonpatch.DecodePatch(text)
 		require.NoError(t, err)
-		there, err := json.Marshal(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels, Annotations: test.annotations}})
+		there, err := json.Marshal(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels,
+			Annotations: test.annotations}})
 		require.NoError(t, err)
 		changed, err := patch.Apply(there)
 		require.NoError(t, err)
@@ -202,10 +220,16 @@ func TestPartingOf(t *testing.T) {
 		policy workv1alpha1.DeletePolicy
 		want   deletePolicy
 	}{
-		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{}, deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
-		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}, deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
-		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground}, deletePolicy{workv1alpha1.OrphanObject, metav1.DeletePropagationBackground}},
-		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"}, deletePolicy{"Hide", "Later"}},
+		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{},
+			deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
+		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject,
+			Propagation: metav1.DeletePropagationForeground}, deletePolicy{workv1alpha1.DeleteObject,
+			metav1.DeletePropagationForeground}},
+		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject,
+			Propagation: metav1.DeletePropagationBackground}, deletePolicy{workv1alpha1.OrphanObject,
+			metav1.DeletePropagationBackground}},
+		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"},
+			deletePolicy{"Hide", "Later"}},
 	} {
 		require.Equal(t, test.want, deletePolicyOf(test.policy), test.reason)
 	}

@@ -84,7 +84,8 @@ func TestReadinessIsKnown(t *testing.T) {
 // The leave of a member takes its Works; who has not heard that it is chosen no longer must not bring them back.
 func TestLeavingClusterIsNotTold(t *testing.T) {
 	l := &reconciliation{state: newState(name("web"))}
-	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"}, cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
+	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"},
+		cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
 	require.False(t, leaving.writable())
 	require.Equal(t, evaluation{waits: "The cluster is leaving the fleet."}, l.plan(leaving))
 }

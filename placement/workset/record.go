@@ -49,7 +49,8 @@ func stamp(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 // sameButStatus reports whether two records of a Work differ at most in the status, so that they lead to the same
 // steps.
 func (r *record) sameButStatus(o *record) bool {
-	return r.UID == o.UID && r.Generation == o.Generation && r.assigned == o.assigned && r.marked == o.marked && r.set == o.set &&
+	return r.UID == o.UID && r.Generation == o.Generation && r.assigned == o.assigned && r.marked == o.marked &&
+		r.set == o.set &&
 		(r.written == nil) == (o.written == nil) && (r.written == nil || *r.written == *o.written) &&
 		(r.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) && maps.Equal(r.Annotations, o.Annotations)
 }
@@ -66,8 +67,10 @@ func (r *record) deleting() *record {
 func recordOf(work *workv1alpha1.Work, before *record) *record {
 	r := &record{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
-			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
+			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+			Generation:        work.Generation,
+			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels,
+			Annotations: work.Annotations,
 		},
 		set:     setOf(work.Labels, work.Annotations),
 		settled: bundle.Processed(work),
@@ -77,11 +80,14 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 	if since, err := time.Parse(time.RFC3339Nano, work.Annotations[v1alpha1.RevisionSinceAnnotation]); err == nil {
 		r.assigned.since = stamp(since)
 	}
-	r.marked = work.Labels[v1alpha1.WorkSetLabel] == v1alpha1.LabelValue(r.set.Name) && work.Labels[v1alpha1.WorkSetNamespaceLabel] == r.set.Namespace &&
-		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String() && work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(r.set) &&
+	r.marked = work.Labels[v1alpha1.WorkSetLabel] == v1alpha1.LabelValue(r.set.Name) &&
+		work.Labels[v1alpha1.WorkSetNamespaceLabel] == r.set.Namespace &&
+		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String() &&
+		work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(r.set) &&
 		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
 	if before != nil && before.UID == r.UID && before.Generation == r.Generation {
-		r.content, r.options, r.deletePolicy, r.written, r.replicas = before.content, before.options, before.deletePolicy, before.written, before.replicas
+		r.content, r.options, r.deletePolicy, r.written, r.replicas = before.content, before.options, before.deletePolicy,
+			before.written, before.replicas
 		return r
 	}
 	r.content = bundle.Read(work.Name, work.Spec.Manifests)

@@ -28,7 +28,8 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 	if equality.Semantic.DeepEqual(status, l.set.Status) {
 		return 0, nil
 	}
-	if wait := statusPeriod(len(status.Clusters)) - l.now.Sub(l.state.written); wait > 0 && equality.Semantic.DeepEqual(gist(&status), gist(&l.set.Status)) {
+	if wait := statusPeriod(len(status.Clusters)) - l.now.Sub(l.state.written); wait > 0 &&
+		equality.Semantic.DeepEqual(gist(&status), gist(&l.set.Status)) {
 		return wait, nil
 	}
 	before := l.set
@@ -67,15 +68,18 @@ func gist(s *v1alpha1.WorkSetStatus) *v1alpha1.WorkSetStatus {
 
 // announce records Events for transitions.
 func (l *reconciliation) announce(before, after *v1alpha1.WorkSetStatus) {
-	if after.Rollout.Phase != "" && (before.Rollout.Phase != after.Rollout.Phase || before.Rollout.Revision != after.Rollout.Revision) {
+	if after.Rollout.Phase != "" && (before.Rollout.Phase != after.Rollout.Phase ||
+		before.Rollout.Revision != after.Rollout.Revision) {
 		kind := normal
 		switch after.Rollout.Phase {
 		case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
 			kind = warning
 		}
-		l.event(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision, after.Rollout.Message)
+		l.event(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision,
+			after.Rollout.Message)
 	}
-	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDegraded), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDegraded)
+	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDegraded),
+		meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDegraded)
 	switch {
 	case is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason:
 	case is.Status == metav1.ConditionTrue:

@@ -45,7 +45,8 @@ func (l *reconciliation) resolve(ctx context.Context) error {
 func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	l.watcher.Forget(l.state.key)
 	if !slices.ContainsFunc(l.state.history, func(r revision.Info) bool { return r.Name == asked }) {
-		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, or none for what is there now", asked)
+		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, "+
+			"or none for what is there now", asked)
 		return nil
 	}
 	r, err := l.reading(ctx, asked)
@@ -53,7 +54,9 @@ func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 		return err
 	}
 	if r == nil {
-		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: revision %s cannot be used, for %s: take another one of status.revisions", asked, l.state.unreadable[asked])
+		l.problem(v1alpha1.ReasonRevisionNotFound,
+			"spec.revision: revision %s cannot be used, for %s: take another one of status.revisions", asked,
+			l.state.unreadable[asked])
 		return nil
 	}
 	l.revision = asked
@@ -72,7 +75,8 @@ func (l *reconciliation) content(ctx context.Context) (*revision.Content, bool) 
 	}
 	before, err := l.reading(ctx, l.set.Status.Revision)
 	if err != nil {
-		l.problem(v1alpha1.ReasonSelectionFailed, "spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
+		l.problem(v1alpha1.ReasonSelectionFailed,
+			"spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
 		l.requeueSoon()
 		return nil, false
 	}
@@ -96,7 +100,8 @@ func (l *reconciliation) content(ctx context.Context) (*revision.Content, bool) 
 }
 
 func compareKeys(a, b bundle.Key) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name))
 }
 
 // advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.

@@ -23,7 +23,8 @@ import (
 func (h *hub) group(placement, group, member string, members ...string) {
 	h.t.Helper()
 	h.place(placement, members...)
-	h.regroup(placement, v1alpha1.DecisionGroup{Name: group, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": member}}})
+	h.regroup(placement, v1alpha1.DecisionGroup{Name: group,
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": member}}})
 }
 
 func (h *hub) regroup(placement string, groups ...v1alpha1.DecisionGroup) {
@@ -41,7 +42,8 @@ func (h *hub) evict(member string) {
 	m := &membershipv1alpha1.MemberCluster{}
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.member(member)}, m))
 	before := m.DeepCopy()
-	m.Spec.Taints = append(m.Spec.Taints, membershipv1alpha1.Taint{Key: "test.muster.dev/lost", Effect: corev1.TaintEffectNoExecute})
+	m.Spec.Taints = append(m.Spec.Taints, membershipv1alpha1.Taint{Key: "test.muster.dev/lost",
+		Effect: corev1.TaintEffectNoExecute})
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
@@ -155,7 +157,9 @@ func testFailoverWhileARolloutIsHeld(t *testing.T) {
 
 	h.evict("a")
 	h.choose("one", "b")
-	h.eventually("another one has what it had", func() bool { return h.colors("web") == "b=blue" && h.get("web").Status.Counts.Available == 1 })
+	h.eventually("another one has what it had", func() bool {
+		return h.colors("web") == "b=blue" && h.get("web").Status.Counts.Available == 1
+	})
 	require.Equal(t, stable, h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation])
 	r.quiet(t)
 	n := fmt.Sprint(r.wire.Writes())
@@ -171,7 +175,8 @@ func testFailoverWhileARolloutIsHeld(t *testing.T) {
 	h.eventually("to pause what is done holds nobody who comes", func() bool { return h.colors("web") == "c=green" })
 }
 
-// Which group is mandatory is not guessed: not by a wrong name, and not while a Placement is missing by which the others are counted.
+// Which group is mandatory is not guessed: not by a wrong name, and not while a Placement is missing by which the
+// others are counted.
 func TestMandatoryGroupThatIsNotThere(t *testing.T) {
 	testkit.Virtual(t, testMandatoryGroupThatIsNotThere)
 }
@@ -189,7 +194,8 @@ func testMandatoryGroupThatIsNotThere(t *testing.T) {
 	}, configMap("web", map[string]string{"color": "blue"}))
 	h.eventually("it says what is wrong", func() bool {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
-		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message, "spec.rollout.mandatoryGroups[0]: no placement has a decision group canary:")
+		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message,
+			"spec.rollout.mandatoryGroups[0]: no placement has a decision group canary:")
 	})
 	require.Empty(t, h.colors("web"))
 	h.regroup("canaries", v1alpha1.DecisionGroup{Name: "canary"})

@@ -48,8 +48,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		known bool
 		what  string
 	}{
-		{mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("WorkSet")), "placement.muster.dev: call AddToScheme of placement/v1alpha1"},
-		{mgr.GetScheme().Recognizes(workv1alpha1.GroupVersion.WithKind("Work")), "work.muster.dev: call AddToScheme of work/v1alpha1"},
+		{mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("WorkSet")),
+			"placement.muster.dev: call AddToScheme of placement/v1alpha1"},
+		{mgr.GetScheme().Recognizes(workv1alpha1.GroupVersion.WithKind("Work")),
+			"work.muster.dev: call AddToScheme of work/v1alpha1"},
 	} {
 		if !kind.known {
 			return errors.New("the manager's scheme does not know " + kind.what + " before")
@@ -59,12 +61,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		log: mgr.GetLogger().WithName("muster-workset"), recorder: mgr.GetEventRecorder("muster-workset"),
 		store:    revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
-		requests: &openqueue.Queue[reconcile.Request]{}, pending: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
+		requests: &openqueue.Queue[reconcile.Request]{}, pending: &openqueue.Queue[delivery]{},
+		states:         map[types.NamespacedName]*state{},
 		unclaimedWorks: map[types.NamespacedName]int{},
 		conflicts:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
 		overtaken:      workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
 	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
+		mgr.GetHTTPClient()); err != nil {
 		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
 	}
 	if c.metrics, err = newMetrics(); err != nil {
@@ -85,12 +89,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		})
 	}
 	c.watcher, err = selection.New(selection.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow, Changed: c.enqueue,
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow,
+		Changed: c.enqueue,
 	})
 	if err != nil {
 		return fmt.Errorf("make the watches of what WorkSets select: %w", err)
 	}
-	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(),
+		Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("make the client that watches Works: %w", err)
 	}
@@ -119,7 +125,8 @@ func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	}
 	for _, s := range []source.Source{
 		fed{feed}, c.requests.Source(),
-		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{}, askedAnew),
+		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{},
+			askedAnew),
 		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(c.setsOf), decided),
 		source.Kind(mgr.GetCache(), &v1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, d *v1alpha1.PlacementDecision) []reconcile.Request {
@@ -157,19 +164,21 @@ const (
 )
 
 // askedAnew passes changes of users to a WorkSet. This controller writes its status.
-var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
-	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
-		(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||
-		!reflect.DeepEqual(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers)
-}}
+var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
+		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+			(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||
+			!reflect.DeepEqual(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers)
+	}}
 
 // decided passes changes of the decisions of a Placement.
-var decided = predicate.TypedFuncs[*v1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
-	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
-		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
-		e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
-		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
-}}
+var decided = predicate.TypedFuncs[*v1alpha1.Placement]{
+	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
+		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+			e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
+			e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
+			e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
+	}}
 
 // setsOf returns the WorkSets that refer to a Placement.
 func (c *controller) setsOf(ctx context.Context, placement *v1alpha1.Placement) []reconcile.Request {
@@ -220,7 +229,8 @@ func (f *feed) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends.
 func (f *feed) Start(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log)) // errors of the watch go to this log, and not to klog
+	// errors of the watch go to this log, and not to klog
+	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log))
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for what, run := range map[string]func(context.Context) error{

@@ -54,8 +54,10 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	s.latest = nil
 	if c.noteUnclaimed(s.key, works) {
 		set.Namespace, set.Name = s.key.Namespace, s.key.Name
-		c.event(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create the WorkSet to adopt them; "+
-			"to delete one with its objects, set its annotation %s to any value before you delete it.", works, workv1alpha1.DeletionRequestedByAnnotation)
+		c.event(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create "+
+			"the WorkSet to adopt them; "+
+			"to delete one with its objects, set its annotation %s to any value before you delete it.", works,
+			workv1alpha1.DeletionRequestedByAnnotation)
 		c.log.Info("Works name a WorkSet that does not exist, and are kept", "workset", s.key, "works", works)
 	}
 	return reconcile.Result{}, nil
@@ -120,7 +122,8 @@ func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluste
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
-	if apierrors.IsNotFound(err) || set.UID != l.set.UID || set.Generation != l.set.Generation || set.DeletionTimestamp != nil {
+	if apierrors.IsNotFound(err) || set.UID != l.set.UID || set.Generation != l.set.Generation ||
+		set.DeletionTimestamp != nil {
 		return none, nil
 	}
 	chosen, certain, err := (&reconciliation{controller: l.controller, set: set, state: l.state}).selectedBy(ctx, l.live)

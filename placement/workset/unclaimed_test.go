@@ -92,7 +92,8 @@ func (h *hub) hasEvent(reason string) bool {
 	return false
 }
 
-// A cluster whose MemberCluster is missing stays chosen, since no request to remove it was observed, and its Work is kept.
+// A cluster whose MemberCluster is missing stays chosen, since no request to remove it was observed, and its Work is
+// kept.
 func TestWorksOfAMissingMember(t *testing.T) { testkit.Virtual(t, testWorksOfAMissingMember) }
 
 func testWorksOfAMissingMember(t *testing.T) {
@@ -108,7 +109,8 @@ func testWorksOfAMissingMember(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(), member))
 	h.eventually("the Placement reports that it is missing", func() bool {
 		p := &v1alpha1.Placement{}
-		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil && p.Status.SelectedClusters == 2 &&
+		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil &&
+			p.Status.SelectedClusters == 2 &&
 			meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionClustersObserved)
 	})
 	r.quiet(t)
@@ -139,10 +141,12 @@ func testEmptySelection(t *testing.T) {
 	h.place("all")
 	h.obey()
 	r := h.start(workset.Options{})
-	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "source", Labels: map[string]string{"app": "web"}}}
+	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "source",
+		Labels: map[string]string{"app": "web"}}}
 	require.NoError(t, h.client.Create(t.Context(), source))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
-		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap",
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	}, configMap("web", nil))
 	h.succeeded("web", 1)
 	before := h.works("web")
@@ -184,7 +188,8 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	before := h.uids("web")
 
 	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	definition.SetName("worksets." + v1alpha1.GroupVersion.Group)
 	require.NoError(t, c.Delete(t.Context(), definition))
 	h.eventually("it is gone", func() bool {
@@ -196,7 +201,8 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	h.eventually("a WorkSet can be created", func() bool {
 		set := &v1alpha1.WorkSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
-			Spec:       v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Manifests: []workv1alpha1.Manifest{configMap("web", nil)}},
+			Spec: v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: "all"}},
+				Manifests: []workv1alpha1.Manifest{configMap("web", nil)}},
 		}
 		return c.Create(t.Context(), set) == nil
 	})

@@ -47,12 +47,14 @@ type memberWorks struct {
 }
 
 func newWorkCache(changed func(set types.NamespacedName)) *workCache {
-	return &workCache{changed: changed, entries: map[types.NamespacedName]*entry{}, sets: map[types.NamespacedName]map[string]*memberWorks{}}
+	return &workCache{changed: changed, entries: map[types.NamespacedName]*entry{},
+		sets: map[types.NamespacedName]map[string]*memberWorks{}}
 }
 
 // informer watches the Works of all WorkSets and keeps only records of them. known reports that all existing Works are
 // in the cache, which is later than HasSynced of the informer.
-func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
+func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer,
+	known toolscache.InformerSynced, err error) {
 	ours := client.HasLabels{v1alpha1.WorkSetLabel}
 	informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -305,7 +307,9 @@ func (p *memberWorks) existing() existing {
 
 // named returns the Work of this name; nil: it does not exist.
 func (h existing) named(name string) *record {
-	i, found := slices.BinarySearchFunc(h.records, name, func(r *record, name string) int { return cmp.Compare(r.Name, name) })
+	i, found := slices.BinarySearchFunc(h.records, name, func(r *record, name string) int {
+		return cmp.Compare(r.Name, name)
+	})
 	if !found {
 		return nil
 	}

@@ -47,7 +47,8 @@ func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.
 	return watch.NewFake(), nil
 }
 
-// TestAllWorksAreKnown: nothing is decided before the records of all Works are there. A cluster whose Work was not would be told anew.
+// TestAllWorksAreKnown: nothing is decided before the records of all Works are there. A cluster whose Work was not
+// would be told anew.
 func TestAllWorksAreKnown(t *testing.T) {
 	const many = 20000
 	w := newWorkCache(func(types.NamespacedName) {})
@@ -61,8 +62,8 @@ func TestAllWorksAreKnown(t *testing.T) {
 	require.Zero(t, missing)
 }
 
-// TestWorks_Restored checks that an older version of a Work replaces its record only if the API server returned it after
-// the record was read: the store was restored. Anything else is a late event.
+// TestWorks_Restored checks that an older version of a Work replaces its record only if the API server returned it
+// after the record was read: the store was restored. Anything else is a late event.
 func TestWorks_Restored(t *testing.T) {
 	w := newWorkCache(func(types.NamespacedName) {})
 	version := func(rv string) *record {

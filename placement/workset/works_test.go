@@ -25,7 +25,8 @@ var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
 // numbered is a record of the Work shop.web-0.
 func numbered(n int, change ...func(*record)) *record {
-	r := &record{ObjectMeta: metav1.ObjectMeta{Namespace: east, Name: "shop.web-0", UID: "1", ResourceVersion: strconv.Itoa(n), Generation: 1}, set: web, marked: true}
+	r := &record{ObjectMeta: metav1.ObjectMeta{Namespace: east, Name: "shop.web-0", UID: "1",
+		ResourceVersion: strconv.Itoa(n), Generation: 1}, set: web, marked: true}
 	for _, f := range change {
 		f(r)
 	}
@@ -101,7 +102,9 @@ func TestLedger(t *testing.T) {
 			w.observe(numbered(3))
 			end(numbered(2))
 		}, "3", 1, 1},
-		{"a write is news, or who waits for it would not hear of it", func(w *workCache) { w.beginWrite(numbered(1).key())(numbered(1)) }, "1", 1, 1},
+		{"a write is news, or who waits for it would not hear of it", func(w *workCache) {
+			w.beginWrite(numbered(1).key())(numbered(1))
+		}, "1", 1, 1},
 		{"a write that failed is none", func(w *workCache) { w.beginWrite(numbered(1).key())(nil) }, "", 0, 0},
 		{"what was asked for counts, also where it has changed nothing", func(w *workCache) {
 			w.observe(numbered(1))
@@ -111,10 +114,16 @@ func TestLedger(t *testing.T) {
 			w.observe(numbered(1))
 			w.observe(numbered(2, func(r *record) { r.status.Message = "well" }))
 		}, "2", 2, 1},
-		{"but others may wait for it to be applied", func(w *workCache) { w.observe(numbered(1)); w.observe(numbered(2, settle)) }, "2", 2, 2},
+		{"but others may wait for it to be applied", func(w *workCache) {
+			w.observe(numbered(1))
+			w.observe(numbered(2, settle))
+		}, "2", 2, 2},
 		{"no news is no news", func(w *workCache) { w.observe(numbered(1)); w.observe(numbered(2)) }, "2", 1, 1},
 		{"it goes", func(w *workCache) { w.observe(numbered(1)); w.observeDeletion(numbered(2)) }, "", 2, 2},
-		{"another one had its name before", func(w *workCache) { w.observe(numbered(5, uid("2"))); w.observeDeletion(numbered(4)) }, "5", 1, 1},
+		{"another one had its name before", func(w *workCache) {
+			w.observe(numbered(5, uid("2")))
+			w.observeDeletion(numbered(4))
+		}, "5", 1, 1},
 		{"it goes while it is written, and the answer is late", func(w *workCache) {
 			w.observe(numbered(1))
 			end := w.beginWrite(numbered(1).key())
@@ -129,15 +138,21 @@ func TestLedger(t *testing.T) {
 			end(numbered(2))
 		}, "3", 3, 3},
 		{"its deletion has begun", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
-		{"which is said once", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
-		{"and stays so though the watch is late", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)); w.observe(numbered(2)) }, "2+", 2, 2},
+		{"which is said once", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)); w.deleted(numbered(1)) },
+			"1+", 2, 2},
+		{"and stays so though the watch is late", func(w *workCache) {
+			w.observe(numbered(1))
+			w.deleted(numbered(1))
+			w.observe(numbered(2))
+		}, "2+", 2, 2},
 		{"another of that name is another", func(w *workCache) {
 			w.observe(numbered(1))
 			w.deleted(numbered(1))
 			w.observeDeletion(numbered(1))
 			w.observe(numbered(3, uid("2")))
 		}, "3", 4, 4},
-		{"that of another one has", func(w *workCache) { w.observe(numbered(3, uid("2"))); w.deleted(numbered(1)) }, "3", 1, 1},
+		{"that of another one has", func(w *workCache) { w.observe(numbered(3, uid("2"))); w.deleted(numbered(1)) }, "3", 1,
+			1},
 		{"it is another WorkSet's now", func(w *workCache) {
 			w.observe(numbered(1))
 			w.observe(numbered(2, func(r *record) { r.set.Name = "other" }))
@@ -177,18 +192,23 @@ func TestSetOf(t *testing.T) {
 		want        types.NamespacedName
 		marked      bool
 	}{
-		{"its annotation says so", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, web, true},
+		{"its annotation says so", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web",
+			workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, web, true},
 		{"it is of an earlier release", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web"}, web, false},
 		{"its deletion was asked for, and did not come to pass", labels, map[string]string{
-			v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid",
+			v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web",
+			workv1alpha1.DeletionRequestedByAnnotation: "uid",
 		}, web, false},
 		{"somebody has taken that off", labels, nil, web, false},
 		{"somebody has taken the labels off", nil, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web"}, web, false},
-		{"it was given to another one", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/other"}, types.NamespacedName{Namespace: "shop", Name: "other"}, false},
-		{"it says nothing that can be read", labels, map[string]string{v1alpha1.WorkSetAnnotation: "a/b/c"}, types.NamespacedName{}, false},
+		{"it was given to another one", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/other"},
+			types.NamespacedName{Namespace: "shop", Name: "other"}, false},
+		{"it says nothing that can be read", labels, map[string]string{v1alpha1.WorkSetAnnotation: "a/b/c"},
+			types.NamespacedName{}, false},
 		{"it says nothing", nil, nil, types.NamespacedName{}, false},
 	} {
-		r := recordOf(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Annotations: test.annotations}}, nil)
+		r := recordOf(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Annotations: test.annotations}},
+			nil)
 		require.Equal(t, test.want, r.set, test.reason)
 		require.Equal(t, test.marked, r.marked, test.reason)
 	}

@@ -38,13 +38,17 @@ func testDistributes(t *testing.T) {
 	r := h.start(workset.Options{})
 	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
 	h.eventually("each cluster has a Work", func() bool { return keys(h.works("web")) == "[east/web-0 west/web-0]" })
-	h.eventually("all is available", func() bool { return h.condition("web", v1alpha1.ConditionAvailable).Status == metav1.ConditionTrue })
+	h.eventually("all is available", func() bool {
+		return h.condition("web", v1alpha1.ConditionAvailable).Status == metav1.ConditionTrue
+	})
 	set := h.get("web")
 	require.EqualValues(t, 2, set.Status.Counts.Updated)
 	require.Equal(t, v1alpha1.PhaseSucceeded, set.Status.Rollout.Phase, set.Status.Message)
 	require.Equal(t, 2, r.wire.Count("POST works"))
 
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
 	h.eventually("the new revision is available everywhere", func() bool {
 		s := h.get("web").Status
 		return s.Revision != set.Status.Revision && s.Counts.Available == 2 && s.Rollout.Phase == v1alpha1.PhaseSucceeded
@@ -110,7 +114,9 @@ func testMissingPlacement(t *testing.T) {
 		c := h.condition("web", v1alpha1.ConditionDegraded)
 		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
 	})
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
 	h.succeededAt("web", 2)
 	require.Zero(t, r.wire.Count("DELETE works"))
 	h.place("some", "b")
@@ -170,13 +176,16 @@ func testRollsOutAndBack(t *testing.T) {
 	obey := h.obey()
 	h.start(workset.Options{})
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
-		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), OnFailure: v1alpha1.FailureRollBack}
+		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
+			OnFailure: v1alpha1.FailureRollBack}
 	}, configMap("web", map[string]string{"color": "blue"}))
 	h.succeeded("web", 4)
 	stable := h.get("web").Status.Revision
 	obey()
 
-	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"}) })
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"})
+	})
 	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
 	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionTrue)
 	h.eventually("the second is told", func() bool { return h.get("web").Status.Counts.Updated == 2 })
@@ -185,7 +194,8 @@ func testRollsOutAndBack(t *testing.T) {
 	h.obey()
 	h.eventually("all are back", func() bool {
 		s := h.get("web").Status
-		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4 || s.Rollout.Phase == v1alpha1.PhaseRolledBack
+		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4 ||
+			s.Rollout.Phase == v1alpha1.PhaseRolledBack
 	})
 	for name, work := range h.works("web") {
 		require.Contains(t, string(work.Spec.Manifests[0].Raw), "blue", name)
@@ -202,7 +212,8 @@ func testSelects(t *testing.T) {
 	h.place("all")
 	h.obey()
 	h.start(workset.Options{})
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}, Data: map[string]string{"sky": "blue"}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"},
+		Data: map[string]string{"sky": "blue"}}
 	require.NoError(t, h.client.Create(t.Context(), object))
 	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
 		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Name: "colors"}}

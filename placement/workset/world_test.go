@@ -14,8 +14,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// world is a hub with the Works that one cluster has of one WorkSet, the member's agent, and a watch that may be late. Works are there as
-// records alone.
+// world is a hub with the Works that one cluster has of one WorkSet, the member's agent, and a watch that may be late.
+// Works are there as records alone.
 type world struct {
 	set      types.NamespacedName
 	works    map[string]*record
@@ -29,7 +29,8 @@ type world struct {
 const east = "member-east"
 
 func newWorld() *world {
-	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{}, applied: map[string][]bundle.Object{}, ledger: newWorkCache(func(types.NamespacedName) {})}
+	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{},
+		applied: map[string][]bundle.Object{}, ledger: newWorkCache(func(types.NamespacedName) {})}
 }
 
 // filling is a text of any length.
@@ -37,7 +38,8 @@ var filling = make([]byte, workv1alpha1.MaxManifestBytes)
 
 // sized is an object with a text so long.
 func sized(name string, size int) bundle.Object {
-	o := bundle.Object{ResourceIdentifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: name}, JSON: filling[:size]}
+	o := bundle.Object{ResourceIdentifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: name},
+		JSON: filling[:size]}
 	copy(o.Hash[:], fmt.Sprintf("%s/%d", name, size))
 	return o
 }
@@ -85,14 +87,16 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 		}
 		w.versions++
 		r := &record{ObjectMeta: metav1.ObjectMeta{
-			Namespace: east, Name: s.Work.Name, UID: types.UID(strconv.Itoa(w.versions)), Generation: 1, Finalizers: []string{workv1alpha1.Finalizer},
+			Namespace: east, Name: s.Work.Name, UID: types.UID(strconv.Itoa(w.versions)), Generation: 1,
+			Finalizers: []string{workv1alpha1.Finalizer},
 		}}
 		write(r)
 		return w.put(r), nil
 	}
 	there := w.works[s.Work.Name]
 	switch {
-	case there == nil || there.UID != s.has.UID || s.Act != bundle.Delete && there.ResourceVersion != s.has.ResourceVersion:
+	case there == nil || there.UID != s.has.UID || s.Act != bundle.Delete &&
+		there.ResourceVersion != s.has.ResourceVersion:
 		return nil, errStale
 	case s.Act == bundle.Delete:
 		return w.change(s.Work.Name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), nil

@@ -248,7 +248,7 @@ func (s *suite) concurrent(t *testing.T) {
 			group.Go(func() {
 				for range 10 {
 					if got := s.ask(t, snapshot, request, true); !same(got, want) {
-						t.Errorf("it said %v, and among others %v", want, got)
+						t.Errorf("the plugin returned %v, and among other clusters %v", want, got)
 						return
 					}
 				}

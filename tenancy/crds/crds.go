@@ -1,7 +1,7 @@
-// Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet and ClusterSetBinding on a hub, MemberPolicy on
-// a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind on a ClusterSet from users
-// who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or remove one from it, by a change of
-// labels.
+// Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet and ClusterSetBinding on a hub,
+// MemberPolicy on a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind on a
+// ClusterSet from users who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or remove
+// one from it, by a change of labels.
 package crds
 
 import (
@@ -39,16 +39,16 @@ func Policies() fs.FS {
 	return sub
 }
 
-// Install applies the admission policies and the definitions by server-side apply, and waits until the API server serves
-// the definitions, for at most 30 seconds. An API server observes a new policy within seconds; until then it admits
-// ClusterSetBindings and labels of MemberClusters without the check. Installing again changes nothing.
+// Install applies the admission policies and the definitions by server-side apply, and waits until the API server
+// serves the definitions, for at most 30 seconds. An API server observes a new policy within seconds; until then it
+// admits ClusterSetBindings and labels of MemberClusters without the check. Installing again changes nothing.
 //
 // The definition of ClusterSets must not be deleted before the policy memberclusters.tenancy.muster.dev: without the
 // definition, the API server rejects every change of the labels of a MemberCluster.
 //
-// Install needs the verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io, and create and patch on
-// validatingadmissionpolicies and validatingadmissionpolicybindings of admissionregistration.k8s.io. The API server also
-// requires get on clustersets.tenancy.muster.dev, which are the parameters of a policy.
+// Install needs the verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io, and create and patch
+// on validatingadmissionpolicies and validatingadmissionpolicybindings of admissionregistration.k8s.io. The API server
+// also requires get on clustersets.tenancy.muster.dev, which are the parameters of a policy.
 func Install(ctx context.Context, c client.Client) error {
 	objects, err := crdinstall.Read(Policies())
 	if err != nil {
@@ -66,10 +66,10 @@ func Install(ctx context.Context, c client.Client) error {
 	return apply(ctx, c, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !parameterized(o) }))
 }
 
-// InstallOnMember applies the definition of MemberPolicy on a member by server-side apply, and waits until the API server
-// serves it, for at most 30 seconds. It keeps a definition that a newer version of muster has applied: agents of several
-// hubs, of different versions, share it. Nothing in muster removes the definition, because the member's administrator owns
-// the MemberPolicies, which would be deleted with it.
+// InstallOnMember applies the definition of MemberPolicy on a member by server-side apply, and waits until the API
+// server serves it, for at most 30 seconds. It keeps a definition that a newer version of muster has applied: agents of
+// several hubs, of different versions, share it. Nothing in muster removes the definition, because the member's
+// administrator owns the MemberPolicies, which would be deleted with it.
 //
 // InstallOnMember needs the verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io.
 func InstallOnMember(ctx context.Context, c client.Client) error {

@@ -38,7 +38,8 @@ func installed(t *testing.T) client.Client {
 }
 
 func set(name string, selector *metav1.LabelSelector) *v1alpha1.ClusterSet {
-	return &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSetSpec{Selector: selector}}
+	return &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ClusterSetSpec{Selector: selector}}
 }
 
 func binding(namespace, name, set string) *v1alpha1.ClusterSetBinding {
@@ -76,10 +77,13 @@ func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
 		object client.Object
 		want   crdtest.Complaint
 	}{
-		"no selector":         {set("invalid", nil), crdtest.Complaint{Field: "spec.selector", Message: "Required value"}},
-		"an unknown operator": {set("invalid", expression("Like", "eu")), crdtest.Complaint{Field: "spec.selector", Message: "operator"}},
-		"In without values":   {set("invalid", expression("In")), crdtest.Complaint{Field: "spec.selector", Message: "values"}},
-		"Exists with values":  {set("invalid", expression("Exists", "eu")), crdtest.Complaint{Field: "spec.selector", Message: "values"}},
+		"no selector": {set("invalid", nil), crdtest.Complaint{Field: "spec.selector", Message: "Required value"}},
+		"an unknown operator": {set("invalid", expression("Like", "eu")), crdtest.Complaint{Field: "spec.selector",
+			Message: "operator"}},
+		"In without values": {set("invalid", expression("In")), crdtest.Complaint{Field: "spec.selector",
+			Message: "values"}},
+		"Exists with values": {set("invalid", expression("Exists", "eu")), crdtest.Complaint{Field: "spec.selector",
+			Message: "values"}},
 		"no set": {
 			binding("default", "invalid", ""), crdtest.Complaint{Field: "spec.clusterSetName", Message: "at least 1"},
 		},
@@ -98,7 +102,8 @@ func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
 		require.ErrorContains(t, err, test.want.Message, name)
 	}
 	for name, selector := range map[string]*metav1.LabelSelector{
-		"everything": {}, "a label": {MatchLabels: map[string]string{"region": "eu"}}, "values": expression("NotIn", "eu", "us"),
+		"everything": {}, "a label": {MatchLabels: map[string]string{"region": "eu"}}, "values": expression("NotIn", "eu",
+			"us"),
 		"no values": expression("DoesNotExist"),
 	} {
 		require.NoError(t, c.Create(t.Context(), set("valid", selector), client.DryRunAll), name)
@@ -119,14 +124,16 @@ func TestBind(t *testing.T) {
 	namespace := mustertest.Namespace(t, c)
 	user := func(name string, rules ...rbacv1.PolicyRule) client.Client {
 		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersetbindings"}, Verbs: []string{"create", "update", "get"},
+			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersetbindings"},
+			Verbs: []string{"create", "update", "get"},
 		})
 		name += "-" + namespace
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 		require.NoError(t, mustertest.Grant(t.Context(), c, name, role))
 		return mustertest.Client(t, plane.ForTest(t).User(name), scheme)
 	}
-	bind := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"}, Verbs: []string{"bind"}}
+	bind := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"},
+		Verbs: []string{"bind"}}
 	europe := *bind.DeepCopy()
 	europe.ResourceNames = []string{"europe"}
 	read := *bind.DeepCopy()
@@ -140,7 +147,8 @@ func TestBind(t *testing.T) {
 	})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	for _, want := range []string{
-		"spec.clusterSetName", "none-" + namespace, `the verb bind on clustersets.tenancy.muster.dev`, `resourceName "europe"`,
+		"spec.clusterSetName", "none-" + namespace, `the verb bind on clustersets.tenancy.muster.dev`,
+		`resourceName "europe"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -175,11 +183,13 @@ func TestLabels(t *testing.T) {
 	prefix := mustertest.Namespace(t, c)
 	user := func(name string, sets ...string) client.Client {
 		rules := []rbacv1.PolicyRule{{
-			APIGroups: []string{membershipv1alpha1.GroupName}, Resources: []string{"memberclusters"}, Verbs: []string{"create", "get", "update"},
+			APIGroups: []string{membershipv1alpha1.GroupName}, Resources: []string{"memberclusters"},
+			Verbs: []string{"create", "get", "update"},
 		}}
 		if len(sets) > 0 {
 			rules = append(rules, rbacv1.PolicyRule{
-				APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"}, Verbs: []string{"bind"}, ResourceNames: sets,
+				APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"}, Verbs: []string{"bind"},
+				ResourceNames: sets,
 			})
 		}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + prefix}, Rules: rules}
@@ -187,7 +197,8 @@ func TestLabels(t *testing.T) {
 		return mustertest.Client(t, plane.ForTest(t).User(role.Name), scheme)
 	}
 	requirement := func(operator metav1.LabelSelectorOperator, key string, values ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator,
+			Values: values}}}
 	}
 	for name, selector := range map[string]*metav1.LabelSelector{
 		"every":    {},
@@ -207,12 +218,14 @@ func TestLabels(t *testing.T) {
 	none, all := user("none"), user("all", "europe", "overseas", "large", "regular", "intact")
 	mustertest.Holds(t, time.Minute, "the API server enforces the policy for each set", func() bool {
 		for key, value := range map[string]string{"region": "eu", "large": "", "tier": "free", "broken": ""} {
-			if err := none.Create(t.Context(), member(map[string]string{key: value}), client.DryRunAll); !apierrors.IsForbidden(err) {
+			if err := none.Create(t.Context(), member(map[string]string{key: value}), client.DryRunAll); !apierrors.IsForbidden(
+				err) {
 				return false
 			}
 		}
 		err := none.Create(t.Context(), member(map[string]string{"region": "us"}), client.DryRunAll)
-		return apierrors.IsForbidden(err) && all.Create(t.Context(), member(map[string]string{"region": "us"}), client.DryRunAll) == nil
+		return apierrors.IsForbidden(err) && all.Create(t.Context(), member(map[string]string{"region": "us"}),
+			client.DryRunAll) == nil
 	})
 	require.NoError(t, none.Create(t.Context(), member(map[string]string{"team": "shop"})), "no set is concerned")
 	for name, test := range map[string]struct {
@@ -223,13 +236,19 @@ func TestLabels(t *testing.T) {
 		"another label":           {nil, map[string]string{"team": "toys"}, nil, ""},
 		"another value, no set":   {map[string]string{"region": "mars"}, map[string]string{"region": "moon"}, nil, ""},
 		"another value, same set": {map[string]string{"region": "us"}, map[string]string{"region": "asia"}, nil, ""},
-		"joins a set":             {nil, map[string]string{"region": "eu"}, []string{"europe"}, `adds the cluster to ClusterSet "europe"`},
-		"leaves a set":            {map[string]string{"region": "eu"}, nil, []string{"europe"}, `removes the cluster from ClusterSet "europe"`},
-		"moves between sets":      {map[string]string{"region": "eu"}, map[string]string{"region": "us"}, []string{"europe", "overseas"}, ""},
-		"a key that must exist":   {nil, map[string]string{"large": ""}, []string{"large"}, `adds the cluster to ClusterSet "large"`},
-		"a key that must not":     {nil, map[string]string{"broken": "x"}, []string{"intact"}, `removes the cluster from ClusterSet "intact"`},
+		"joins a set": {nil, map[string]string{"region": "eu"}, []string{"europe"},
+			`adds the cluster to ClusterSet "europe"`},
+		"leaves a set": {map[string]string{"region": "eu"}, nil, []string{"europe"},
+			`removes the cluster from ClusterSet "europe"`},
+		"moves between sets": {map[string]string{"region": "eu"}, map[string]string{"region": "us"},
+			[]string{"europe", "overseas"}, ""},
+		"a key that must exist": {nil, map[string]string{"large": ""}, []string{"large"},
+			`adds the cluster to ClusterSet "large"`},
+		"a key that must not": {nil, map[string]string{"broken": "x"}, []string{"intact"},
+			`removes the cluster from ClusterSet "intact"`},
 		"a value that is excluded": {
-			map[string]string{"tier": "free"}, map[string]string{"tier": "gold"}, []string{"regular"}, `adds the cluster to ClusterSet "regular"`,
+			map[string]string{"tier": "free"}, map[string]string{"tier": "gold"}, []string{"regular"},
+			`adds the cluster to ClusterSet "regular"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +265,9 @@ func TestLabels(t *testing.T) {
 				return
 			}
 			may := user(strings.Join(test.bind, "-"), test.bind...)
-			mustertest.Eventually(t, time.Minute, "a user with each permission changes labels", func() error { return change(may) })
+			mustertest.Eventually(t, time.Minute, "a user with each permission changes labels", func() error {
+				return change(may)
+			})
 			for i := range test.bind {
 				others := slices.Delete(slices.Clone(test.bind), i, i+1)
 				lacks := user("lacks-"+strings.Join(test.bind, "-")+"-"+test.bind[i], others...)
@@ -255,7 +276,8 @@ func TestLabels(t *testing.T) {
 					switch err := change(lacks); {
 					case err == nil:
 						require.Fail(t, "a user without a permission changes labels", test.bind[i])
-					case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(), resource):
+					case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(),
+						resource):
 						return err
 					}
 					return nil
@@ -283,7 +305,8 @@ func TestColumnsAndShortNames(t *testing.T) {
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("cells of a ClusterSet (-want +got):\n%s", diff)
 	}
-	for name, short := range map[string]string{"clustersets.tenancy.muster.dev": "cset", "clustersetbindings.tenancy.muster.dev": "csb"} {
+	for name, short := range map[string]string{"clustersets.tenancy.muster.dev": "cset",
+		"clustersetbindings.tenancy.muster.dev": "csb"} {
 		var definition apiextensionsv1.CustomResourceDefinition
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &definition))
 		require.Equal(t, []string{short}, definition.Status.AcceptedNames.ShortNames, name)

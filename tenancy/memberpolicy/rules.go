@@ -22,24 +22,27 @@ type Request struct {
 	Addon string
 }
 
-// Rules are the MemberPolicies of a member at one time. They do not change and are safe for concurrent use. The nil Rules are
-// those of a member without a policy.
+// Rules are the MemberPolicies of a member at one time. They do not change and are safe for concurrent use. The nil
+// Rules are those of a member without a policy.
 type Rules struct {
 	policies   []v1alpha1.MemberPolicy // sorted by name
 	restricted bool
 }
 
-// NewRules returns the rules of the policies, which must not be modified afterwards. A member is restricted if it has a policy,
-// or if a policy is required.
+// NewRules returns the rules of the policies, which must not be modified afterwards. A member is restricted if it has a
+// policy, or if a policy is required.
 func NewRules(policies []v1alpha1.MemberPolicy, required bool) *Rules {
-	sorted := slices.SortedFunc(slices.Values(policies), func(a, b v1alpha1.MemberPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(slices.Values(policies), func(a, b v1alpha1.MemberPolicy) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	return &Rules{policies: sorted, restricted: required || len(policies) > 0}
 }
 
 // Restricted reports whether the member accepts only what a rule accepts.
 func (r *Rules) Restricted() bool { return r != nil && r.restricted }
 
-// Reject returns why the member does not accept an object, as a sentence for users of the hub. Empty: the member accepts it.
+// Reject returns why the member does not accept an object, as a sentence for users of the hub. Empty: the member
+// accepts it.
 func (r *Rules) Reject(request Request) string {
 	if what := reserved(request.Object); what != "" {
 		return fmt.Sprintf("%s belongs to the administrator of the member. An agent never applies it for a hub.", what)
@@ -97,7 +100,8 @@ func reserved(object workv1alpha1.ResourceIdentifier) string {
 	switch {
 	case object.Group == v1alpha1.GroupName && object.Kind == "MemberPolicy":
 		return "A MemberPolicy"
-	case object.Kind == "CustomResourceDefinition" && object.Group == "apiextensions.k8s.io" && object.Name == definitionName:
+	case object.Kind == "CustomResourceDefinition" && object.Group == "apiextensions.k8s.io" &&
+		object.Name == definitionName:
 		return "The definition of MemberPolicies"
 	default:
 		return ""

@@ -106,7 +106,9 @@ func TestRules_Reject(t *testing.T) {
 			no + "ClusterRole.rbac.authorization.k8s.io shop from hub west" + ask,
 		},
 		{
-			"cluster-scoped objects", with(func(r *v1alpha1.MemberPolicyRule) { r.Kinds, r.ClusterScoped = kinds(everyKind), true }),
+			"cluster-scoped objects", with(func(r *v1alpha1.MemberPolicyRule) {
+				r.Kinds, r.ClusterScoped = kinds(everyKind), true
+			}),
 			memberpolicy.Request{Hub: "west", Object: object("rbac.authorization.k8s.io", "ClusterRole", "", "shop")}, "",
 		},
 		{
@@ -194,7 +196,8 @@ func TestRules_Reject(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", test.rule)}, false).Reject(test.request))
+			require.Equal(t, test.want, memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("p", test.rule)},
+				false).Reject(test.request))
 		})
 	}
 }
@@ -212,9 +215,11 @@ func TestRules_WithoutPolicy(t *testing.T) {
 	}
 	required := memberpolicy.NewRules(nil, true)
 	require.True(t, required.Restricted())
-	require.Equal(t, "The agent requires a MemberPolicy, and the member has none. Its administrator can create one.", required.Reject(shop))
+	require.Equal(t, "The agent requires a MemberPolicy, and the member has none. Its administrator can create one.",
+		required.Reject(shop))
 
-	const accepts = " accepts Deployment.apps in namespace shop from hub west. The administrator of the member can add one."
+	const accepts = " accepts Deployment.apps in namespace shop from hub west. The administrator of the member can add " +
+		"one."
 	var seven []v1alpha1.MemberPolicy
 	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
 		seven = append(seven, policy(name))
@@ -226,8 +231,8 @@ func TestRules_WithoutPolicy(t *testing.T) {
 		memberpolicy.NewRules(seven, false).Reject(shop))
 }
 
-// TestRules_Properties has random policies: their order means nothing, another rule never takes away what is accepted, and a rule
-// accepts nothing that another rule without one of its limits does not accept.
+// TestRules_Properties has random policies: their order means nothing, another rule never takes away what is accepted,
+// and a rule accepts nothing that another rule without one of its limits does not accept.
 func TestRules_Properties(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -241,7 +246,8 @@ func TestRules_Properties(t *testing.T) {
 	}
 	rule := func() v1alpha1.MemberPolicyRule {
 		r := v1alpha1.MemberPolicyRule{
-			Hubs: some("a", "b"), Namespaces: some("x", "x*", "y", "*"), Addons: some("one", "*"), ClusterScoped: random.IntN(3) == 0,
+			Hubs: some("a", "b"), Namespaces: some("x", "x*", "y", "*"), Addons: some("one", "*"),
+			ClusterScoped: random.IntN(3) == 0,
 		}
 		for _, kind := range []v1alpha1.ObjectKind{deployments, namespaces, everyKind, {Group: "apps", Kind: "*"}} {
 			if random.IntN(2) == 0 {

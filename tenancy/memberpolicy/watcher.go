@@ -44,8 +44,8 @@ const (
 type Options struct {
 	// Member is the client configuration for the member. Required.
 	Member *rest.Config
-	// Required means that a member without a MemberPolicy accepts nothing, also if it does not serve the kind. Default false:
-	// such a member accepts everything.
+	// Required means that a member without a MemberPolicy accepts nothing, also if it does not serve the kind. Default
+	// false: such a member accepts everything.
 	Required bool
 	// Log is the logger. Default: no logs.
 	Log logr.Logger
@@ -55,9 +55,9 @@ type Options struct {
 
 // A Watcher observes the MemberPolicies of a member. Its methods are safe for concurrent use.
 //
-// It fails closed: until it has observed the policies, and if it is not permitted to, nothing is accepted. If the member
-// cannot be reached later, the policies that were observed last stay in force. A member that does not serve the kind has no
-// policy.
+// It fails closed: until it has observed the policies, and if it is not permitted to, nothing is accepted. If the
+// member cannot be reached later, the policies that were observed last stay in force. A member that does not serve the
+// kind has no policy.
 type Watcher struct {
 	options   Options
 	client    client.WithWatch
@@ -150,8 +150,8 @@ func (w *Watcher) list(ctx context.Context) (string, error) {
 	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return "", err
 	}
-	// An API server checks permissions before it finds out that it does not serve a kind. One that has just started may not
-	// serve it yet, so policies that were observed before stay in force until a second look.
+	// An API server checks permissions before it finds out that it does not serve a kind. One that has just started may
+	// not serve it yet, so policies that were observed before stay in force until a second look.
 	for range 2 {
 		state, stateErr := w.state(ctx)
 		if stateErr != nil {
@@ -243,8 +243,8 @@ func (w *Watcher) failed(ctx context.Context, err error) {
 	w.err = err
 }
 
-// Current returns the rules in force. It waits for the first observation, for ten seconds from Start. An error means that the
-// rules are not known.
+// Current returns the rules in force. It waits for the first observation, for ten seconds from Start. An error means
+// that the rules are not known.
 func (w *Watcher) Current(ctx context.Context) (*Rules, error) {
 	rules, _, err := w.current(ctx)
 	return rules, err
@@ -284,8 +284,8 @@ func (w *Watcher) Changed() <-chan struct{} {
 	return w.changed
 }
 
-// ForHub returns what the member accepts from one hub, as an ObjectPolicy of package work/agent. The name is that in the label
-// work.muster.dev/hub.
+// ForHub returns what the member accepts from one hub, as an ObjectPolicy of package work/agent. The name is that in
+// the label work.muster.dev/hub.
 func (w *Watcher) ForHub(name string) *HubPolicy { return &HubPolicy{watcher: w, hub: name} }
 
 // A HubPolicy is what the member accepts from one hub.
@@ -295,7 +295,8 @@ type HubPolicy struct {
 }
 
 // Rules implements ObjectPolicy of package work/agent.
-func (p *HubPolicy) Rules(ctx context.Context, work *workv1alpha1.Work) (func(workv1alpha1.ResourceIdentifier) string, string, error) {
+func (p *HubPolicy) Rules(ctx context.Context,
+	work *workv1alpha1.Work) (func(workv1alpha1.ResourceIdentifier) string, string, error) {
 	rules, version, err := p.watcher.current(ctx)
 	if err != nil {
 		return nil, "", err

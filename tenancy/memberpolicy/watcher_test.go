@@ -34,7 +34,8 @@ func watcher(t *testing.T, member *rest.Config, required bool) *memberpolicy.Wat
 	return w
 }
 
-// TestWatcher has a member before and after it serves MemberPolicies, and agents with and without the permissions to read them.
+// TestWatcher has a member before and after it serves MemberPolicies, and agents with and without the permissions to
+// read them.
 func TestWatcher(t *testing.T) {
 	p := plane.ForTest(t)
 	c := mustertest.Client(t, p.Config(), mustertest.Scheme(v1alpha1.AddToScheme))
@@ -88,7 +89,8 @@ func TestWatcher(t *testing.T) {
 	answers(true)
 
 	_, err := strange.Current(t.Context())
-	require.True(t, apierrors.IsForbidden(err), "an agent that may not read the policies must not assume that there are none: %v", err)
+	require.True(t, apierrors.IsForbidden(err),
+		"an agent that may not read the policies must not assume that there are none: %v", err)
 }
 
 // TestMemberPolicy_Invalid has rules that accept nothing, or that are misspelled.

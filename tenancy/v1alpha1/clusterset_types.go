@@ -5,8 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // GlobalClusterSet is the name of the ClusterSet that selects every cluster. The hub creates it when it starts.
 const GlobalClusterSet = "global"
 
-// Finalizer is on every ClusterSet that has bindings, and on every ClusterSetBinding. A binding grants clusters from when it
-// has the finalizer.
+// Finalizer is on every ClusterSet that has bindings, and on every ClusterSetBinding. A binding grants clusters from
+// when it has the finalizer.
 const Finalizer = GroupName + "/in-use"
 
 // ConditionReady of a ClusterSet is True if its selector is valid and the set is not being deleted. ConditionReady of a

@@ -6,8 +6,8 @@
 // A namespace without a ClusterSetBinding cannot place on any cluster.
 //
 // The RBAC verb bind on a ClusterSet controls which users may create a ClusterSetBinding of the set. A
-// ValidatingAdmissionPolicy enforces it, which package crds installs with the CustomResourceDefinitions. This role allows
-// its users to bind the set "europe", provided that they may also create ClusterSetBindings in the namespace:
+// ValidatingAdmissionPolicy enforces it, which package crds installs with the CustomResourceDefinitions. This role
+// allows its users to bind the set "europe", provided that they may also create ClusterSetBindings in the namespace:
 //
 //	apiVersion: rbac.authorization.k8s.io/v1
 //	kind: ClusterRole

@@ -32,9 +32,9 @@ type MemberPolicyRule struct {
 	// +required
 	Kinds []ObjectKind `json:"kinds"`
 
-	// Namespaces are the namespaces of the objects. An entry that ends with "*" applies to every namespace with this prefix,
-	// and "*" to every namespace. A Namespace counts as an object in itself: a rule for the namespace "shop" and the kind
-	// Namespace accepts the Namespace "shop".
+	// Namespaces are the namespaces of the objects. An entry that ends with "*" applies to every namespace with this
+	// prefix, and "*" to every namespace. A Namespace counts as an object in itself: a rule for the namespace "shop" and
+	// the kind Namespace accepts the Namespace "shop".
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
@@ -56,8 +56,9 @@ type MemberPolicyRule struct {
 	// +optional
 	ServiceAccounts []ServiceAccount `json:"serviceAccounts,omitempty"`
 
-	// Addons are the names of add-ons, or "*". If the list is not empty, the rule applies only to the Works of these add-ons.
-	// If it is empty, the rule applies only to Works that belong to no add-on. The hub says to which add-on a Work belongs.
+	// Addons are the names of add-ons, or "*". If the list is not empty, the rule applies only to the Works of these
+	// add-ons. If it is empty, the rule applies only to Works that belong to no add-on. The hub says to which add-on a
+	// Work belongs.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -66,12 +67,13 @@ type MemberPolicyRule struct {
 	Addons []string `json:"addons,omitempty"`
 }
 
-// MemberPolicy is an object of a member cluster, whose administrator owns it. It limits which objects the agent applies and
-// reads for its hubs. A member without a MemberPolicy accepts every object that the permissions of the agent allow. A member
-// with at least one accepts only what a rule accepts.
+// MemberPolicy is an object of a member cluster, whose administrator owns it. It limits which objects the agent applies
+// and reads for its hubs. A member without a MemberPolicy accepts every object that the permissions of the agent allow.
+// A member with at least one accepts only what a rule accepts.
 //
-// A change takes effect at once. An object that was applied before and is not accepted any more stays as it is: the agent
-// neither changes nor reads it, and still deletes it with its Work. The agent never applies a MemberPolicy for a hub.
+// A change takes effect at once. An object that was applied before and is not accepted any more stays as it is: the
+// agent neither changes nor reads it, and still deletes it with its Work. The agent never applies a MemberPolicy for a
+// hub.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=mpol,categories=muster

@@ -109,8 +109,9 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 		return err
 	}
 	a.hubCache, err = cache.New(config, cache.Options{
-		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, DefaultNamespaces: map[string]cache.Config{a.options.Namespace: {}},
-		DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
+		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
+		DefaultNamespaces: map[string]cache.Config{a.options.Namespace: {}},
+		DefaultTransform:  cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
 	})
 	return err
 }
@@ -120,12 +121,14 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	bounded := &http.Client{Transport: httpClient.Transport, Timeout: cmp.Or(a.options.Apply.Timeout, apply.DefaultTimeout)}
+	bounded := &http.Client{Transport: httpClient.Transport, Timeout: cmp.Or(a.options.Apply.Timeout,
+		apply.DefaultTimeout)}
 	mapper, err := apiutil.NewDynamicRESTMapper(config, bounded)
 	if err != nil {
 		return err
 	}
-	if a.member, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
+	if a.member, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme,
+		Mapper: mapper}); err != nil {
 		return err
 	}
 	memberDiscovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, bounded)
@@ -142,7 +145,8 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	a.ours, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.HubLabel: a.options.HubName}),
-		DefaultTransform:     cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "member"),
+		DefaultTransform:     cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log,
+			"member"),
 	})
 	return err
 }
@@ -182,7 +186,8 @@ func (a *Agent) request(work string) reconcile.Request {
 func (a *Agent) NeedLeaderElection() bool { return true }
 
 // Start runs the agent until the context ends, and waits for all that it started. It returns an error when the hub or
-// the member cannot be watched within two minutes, and may then be called again on a new Agent. It can be added to a manager.
+// the member cannot be watched within two minutes, and may then be called again on a new Agent. It can be added to a
+// manager.
 func (a *Agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -236,10 +241,12 @@ func (a *Agent) controller() (controller.Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the controller of Works: %w", err)
 	}
-	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.NewTypedPredicateFuncs(func(o client.Object) bool {
-		return o.GetDeletionTimestamp() != nil
-	}))
-	if err := c.Watch(source.Kind[client.Object](a.hubCache, &v1alpha1.Work{}, &handler.EnqueueRequestForObject{}, changed)); err != nil {
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+		predicate.NewTypedPredicateFuncs(func(o client.Object) bool {
+			return o.GetDeletionTimestamp() != nil
+		}))
+	if err := c.Watch(source.Kind[client.Object](a.hubCache, &v1alpha1.Work{}, &handler.EnqueueRequestForObject{},
+		changed)); err != nil {
 		return nil, err
 	}
 	toWork := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {

@@ -48,7 +48,8 @@ func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	return &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.HubLabel: a.options.HubName}},
 		Spec: v1alpha1.AppliedWorkSpec{
-			Work:       v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID, Generation: work.Generation},
+			Work: v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID,
+				Generation: work.Generation},
 			FieldOwner: fieldOwner, Delete: work.Spec.Delete, Executor: work.Spec.Executor,
 		},
 	}
@@ -86,7 +87,8 @@ func (r *appliedWork) read(ctx context.Context, cached client.Reader, name strin
 		return fmt.Errorf("read AppliedWork %s: %w", name, err)
 	}
 	if r.latest != nil && r.latest.UID == found.UID {
-		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, r.latest.ResourceVersion); err == nil && order < 0 {
+		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion,
+			r.latest.ResourceVersion); err == nil && order < 0 {
 			return nil
 		}
 	}
@@ -94,9 +96,10 @@ func (r *appliedWork) read(ctx context.Context, cached client.Reader, name strin
 	return nil
 }
 
-// open creates the AppliedWork of a Work if there is none, with the inventory that has to be recorded ahead and the objects that
-// were found on the member; else it has the Work adopt the inventory, and brings the spec up to date.
-func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object, found []v1alpha1.AppliedResource) error {
+// open creates the AppliedWork of a Work if there is none, with the inventory that has to be recorded ahead and the
+// objects that were found on the member; else it has the Work adopt the inventory, and brings the spec up to date.
+func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object,
+	found []v1alpha1.AppliedResource) error {
 	r.generation = desired.Spec.Work.Generation
 	if r.latest == nil {
 		desired.Status.Resources = rebuilt(objects, found, time.Now())
@@ -120,7 +123,8 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	}
 	have := r.latest.Spec.Work
 	if want := desired.Spec.Work; have.Hub != want.Hub || have.Namespace != want.Namespace || have.Name != want.Name {
-		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name, have.Namespace, have.Name, have.Hub)
+		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name,
+			have.Namespace, have.Name, have.Hub)
 	}
 	desired.Spec.FieldOwner = r.latest.Spec.FieldOwner // for as long as it owns anything
 	next := r.latest.DeepCopy()
@@ -128,7 +132,8 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	if desired.Spec.Work.UID == have.UID && desired.Spec.Work.Generation > have.Generation {
 		next.Spec.Work.Generation = have.Generation // no reason to write
 	}
-	if reason == "" && reflect.DeepEqual(r.latest.Spec, next.Spec) && r.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
+	if reason == "" && reflect.DeepEqual(r.latest.Spec, next.Spec) &&
+		r.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
 		return nil
 	}
 	if next.Labels == nil {
@@ -180,7 +185,8 @@ func (r *appliedWork) overtaken(ctx context.Context, name string, err error) err
 
 // close deletes the AppliedWork when all of its inventory has been taken back, and of no later one.
 func (r *appliedWork) close(ctx context.Context) error {
-	err := r.member.Delete(ctx, r.latest, client.Preconditions{UID: &r.latest.UID, ResourceVersion: &r.latest.ResourceVersion})
+	err := r.member.Delete(ctx, r.latest, client.Preconditions{UID: &r.latest.UID,
+		ResourceVersion: &r.latest.ResourceVersion})
 	if apierrors.IsConflict(err) {
 		return r.overtaken(ctx, r.latest.Name, err)
 	}

@@ -56,13 +56,15 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		return r
 	}
 	if before > 0 {
-		a.events.tell(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.", objects(before)))
+		a.events.tell(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.",
+			objects(before)))
 	}
 	r.err = a.applyObjects(ctx, work, st, &r)
 	return r
 }
 
-// adoptable is how many objects the inventory of another Work has, for a Work that takes its name; 0: the inventory is of this Work.
+// adoptable is how many objects the inventory of another Work has, for a Work that takes its name; 0: the inventory is
+// of this Work.
 func adoptable(latest *v1alpha1.AppliedWork, work *v1alpha1.Work) int {
 	if latest == nil || latest.Spec.Work.UID == work.UID {
 		return 0
@@ -90,7 +92,8 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 			return err
 		}
 	}
-	set := apply.Set{Owner: st.applied.owner(), Objects: objects, Inventory: st.applied.latest.Status.Resources, Record: st.applied.record}
+	set := apply.Set{Owner: st.applied.owner(), Objects: objects, Inventory: st.applied.latest.Status.Resources,
+		Record: st.applied.record}
 	applied, err := engine.Apply(ctx, set, gate)
 	if err != nil {
 		return err
@@ -122,9 +125,10 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	return nil
 }
 
-// waiting is how long an object has been what holds back a wave: since it was applied, or found not to be; but no longer than this
-// generation has been on its way. The status has both, so that it survives the agent.
-func waiting(blocked v1alpha1.ResourceIdentifier, generation int64, status *v1alpha1.WorkStatus, now time.Time) time.Duration {
+// waiting is how long an object has been what holds back a wave: since it was applied, or found not to be; but no
+// longer than this generation has been on its way. The status has both, so that it survives the agent.
+func waiting(blocked v1alpha1.ResourceIdentifier, generation int64, status *v1alpha1.WorkStatus,
+	now time.Time) time.Duration {
 	since := now
 	if progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); progressing != nil &&
 		progressing.Status == metav1.ConditionTrue && progressing.ObservedGeneration == generation {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// breaker fails requests at once while their API server does not answer. After a request that failed slowly it lets only
-// one request through at a time every outOfReach, and fails the others. So a hub behind a network that drops every packet
-// does not block the workers that heal the member.
+// breaker fails requests at once while their API server does not answer. After a request that failed slowly it lets
+// only one request through at a time every outOfReach, and fails the others. So a hub behind a network that drops every
+// packet does not block the workers that heal the member.
 type breaker struct {
 	next http.RoundTripper
 

@@ -29,7 +29,8 @@ func TestCleaner(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			stop := w.start()
-			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
+			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"),
+				"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
 				", manifestOptions: [{select: {name: b}, delete: Orphan}]}")
 			w.ready(work)
 			stop()
@@ -113,7 +114,8 @@ func TestHugeStatus(t *testing.T) {
 	text, err := json.Marshal(work.Status)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(text), v1alpha1.MaxStatusBytes)
-	require.Equal(t, "Left out, since the status would be too long: differences beyond the third of an object, feedback.", work.Status.Truncated)
+	require.Equal(t, "Left out, since the status would be too long: differences beyond the third of an object, feedback.",
+		work.Status.Truncated)
 	require.Len(t, work.Status.Manifests, 400)
 
 	for i := range 60 {
@@ -141,6 +143,8 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	w.gone(work)
 	stop()
 	// Idle connections are kept by client-go for all clients of a process.
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"),
-		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"), goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"))
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"),
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+		goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"))
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// takeBack deletes what a Work has on the member, if a user asked for that, and then lets the Work go. Otherwise it lets the Work go
-// and keeps the objects.
+// takeBack deletes what a Work has on the member, if a user asked for that, and then lets the Work go. Otherwise it
+// lets the Work go and keeps the objects.
 func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(work, v1alpha1.Finalizer) {
 		return 0, nil // others hold it, and nothing of it is here
@@ -70,8 +70,8 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 	return 0, a.letGo(ctx, work, func(before *v1alpha1.Work) { a.events.cleaned(before) })
 }
 
-// findInventory finds the AppliedWork of a Work that is being deleted. One that was lost is created again: the objects are to be
-// deleted all the same.
+// findInventory finds the AppliedWork of a Work that is being deleted. One that was lost is created again: the objects
+// are to be deleted all the same.
 func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *state) error {
 	desired := a.desired(work)
 	if err := st.applied.read(ctx, a.ours, desired.Name); err != nil {
@@ -83,9 +83,10 @@ func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *stat
 	return a.openInventory(ctx, desired, st, makePlan(work).objects, true)
 }
 
-// openInventory creates the AppliedWork, or brings it up to date. The objects of a Work that was applied before are searched for if
-// there is none.
-func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork, st *state, objects []apply.Object, before bool) error {
+// openInventory creates the AppliedWork, or brings it up to date. The objects of a Work that was applied before are
+// searched for if there is none.
+func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork, st *state, objects []apply.Object,
+	before bool) error {
 	var found []v1alpha1.AppliedResource
 	if st.applied.latest == nil && before {
 		var err error
@@ -119,9 +120,11 @@ func (a *Agent) release(ctx context.Context, work *v1alpha1.Work, st *state, rea
 }
 
 // reportCleaning reports what is left of a Work that is being deleted, and returns when to try again.
-func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *state, left []apply.Change, withheld string) (time.Duration, error) {
+func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *state, left []apply.Change,
+	withheld string) (time.Duration, error) {
 	now := time.Now()
-	status, _ := report(found{generation: work.Generation, before: st.status(work), cleaning: true, left: left, withheld: withheld, now: now})
+	status, _ := report(found{generation: work.Generation, before: st.status(work), cleaning: true, left: left,
+		withheld: withheld, now: now})
 	wait, err := a.write(ctx, work, st, status)
 	if withheld != "" {
 		return sooner(wait, jittered(gateInterval)), err
@@ -136,13 +139,15 @@ const gateInterval = 5 * time.Second
 func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Change {
 	changes := make([]apply.Change, len(resources))
 	for i, r := range resources {
-		changes[i] = apply.Change{Object: r.ResourceIdentifier, Action: apply.Skipped, Reason: v1alpha1.ReasonPruneWithheld, Message: withheld}
+		changes[i] = apply.Change{Object: r.ResourceIdentifier, Action: apply.Skipped, Reason: v1alpha1.ReasonPruneWithheld,
+			Message: withheld}
 	}
 	return changes
 }
 
 // empty deletes what is due of an inventory, and the AppliedWork with the last of it. It returns what is left of that.
-func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
+func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool,
+	policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
 	return a.emptyOf(ctx, work, st, removal{st.applied.latest.Status.Resources, ended, policy})
 }
 
@@ -195,8 +200,8 @@ func remaining(pruned apply.ChangeSet) []apply.Change {
 	return left
 }
 
-// prune deletes what a set no longer has, and returns the inventory since and what is still to go. Orphaned objects are kept unless
-// they are due.
+// prune deletes what a set no longer has, and returns the inventory since and what is still to go. Orphaned objects are
+// kept unless they are due.
 func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pruneInput) (pruning, error) {
 	p := pruning{inventory: in.inventory}
 	applied := st.applied.latest.DeepCopy()
@@ -221,7 +226,9 @@ func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pr
 	for _, change := range pruned.Changes {
 		done[keyOf(change.Object)] = change.Done()
 	}
-	p.inventory = slices.DeleteFunc(slices.Clone(in.inventory), func(r v1alpha1.AppliedResource) bool { return done[keyOf(r.ResourceIdentifier)] })
+	p.inventory = slices.DeleteFunc(slices.Clone(in.inventory), func(r v1alpha1.AppliedResource) bool {
+		return done[keyOf(r.ResourceIdentifier)]
+	})
 	p.left = remaining(pruned)
 	return p, nil
 }
@@ -241,8 +248,8 @@ type pruning struct {
 	after     time.Duration // when the next orphaned object is due; 0: none will be
 }
 
-// missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless the agent had
-// observed one before the Work vanished.
+// missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless
+// the agent had observed one before the Work vanished.
 func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
 	if err := st.applied.read(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
 		return 0, err
@@ -273,8 +280,8 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 	return 0, nil
 }
 
-// A Cleaner deletes all objects of the Works of one hub from a member, orphaned ones included, without that hub: for a member whose
-// leave was requested. No agent of the same hub may be running.
+// A Cleaner deletes all objects of the Works of one hub from a member, orphaned ones included, without that hub: for a
+// member whose leave was requested. No agent of the same hub may be running.
 type Cleaner struct {
 	member  client.Client
 	engines *engines
@@ -317,8 +324,8 @@ func NewCleaner(o Options) (*Cleaner, error) {
 	}, nil
 }
 
-// Clean begins to take back, or goes on with it, and returns what is left: call it until that is nothing. With Orphan all
-// objects stay as they are; with Delete each Work's own policy counts.
+// Clean begins to take back, or goes on with it, and returns what is left: call it until that is nothing. With Orphan
+// all objects stay as they are; with Delete each Work's own policy counts.
 //
 // If the definition of AppliedWorks is missing, the delete policies of the objects are lost, so Clean deletes none of
 // them. With Delete they remain until a user deletes them or removes their label.
@@ -362,7 +369,8 @@ func (c *Cleaner) unrecorded(ctx context.Context) ([]string, error) {
 	return slices.Compact(objects), nil
 }
 
-func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork, action v1alpha1.DeleteAction) ([]string, error) {
+func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork,
+	action v1alpha1.DeleteAction) ([]string, error) {
 	engine, err := c.engines.get(applied.Spec.Executor)
 	if err != nil {
 		return nil, err

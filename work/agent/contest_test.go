@@ -39,7 +39,8 @@ func TestContested(t *testing.T) {
 			if !ok || live.GetName() != "a" || event.Type == watch.Deleted || holds(live, "theirs") {
 				continue
 			}
-			if err := w.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil && ctx.Err() == nil {
+			if err := w.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil &&
+				ctx.Err() == nil {
 				opponent <- err
 				return
 			}
@@ -51,7 +52,8 @@ func TestContested(t *testing.T) {
 			return err
 		}
 		for _, condition := range work.Status.Manifests[0].Conditions {
-			if condition.Type == v1alpha1.ConditionApplied && condition.Reason == v1alpha1.ReasonContested && condition.Status == "False" {
+			if condition.Type == v1alpha1.ConditionApplied && condition.Reason == v1alpha1.ReasonContested &&
+				condition.Status == "False" {
 				for _, part := range []string{`.data.k by "their-controller"`, "ignoredFields"} {
 					if !strings.Contains(condition.Message, part) {
 						return fmt.Errorf("the message does not contain %s: %s", part, condition.Message)

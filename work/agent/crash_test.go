@@ -118,15 +118,16 @@ func secret(name string) string {
 	return "{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: NS}, stringData: {password: hunter2}}"
 }
 
-// exact waits until the member has exactly these objects of Works, as in "ConfigMap a v" with the value of k, and the inventory
-// of the Work as well, each with its UID.
+// exact waits until the member has exactly these objects of Works, as in "ConfigMap a v" with the value of k, and the
+// inventory of the Work as well, each with its UID.
 func (w *world) exact(work *v1alpha1.Work, want ...string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		var live, recorded []string
 		uids := map[string]bool{}
 		var configMaps corev1.ConfigMapList
-		if err := w.member.List(context.Background(), &configMaps, client.InNamespace(w.name), client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
+		if err := w.member.List(context.Background(), &configMaps, client.InNamespace(w.name),
+			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
 			return err
 		}
 		for _, o := range configMaps.Items {
@@ -134,7 +135,8 @@ func (w *world) exact(work *v1alpha1.Work, want ...string) {
 			uids[string(o.UID)] = true
 		}
 		var secrets corev1.SecretList
-		if err := w.member.List(context.Background(), &secrets, client.InNamespace(w.name), client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
+		if err := w.member.List(context.Background(), &secrets, client.InNamespace(w.name),
+			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
 			return err
 		}
 		for _, o := range secrets.Items {

@@ -37,8 +37,8 @@ func newEngines(agent client.Client, config *rest.Config, options apply.Options,
 	}
 }
 
-// get returns the engine that works in the name of an executor, or of the agent (nil). Kubernetes puts an impersonated ServiceAccount into
-// its groups by itself.
+// get returns the engine that works in the name of an executor, or of the agent (nil). Kubernetes puts an impersonated
+// ServiceAccount into its groups by itself.
 func (e *engines) get(executor *v1alpha1.Executor) (*engine, error) {
 	if executor == nil {
 		return e.own, nil
@@ -49,7 +49,8 @@ func (e *engines) get(executor *v1alpha1.Executor) (*engine, error) {
 		return made, nil
 	}
 	config := rest.CopyConfig(e.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", executor.Namespace, executor.Name)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:%s", executor.Namespace,
+		executor.Name)}
 	c, err := client.New(config, client.Options{Scheme: e.agent.Scheme(), Mapper: e.agent.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("prepare to act as ServiceAccount %s/%s: %w", executor.Namespace, executor.Name, err)

@@ -71,7 +71,8 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 		return known
 	}
 	live := change.Live
-	if m.rule == nil && len(m.feedback) == 0 && !m.wellKnown && e.agent.options.Readiness.ByPresence(m.id.GroupVersionKind().GroupKind()) {
+	if m.rule == nil && len(m.feedback) == 0 && !m.wellKnown &&
+		e.agent.options.Readiness.ByPresence(m.id.GroupVersionKind().GroupKind()) {
 		return evaluation{version: change.ResourceVersion, ready: readiness.Result{Status: readiness.Ready}}
 	}
 	if live == nil {
@@ -95,7 +96,8 @@ func (e *evaluator) finished(id v1alpha1.ResourceIdentifier) evaluation {
 	result := readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: "the Job has run"}
 	for _, manifest := range e.before.Manifests {
 		available := findCondition(manifest.Conditions, v1alpha1.ConditionAvailable)
-		if keyOf(manifest.ResourceIdentifier) == keyOf(id) && available != nil && available.Reason == v1alpha1.ReasonNotReady {
+		if keyOf(manifest.ResourceIdentifier) == keyOf(id) && available != nil &&
+			available.Reason == v1alpha1.ReasonNotReady {
 			result = readiness.Result{Status: readiness.Failed, Ends: true, Message: available.Message}
 		}
 	}
@@ -136,8 +138,9 @@ func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.R
 	return made
 }
 
-// gate holds back a wave until all objects of the one before are applied and ready. Nil: waves do not wait. They have waited when all
-// of this generation has been applied; what comes later, such as a node that fails, must not keep others from being healed.
+// gate holds back a wave until all objects of the one before are applied and ready. Nil: waves do not wait. They have
+// waited when all of this generation has been applied; what comes later, such as a node that fails, must not keep
+// others from being healed.
 func (e *evaluator) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus) apply.Gate {
 	applied := findCondition(status.Conditions, v1alpha1.ConditionApplied)
 	through := applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == e.plan.generation

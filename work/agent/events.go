@@ -117,12 +117,14 @@ func (a *Agent) tell(work *v1alpha1.Work, changes []apply.Change) {
 			if change.Action == apply.Created {
 				what = "had been deleted"
 			}
-			a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what, spaced(change.Message)))
+			a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what,
+				spaced(change.Message)))
 		}
 	}
 	a.metrics.healed(a.options.HubName, healed)
 	if healed > most {
-		a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.", healed-most))
+		a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.",
+			healed-most))
 	}
 }
 

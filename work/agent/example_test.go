@@ -23,8 +23,8 @@ func Example() {
 	_ = run
 }
 
-// A member that does not trust its hub with all that the agent may do lets Works run only in the name of ServiceAccounts, and
-// only of those that it has for that.
+// A member that does not trust its hub with all that the agent may do lets Works run only in the name of
+// ServiceAccounts, and only of those that it has for that.
 func ExampleRequireExecutor() {
 	ours := agent.RequireExecutor(func(ctx context.Context, work *v1alpha1.Work) error {
 		if work.Spec.Executor.Name != "deployer" {
@@ -32,7 +32,8 @@ func ExampleRequireExecutor() {
 		}
 		return agent.DefaultExecutorPolicy(ctx, work)
 	})
-	for _, executor := range []*v1alpha1.Executor{nil, {Namespace: "shop", Name: "admin"}, {Namespace: "kube-system", Name: "deployer"}, {Namespace: "shop", Name: "deployer"}} {
+	for _, executor := range []*v1alpha1.Executor{nil, {Namespace: "shop", Name: "admin"}, {Namespace: "kube-system",
+		Name: "deployer"}, {Namespace: "shop", Name: "deployer"}} {
 		fmt.Println(ours(context.Background(), &v1alpha1.Work{Spec: v1alpha1.WorkSpec{Executor: executor}}))
 	}
 	// Output:

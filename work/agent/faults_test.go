@@ -44,7 +44,8 @@ func TestAPIServersDie(t *testing.T) {
 		applied := w.applied(work)
 		require.Len(t, applied.Status.Resources, objects)
 		var list corev1.ConfigMapList
-		require.NoError(t, w.member.List(context.Background(), &list, client.InNamespace(w.name), client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
+		require.NoError(t, w.member.List(context.Background(), &list, client.InNamespace(w.name),
+			client.MatchingLabels{v1alpha1.AppliedLabel: "true"}))
 		require.Len(t, list.Items, objects)
 		uids := map[string]string{}
 		for _, o := range list.Items {
@@ -61,9 +62,9 @@ func TestAPIServersDie(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotDelayed has small Works beside a large one that does not get on, and beside as many that are broken as
-// there are workers and more. The requests of the large one are held back until the small ones are ready, so that no time
-// is compared with another.
+// TestOthersAreNotDelayed has small Works beside a large one that does not get on, and beside as many that are broken
+// as there are workers and more. The requests of the large one are held back until the small ones are ready, so that no
+// time is compared with another.
 func TestOthersAreNotDelayed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,8 +89,9 @@ func TestOthersAreNotDelayed(t *testing.T) {
 	big := w.work("big", "{"+manifests(texts...)+"}")
 	<-held // it is being applied
 	for i := range 12 {
-		w.work(fmt.Sprintf("broken%d", i), "{"+manifests("{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}",
-			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}")+"}")
+		w.work(fmt.Sprintf("broken%d", i),
+			"{"+manifests("{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}",
+				"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}")+"}")
 	}
 	var small []*v1alpha1.Work
 	for i := range 20 {
@@ -122,7 +124,8 @@ func TestBlackHole(t *testing.T) {
 	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: hole-NS}}")
 	w.start()
 	for i := range 3 {
-		w.work(fmt.Sprintf("hole%d", i), "{"+manifests("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: hole-NS}}")+"}")
+		w.work(fmt.Sprintf("hole%d", i),
+			"{"+manifests("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: hole-NS}}")+"}")
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("a%d", i)

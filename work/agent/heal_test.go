@@ -162,8 +162,8 @@ func feedback(work *v1alpha1.Work, name string) string {
 	return ""
 }
 
-// BenchmarkHeal measures the time from an edit, when the API server has taken it, until a watch sees the object as it shall be. Of
-// it 50 ms are what the agent waits for further changes; the rest are two watch events and a write.
+// BenchmarkHeal measures the time from an edit, when the API server has taken it, until a watch sees the object as it
+// shall be. Of it 50 ms are what the agent waits for further changes; the rest are two watch events and a write.
 func BenchmarkHeal(b *testing.B) {
 	w := newWorld(b)
 	w.start()

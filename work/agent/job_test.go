@@ -21,8 +21,11 @@ func TestJobThatRemovesItself(t *testing.T) {
 	w := newWorld(t)
 	stop := w.start()
 	job := func(image string) string {
-		return "{" + manifests(`{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
-  template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: `+image+`}]}}}}`, configMap("a", "{k: v}")) + "}"
+		return "{" +
+			manifests(
+				`{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
+  template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: `+image+`}]}}}}`,
+				configMap("a", "{k: v}")) + "}"
 	}
 	work := w.work("migration", job("one"))
 	first := w.finishJob("once", "")
@@ -30,7 +33,8 @@ func TestJobThatRemovesItself(t *testing.T) {
 		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
-		if c := condition(work, v1alpha1.ConditionComplete); c == nil || c.Status != "True" || c.ObservedGeneration != work.Generation {
+		if c := condition(work, v1alpha1.ConditionComplete); c == nil || c.Status != "True" ||
+			c.ObservedGeneration != work.Generation {
 			return fmt.Errorf("not complete:\n%s", render(work.Status))
 		}
 		return equal("2/2", work.Status.Ready)
@@ -64,10 +68,11 @@ func (w *world) finishJob(name string, not types.UID) (uid types.UID) {
 			return err
 		}
 		if job.UID == not {
-			return fmt.Errorf("it is the former Job")
+			return fmt.Errorf("the Job is the former one")
 		}
 		pods := &corev1.PodList{}
-		if err := w.member.List(context.Background(), pods, client.InNamespace(w.name), client.MatchingLabels{"batch.kubernetes.io/controller-uid": string(job.UID)}); err != nil {
+		if err := w.member.List(context.Background(), pods, client.InNamespace(w.name),
+			client.MatchingLabels{"batch.kubernetes.io/controller-uid": string(job.UID)}); err != nil {
 			return err
 		}
 		for i := range pods.Items {
@@ -77,7 +82,7 @@ func (w *world) finishJob(name string, not types.UID) (uid types.UID) {
 			}
 		}
 		if uid = job.UID; len(pods.Items) == 0 {
-			return fmt.Errorf("it has no pods yet")
+			return fmt.Errorf("the Job has no pods yet")
 		}
 		return nil
 	})

@@ -76,14 +76,16 @@ func (m *markedObjects) list(ctx context.Context) (map[string][]markedObject, er
 				continue
 			}
 			if err := m.listKind(ctx, version.WithKind(resource.Kind), resource.Name, byMark); err != nil {
-				m.log.V(1).Info("A kind could not be listed to rebuild an inventory", "kind", resource.Kind, "group", version.Group, "error", err.Error())
+				m.log.V(1).Info("A kind could not be listed to rebuild an inventory", "kind", resource.Kind, "group", version.Group,
+					"error", err.Error())
 			}
 		}
 	}
 	return byMark, ctx.Err()
 }
 
-func (m *markedObjects) listKind(ctx context.Context, kind schema.GroupVersionKind, resource string, byMark map[string][]markedObject) error {
+func (m *markedObjects) listKind(ctx context.Context, kind schema.GroupVersionKind, resource string,
+	byMark map[string][]markedObject) error {
 	options := &client.ListOptions{Limit: 500}
 	client.MatchingLabels{v1alpha1.AppliedLabel: "true"}.ApplyToList(options)
 	for {
@@ -95,7 +97,8 @@ func (m *markedObjects) listKind(ctx context.Context, kind schema.GroupVersionKi
 		for i := range list.Items {
 			item := &list.Items[i]
 			o := markedObject{resource: v1alpha1.AppliedResource{UID: item.UID, ResourceIdentifier: v1alpha1.ResourceIdentifier{
-				Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Resource: resource, Namespace: item.Namespace, Name: item.Name,
+				Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Resource: resource, Namespace: item.Namespace,
+				Name: item.Name,
 			}}}
 			for _, entry := range item.ManagedFields {
 				o.managers = append(o.managers, entry.Manager)

@@ -7,8 +7,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metrics are in the registry of controller-runtime, which all agents of a process share; the label "hub" tells them apart.
-// Besides there are those of every controller: how long reconciles take, and how many wait.
+// metrics are in the registry of controller-runtime, which all agents of a process share; the label "hub" tells them
+// apart. Besides there are those of every controller: how long reconciles take, and how many wait.
 type metrics struct {
 	heals   *prometheus.CounterVec
 	orphans *prometheus.GaugeVec
@@ -16,10 +16,12 @@ type metrics struct {
 
 func newMetrics() (*metrics, error) {
 	m := &metrics{heals: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_work_healed_total", Help: "Objects that others had changed or deleted, and that were brought back to their manifests.",
+		Name: "muster_work_healed_total",
+		Help: "Objects that others had changed or deleted, and that were brought back to their manifests.",
 	}, []string{"hub"})}
 	m.orphans = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "muster_work_orphaned_objects", Help: "Objects on the member that no Work has any more although no user asked for their deletion.",
+		Name: "muster_work_orphaned_objects",
+		Help: "Objects on the member that no Work has any more although no user asked for their deletion.",
 	}, []string{"hub"})
 	return m, errors.Join(registered(&m.heals), registered(&m.orphans))
 }

@@ -52,8 +52,10 @@ const (
 )
 
 var mutants = []mutant{
-	missingIsDeleted, deletedIsRequest, handDeleted, newUIDPrunes, rollbackPrunes, cachedPrune, requestNotRecorded, unclaimedDeleted,
-	definitionDeletes, emptyPrunes, forbiddenPrunes, leaderNotFenced, gateIgnored, ownedByInventory, lostIsEmpty, releaseOfAll,
+	missingIsDeleted, deletedIsRequest, handDeleted, newUIDPrunes, rollbackPrunes, cachedPrune, requestNotRecorded,
+	unclaimedDeleted,
+	definitionDeletes, emptyPrunes, forbiddenPrunes, leaderNotFenced, gateIgnored, ownedByInventory, lostIsEmpty,
+	releaseOfAll,
 }
 
 // objectSet is a set of objects: a, b.
@@ -109,11 +111,13 @@ type model struct {
 	live      objectSet // objects on the member
 	requested objectSet // of those, which a user asked to delete
 	destroyed objectSet // of those, whose request a fault may have destroyed
-	unknown   objectSet // of those, whose AppliedWork was lost: the agent finds them by their marks when there is a Work again
+	// of those, whose AppliedWork was lost: the agent finds them by their marks when there is a Work again
+	unknown objectSet
 }
 
 func newModel(m mutant, generated bool) *model {
-	return &model{mutant: m, generated: generated, works: definition.Served, sets: definition.Served, inventoryServed: true}
+	return &model{mutant: m, generated: generated, works: definition.Served, sets: definition.Served,
+		inventoryServed: true}
 }
 
 func (m *model) uid() types.UID { m.uids++; return types.UID(fmt.Sprint("u", m.uids)) }
@@ -142,7 +146,8 @@ func (m *model) remove(objects objectSet, why string) {
 func (m *model) ask(objects objectSet) {
 	m.requested |= objects
 	w := m.hub.work
-	if w == nil || w.deleted != 0 || m.inventory == nil || m.inventory.Spec.Work.UID != w.uid || m.inventory.Spec.Work.Generation > w.gen {
+	if w == nil || w.deleted != 0 || m.inventory == nil || m.inventory.Spec.Work.UID != w.uid ||
+		m.inventory.Spec.Work.Generation > w.gen {
 		m.destroyed |= objects
 		return
 	}
@@ -151,7 +156,8 @@ func (m *model) ask(objects objectSet) {
 
 // keep takes requests back whose deletion has not begun.
 func (m *model) keep(objects objectSet) {
-	if m.hub.work != nil && m.hub.work.deleted != 0 || m.inventory != nil && (m.inventory.Status.DeletionRequest != nil || slices.ContainsFunc(m.inventory.Status.Resources, func(r v1alpha1.AppliedResource) bool { return r.Released })) {
+	if m.hub.work != nil && m.hub.work.deleted != 0 || m.inventory != nil && (m.inventory.Status.DeletionRequest != nil ||
+		slices.ContainsFunc(m.inventory.Status.Resources, func(r v1alpha1.AppliedResource) bool { return r.Released })) {
 		return
 	}
 	if w := m.hub.work; w != nil {
@@ -542,7 +548,8 @@ func (m *model) end(cached *modelWork) {
 		return
 	}
 	live := m.hub.work
-	if cached == nil && (live != nil || m.inventory == nil) || cached != nil && (live == nil || live.uid != cached.uid || !live.finalizer) {
+	if cached == nil && (live != nil || m.inventory == nil) || cached != nil && (live == nil || live.uid != cached.uid ||
+		!live.finalizer) {
 		return
 	}
 	if m.inventory == nil {
@@ -562,7 +569,8 @@ func (m *model) end(cached *modelWork) {
 			hub.NamespaceDeleted = time.Unix(int64(m.namespaceDeleted), 0)
 		}
 		reason := deletion.OfWork(m.observed(live), hub)
-		ended = reason == deletion.Requested || m.mutant == missingIsDeleted && live == nil || m.mutant == deletedIsRequest && live != nil
+		ended = reason == deletion.Requested || m.mutant == missingIsDeleted && live == nil || m.mutant == deletedIsRequest &&
+			live != nil
 		if ended && live != nil && !m.recent {
 			m.recent = true // and again after a moment
 			return
@@ -616,7 +624,8 @@ func value[T any](p *T) any {
 func (m *model) act(a action) {
 	m.now++
 	if a.do(m) {
-		m.trace = append(m.trace, fmt.Sprintf("%-45s hub %+v %+v, live %b, requested %b, destroyed %b", a.name, value(m.hub.generator), value(m.hub.work), m.live, m.requested, m.destroyed))
+		m.trace = append(m.trace, fmt.Sprintf("%-45s hub %+v %+v, live %b, requested %b, destroyed %b", a.name,
+			value(m.hub.generator), value(m.hub.work), m.live, m.requested, m.destroyed))
 	}
 }
 
@@ -688,8 +697,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// seeds is how many walks TestModel takes: 4,000, or 20,000 with MUSTER_MODEL=full. The race detector finds nothing in a
-// model that has one goroutine, and makes it ten times as slow: 1,000.
+// seeds is how many walks TestModel takes: 4,000, or 20,000 with MUSTER_MODEL=full. The race detector finds nothing in
+// a model that has one goroutine, and makes it ten times as slow: 1,000.
 func seeds() uint64 {
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "full":
@@ -701,11 +710,12 @@ func seeds() uint64 {
 	}
 }
 
-// caughtBy are seeds of walks that catch a mutant, so that the search for one is short. It goes on with all others if the
-// walk has changed.
+// caughtBy are seeds of walks that catch a mutant, so that the search for one is short. It goes on with all others if
+// the walk has changed.
 var caughtBy = map[mutant]uint64{
-	handDeleted: 1310, rollbackPrunes: 2477, definitionDeletes: 750, emptyPrunes: 4640, forbiddenPrunes: 938, leaderNotFenced: 6000,
-	gateIgnored: 10429, lostIsEmpty: 758, releaseOfAll: 2722,
+	handDeleted: 1310, rollbackPrunes: 2477, definitionDeletes: 750, emptyPrunes: 4640, forbiddenPrunes: 938,
+	leaderNotFenced: 6000,
+	gateIgnored:     10429, lostIsEmpty: 758, releaseOfAll: 2722,
 }
 
 // Each rule is needed: without it the model finds a walk that breaks a promise.

@@ -13,12 +13,13 @@ import (
 // ObjectPolicy decides which objects of Works the member accepts. The HubPolicy of package tenancy/memberpolicy is one.
 type ObjectPolicy interface {
 	// Rules returns the rules in force for a Work: a function that returns why the member does not accept an object, as a
-	// sentence for the status of the Work, or an empty string if it does. The function must be pure: for the same version it
-	// returns the same answers. An error means that the rules are not known. The agent then applies nothing and tries again.
-	// It reports a Forbidden error of an API server in the status of the Work, and logs others.
+	// sentence for the status of the Work, or an empty string if it does. The function must be pure: for the same version
+	// it returns the same answers. An error means that the rules are not known. The agent then applies nothing and tries
+	// again. It reports a Forbidden error of an API server in the status of the Work, and logs others.
 	//
 	// The agent calls Rules for each reconcile of a Work, from several workers concurrently.
-	Rules(ctx context.Context, work *v1alpha1.Work) (reject func(v1alpha1.ResourceIdentifier) string, version string, err error)
+	Rules(ctx context.Context,
+		work *v1alpha1.Work) (reject func(v1alpha1.ResourceIdentifier) string, version string, err error)
 	// Changed returns a channel that is closed at the next change of the rules. The agent then reconciles all Works.
 	Changed() <-chan struct{}
 }

@@ -77,8 +77,10 @@ func TestMemberPolicy(t *testing.T) {
 
 	// The administrator accepts ConfigMaps only. What is there stays, and what is accepted is still applied.
 	policy := admin.policy(w.name, "{hubs: [NS], kinds: [{kind: ConfigMap}], namespaces: [NS]}")
-	const rejected = "No rule of MemberPolicy NS accepts Secret in namespace NS from hub NS. The administrator of the member can add one."
-	rejects := "1/2 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotAccepted\n" +
+	const rejected = "No rule of MemberPolicy NS accepts Secret in namespace NS from hub NS. The administrator of the " +
+		"member can add one."
+	rejects := "1/2 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired " +
+		"Degraded=True/NotAccepted\n" +
 		"Secret NS/held: " + rejected + "\nConfigMap NS/open: Applied=True/Applied Available=True/Ready\n" +
 		"Secret NS/held: Applied=False/NotAccepted Available=False/NotApplied"
 	w.shows(work, rejects)
@@ -108,7 +110,8 @@ func TestMemberPolicy(t *testing.T) {
 	// Neither a hub nor its agent changes the policy.
 	own := w.work("own", "{"+manifests(
 		"{apiVersion: tenancy.muster.dev/v1alpha1, kind: MemberPolicy, metadata: {name: NS}, spec: {rules: []}}")+"}")
-	w.shows(own, "0/1 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotAccepted\n"+
+	w.shows(own, "0/1 Applied=False/NotAccepted Available=False/NotApplied Progressing=False/AsDesired "+
+		"Degraded=True/NotAccepted\n"+
 		"tenancy.muster.dev/MemberPolicy NS: A MemberPolicy belongs to the administrator of the member. "+
 		"An agent never applies it for a hub.\n"+
 		"tenancy.muster.dev/MemberPolicy NS: Applied=False/NotAccepted Available=False/NotApplied")

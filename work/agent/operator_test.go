@@ -20,12 +20,14 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	role := func(verb string) string {
-		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-role, namespace: NS}, rules: [{apiGroups: [x], resources: [things], verbs: [" + verb + "]}]}"
+		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-role, namespace: NS}, " +
+			"rules: [{apiGroups: [x], resources: [things], verbs: [" + verb + "]}]}"
 	}
 	work := w.work("role", "{"+manifests(role("get"), configMap("a", "{k: v}"))+"}")
 	w.ready(work)
 	applied := work.Status.Manifests[0].Conditions[0]
-	require.Equal(t, "metadata.namespace "+w.name+" of the manifest is ignored, since ClusterRole is cluster-scoped. Remove it from the manifest.", applied.Message)
+	require.Equal(t, "metadata.namespace "+w.name+
+		" of the manifest is ignored, since ClusterRole is cluster-scoped. Remove it from the manifest.", applied.Message)
 	live := &rbacv1.ClusterRole{}
 	key := client.ObjectKey{Name: w.name + "-role"}
 	require.NoError(t, w.member.Get(t.Context(), key, live))
@@ -45,7 +47,7 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 			return err
 		}
 		if len(work.Status.Manifests) != 2 || !strings.Contains(work.Status.Message, "remove one of them") {
-			return fmt.Errorf("it is not refused twice: %s", render(work.Status))
+			return fmt.Errorf("the Work does not have two refused objects: %s", render(work.Status))
 		}
 		return nil
 	})
@@ -64,14 +66,18 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 			w := newWorld(t)
 			w.start()
 			group := w.name + ".example.com"
-			definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced,
-  names: {plural: wheels, kind: Wheel}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, "GROUP", group)
+			definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+      metadata: {name: wheels.GROUP},
+    spec: {group: GROUP, scope: Namespaced,
+  names: {plural: wheels, kind: Wheel}, versions: [{name: v1, served: true, storage: true,
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, "GROUP", group)
 			wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
 			options := "{select: {kind: Wheel}, readiness: {cel: 'has(object.status.ready)'}"
 			if explicit {
 				options += ", wave: 30"
 			}
-			work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0", 1))+
+			work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0",
+				1))+
 				", waves: {waitForReadiness: true}, manifestOptions: ["+options+"}]}")
 			if explicit {
 				w.eventually(func() error {

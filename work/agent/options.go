@@ -49,9 +49,9 @@ type Options struct {
 	Executor ExecutorPolicy
 
 	// ObjectPolicy decides which objects of Works the member accepts. The agent neither applies nor reads an object that
-	// is not accepted, and reports it in the status of its Work. If it was applied before, it stays as it is until its Work
-	// is deleted; until it is accepted again, the agent deletes no object that the Work does not have any more. Nil: the
-	// member accepts every object.
+	// is not accepted, and reports it in the status of its Work. If it was applied before, it stays as it is until its
+	// Work is deleted; until it is accepted again, the agent deletes no object that the Work does not have any more. Nil:
+	// the member accepts every object.
 	ObjectPolicy ObjectPolicy
 
 	// Readiness evaluates whether objects are ready. Nil: the rules of package readiness.

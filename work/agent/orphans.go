@@ -22,7 +22,8 @@ import (
 // file are pure where they have no context.
 
 // orphan marks the entries of an inventory as orphaned, but for those that stay, and returns how many it has marked.
-func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string, now time.Time) int {
+func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string,
+	now time.Time) int {
 	takeRelease(applied) // which is about those that were orphaned before
 	marked := 0
 	for i := range applied.Status.Resources {
@@ -58,7 +59,8 @@ func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time
 	for _, r := range apply.Stale(next.Status.Resources, objects) {
 		stale[keyOf(r.ResourceIdentifier)] = true
 	}
-	if orphan(next, func(r v1alpha1.AppliedResource) bool { return !stale[keyOf(r.ResourceIdentifier)] }, reason, now) == 0 {
+	if orphan(next, func(r v1alpha1.AppliedResource) bool { return !stale[keyOf(r.ResourceIdentifier)] }, reason,
+		now) == 0 {
 		return ""
 	}
 	return reason
@@ -130,8 +132,10 @@ func orphanMessage(work v1alpha1.WorkReference, reason string, n int) string {
 	case v1alpha1.ReasonInventoryRebuilt:
 		why = "does not have them, and the AppliedWork had been lost"
 	}
-	return fmt.Sprintf("%s kept without a Work: Work %s/%s of hub %s %s. Create the Work with these objects to adopt them, or set the annotation "+
-		"%s to the UID of this AppliedWork to delete them.", objects(n), work.Namespace, work.Name, work.Hub, why, v1alpha1.ReleaseAnnotation)
+	return fmt.Sprintf("%s kept without a Work: Work %s/%s of hub %s %s. Create the Work with these objects to adopt "+
+		"them, or set the annotation "+
+		"%s to the UID of this AppliedWork to delete them.", objects(n), work.Namespace, work.Name, work.Hub, why,
+		v1alpha1.ReleaseAnnotation)
 }
 
 func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
@@ -146,7 +150,8 @@ func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
 // due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is
 // due; 0: none will be. The rest of the inventory, without orphaned objects, is due when the end of the Work was
 // requested.
-func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
+func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration,
+	now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
 	for _, r := range applied.Status.Resources {
 		is := ended
 		if r.OrphanedTime != nil {
@@ -168,7 +173,8 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now tim
 
 // keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released
 // since. It returns when to reconcile again.
-func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state, reason string) (time.Duration, error) {
+func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state,
+	reason string) (time.Duration, error) {
 	if err := st.applied.takeRelease(ctx); err != nil {
 		return 0, err
 	}
@@ -181,9 +187,11 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 		}
 		applied := st.applied.latest
 		note := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned).Message
-		a.events.tell(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name, UID: applied.Spec.Work.UID}},
+		a.events.tell(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name,
+			UID: applied.Spec.Work.UID}},
 			corev1.EventTypeWarning, "Orphaned", note)
-		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason", reason, "appliedWork", applied.Name)
+		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason",
+			reason, "appliedWork", applied.Name)
 	}
 	a.noteOrphans(work.Name, st.applied.latest)
 	if err := a.detach(ctx, st, st.applied.latest.Status.Resources); err != nil {
@@ -314,8 +322,8 @@ func (a *Agent) reportOrphans(summary OrphanSummary) {
 // countInterval is the time between two attempts to count the orphaned objects when the agent starts.
 const countInterval = 10 * time.Second
 
-// countOrphans reports the orphaned objects on the member once after the start, even if there are none: what was reported
-// before the start may have changed since. It returns when it has reported, or when the context ends.
+// countOrphans reports the orphaned objects on the member once after the start, even if there are none: what was
+// reported before the start may have changed since. It returns when it has reported, or when the context ends.
 func (a *Agent) countOrphans(ctx context.Context) {
 	for {
 		var list v1alpha1.AppliedWorkList
@@ -325,7 +333,8 @@ func (a *Agent) countOrphans(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			a.options.Log.V(1).Info("Orphaned objects could not be counted; trying again", "error", err.Error(), "after", countInterval)
+			a.options.Log.V(1).Info("Orphaned objects could not be counted; trying again", "error", err.Error(), "after",
+				countInterval)
 		}
 		select {
 		case <-ctx.Done():

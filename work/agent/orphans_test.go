@@ -125,7 +125,8 @@ func TestOrphans_MissingWork(t *testing.T) {
 	}
 	stop = w.start(observe)
 	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 2)
-	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects kept without a Work: Work "+work.Namespace+"/shop of hub "+w.name+" does not exist")
+	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects kept without a Work: Work "+work.Namespace+
+		"/shop of hub "+w.name+" does not exist")
 	all := agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}
 	reported(all)
 	w.event("Orphaned") // Before the agent stops: an Event that is not sent yet would be lost.
@@ -198,7 +199,8 @@ func TestOrphans_ReplacedWork(t *testing.T) {
 func (w *world) release(applied *v1alpha1.AppliedWork, value string) {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.ReleaseAnnotation, value)
-	require.NoError(w.t, w.member.Patch(context.Background(), applied.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))))
+	require.NoError(w.t, w.member.Patch(context.Background(), applied.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 // Orphaned objects are deleted on an explicit request, or after a grace period that a user has set.
@@ -284,7 +286,8 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	still := w.untouched("a", "b")
 	remove := func(name string) {
 		t.Helper()
-		definition := w.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " + name + "." + v1alpha1.GroupName + "}}")
+		definition := w.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " +
+			name + "." + v1alpha1.GroupName + "}}")
 		require.NoError(t, c.Delete(t.Context(), definition))
 		w.eventually(func() error {
 			err := c.Get(context.Background(), client.ObjectKeyFromObject(definition), definition)
@@ -311,7 +314,8 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	require.NoError(t, crds.InstallOnMember(t.Context(), c))
 	w.eventually(func() error {
 		now := &v1alpha1.AppliedWork{}
-		err := c.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.name, work.Namespace, work.Name)}, now)
+		err := c.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.name, work.Namespace, work.Name)},
+			now)
 		if err != nil {
 			return err
 		}
@@ -405,13 +409,16 @@ func TestPruneGate(t *testing.T) {
 	still := w.untouched("b")
 	shut.Store(true)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
-	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld Degraded=False/AsDesired\n"+
-		"1 object that the Work has no longer not deleted yet: The hub was restored, and has not confirmed that it is complete.\n"+
+	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld "+
+		"Degraded=False/AsDesired\n"+
+		"1 object that the Work has no longer not deleted yet: The hub was restored, and has not confirmed that it is "+
+		"complete.\n"+
 		"ConfigMap NS/a: Applied=True/Applied Available=True/Ready")
 	require.Equal(t, "w", w.data("a", "k"))
 	still()
 	w.delete(work)
-	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld Degraded=False/AsDesired\n"+
+	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld "+
+		"Degraded=False/AsDesired\n"+
 		"2 objects not deleted yet: The hub was restored, and has not confirmed that it is complete.")
 	still()
 	shut.Store(false)

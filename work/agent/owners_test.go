@@ -33,7 +33,8 @@ func TestShared(t *testing.T) {
 	rival := agent.AppliedWorkName(w.name, first.Namespace, first.Name)
 	w.change(second, spec("{k: other, more: x}"))
 	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Other field managers have fields of it: .data.k is of \"muster-work-"+rival+"\". Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.\n"+
+		"ConfigMap NS/a: Other field managers have fields of it: .data.k is of \"muster-work-"+rival+"\". Let them give "+
+		"the fields up, take the fields out of the manifest or put them into ignoredFields.\n"+
 		"ConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 	require.Equal(t, "v", w.data("a", "k"))
 	w.ready(first)
@@ -54,7 +55,9 @@ func (w *world) marks(name string) []string {
 	object := w.read("ConfigMap", name)
 	require.NotNil(w.t, object)
 	require.Empty(w.t, object.GetOwnerReferences(), "Kubernetes would delete the object with its AppliedWork")
-	return slices.DeleteFunc(slices.Collect(maps.Keys(object.GetAnnotations())), func(key string) bool { return !strings.HasPrefix(key, apply.MarkPrefix) })
+	return slices.DeleteFunc(slices.Collect(maps.Keys(object.GetAnnotations())), func(key string) bool {
+		return !strings.HasPrefix(key, apply.MarkPrefix)
+	})
 }
 
 // Two Works that wrongly name one field owner must not undo each other's writes for ever.
@@ -70,7 +73,8 @@ func TestSharedFieldOwner(t *testing.T) {
 	_, member := w.quiet()
 	require.Equal(t, 1, count(member, "PATCH configmaps a"))
 	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
-		"ConfigMap NS/a: Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+		"ConfigMap NS/a: Another Work applies it under the same field owner. Give one of them another "+
+		"apply.fieldOwner.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 }
 
 // TestTwoHubs has one member that serves two hubs, each with a Work of the same name in a namespace of the same name.
@@ -92,15 +96,19 @@ func TestTwoHubs(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// TestDefinition has a custom resource whose definition comes in the same Work, and one that comes before its definition.
+// TestDefinition has a custom resource whose definition comes in the same Work, and one that comes before its
+// definition.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	definition := func(plural, kind string) string {
-		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + plural + `.NS.example.com},
-			spec: {group: NS.example.com, scope: Namespaced, names: {plural: ` + plural + `, singular: ` + plural + `x, kind: ` + kind + `},
-			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}]}}`
+		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + plural +
+			`.NS.example.com},
+			spec: {group: NS.example.com, scope: Namespaced, names: {plural: ` + plural + `, singular: ` + plural + `x, kind: ` +
+			kind + `},
+			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+				properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}]}}`
 	}
 	custom := func(kind string) string {
 		return "{apiVersion: NS.example.com/v1, kind: " + kind + ", metadata: {name: x, namespace: NS}, spec: {size: 3}}"
@@ -150,7 +158,8 @@ func TestTakeBackOrder(t *testing.T) {
 		", manifestOptions: [{select: {name: held}, wave: 60}]}")
 	w.ready(work)
 	w.delete(work)
-	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired\n"+
+	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp "+
+		"Degraded=False/AsDesired\n"+
 		"2 objects to go. ConfigMap NS/a: The object is deleted after ConfigMap NS/held. "+
 		"The object is being deleted, and waits for finalizer example.com/hold.")
 	require.Equal(t, "v", w.data("a", "k"))
@@ -194,7 +203,8 @@ func TestVanished(t *testing.T) {
 		work := w.work("shop", spec("a"))
 		w.ready(work)
 		before := w.applied(work)
-		require.NoError(t, w.member.Delete(context.Background(), before, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		require.NoError(t, w.member.Delete(context.Background(), before,
+			client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		w.eventually(func() error {
 			if now := w.applied(work); now == nil || now.UID == before.UID || w.data("a", "k") != "v" {
 				return fmt.Errorf("not healed: %v", now)

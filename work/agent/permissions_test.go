@@ -26,10 +26,12 @@ func grant(t *testing.T, c client.Client, user, namespace string, rules []rbacv1
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
 	if namespace == "" {
-		require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+		require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 		return
 	}
-	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "test"}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: "test"}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 }
 
 // grantCluster lets a user have rules everywhere.
@@ -38,7 +40,8 @@ func grantCluster(t *testing.T, c client.Client, name, user string, rules []rbac
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 }
 
 // fileRules are the rules in the folder rbac.
@@ -73,9 +76,12 @@ func TestLeastPermissions(t *testing.T) {
 	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
 	w.eventually(func() error { return equal("v", w.data("a", "k")) })
 	more := w.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
-	w.shows(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Forbidden\n"+
-		"Secret NS/s: Not allowed on the member: read its metadata: secrets \"s\" is forbidden: User \"agent-NS\" cannot get resource \"secrets\" in API group \"\" in the namespace \"NS\"\n"+
-		"Secret NS/s: Applied=False/Forbidden Available=False/NotApplied\nConfigMap NS/b: Applied=True/Applied Available=True/Ready")
+	w.shows(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired "+
+		"Degraded=True/Forbidden\n"+
+		"Secret NS/s: Not allowed on the member: read its metadata: secrets \"s\" is forbidden: User \"agent-NS\" cannot "+
+		"get resource \"secrets\" in API group \"\" in the namespace \"NS\"\n"+
+		"Secret NS/s: Applied=False/Forbidden Available=False/NotApplied\nConfigMap NS/b: Applied=True/Applied "+
+		"Available=True/Ready")
 	w.delete(work)
 	w.gone(work)
 	w.delete(more)
@@ -99,12 +105,14 @@ func TestExecutor(t *testing.T) {
 	w := newWorld(t)
 	p, user := plane.ForTest(t), "agent-"+w.name
 	// The agent has the watch; all else is done by impersonation.
-	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts", "impersonate")))
+	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts",
+		"impersonate")))
 	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
 	w.options.Hub, w.options.Member = p.User(user), p.User(user)
 	w.options.Executor = agent.RequireExecutor(agent.DefaultExecutorPolicy)
 	w.create(w.member, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop, namespace: NS}}")
-	grant(t, w.member, "system:serviceaccount:"+w.name+":shop", w.name, []rbacv1.PolicyRule{rule("", "configmaps", "get", "create", "patch", "delete")})
+	grant(t, w.member, "system:serviceaccount:"+w.name+":shop", w.name,
+		[]rbacv1.PolicyRule{rule("", "configmaps", "get", "create", "patch", "delete")})
 	w.start()
 	const shop = ", executor: {namespace: NS, name: shop}}"
 
@@ -119,11 +127,13 @@ func TestExecutor(t *testing.T) {
 		require.Nil(t, w.read("ConfigMap", "a"))
 	})
 	t.Run("what it may not do", func(t *testing.T) {
-		work := w.work("not", "{"+manifests(configMap("b", "{k: v}"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default}}")+shop)
+		work := w.work("not", "{"+manifests(configMap("b", "{k: v}"),
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default}}")+shop)
 		w.eventually(func() error {
 			require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
-			if !strings.Contains(work.Status.Message, `User "system:serviceaccount:`+w.name+`:shop" cannot get resource "configmaps" in API group "" in the namespace "default"`) {
-				return fmt.Errorf("it says %q", work.Status.Message)
+			if !strings.Contains(work.Status.Message, `User "system:serviceaccount:`+w.name+
+				`:shop" cannot get resource "configmaps" in API group "" in the namespace "default"`) {
+				return fmt.Errorf("the message is %q", work.Status.Message)
 			}
 			return equal("v", w.data("b", "k"))
 		})
@@ -131,14 +141,18 @@ func TestExecutor(t *testing.T) {
 		w.gone(work)
 	})
 	for reason, test := range map[string]struct{ executor, want string }{
-		"whose ServiceAccounts run the cluster": {"executor: {namespace: kube-system, name: namespace-controller}", "spec.executor.namespace: ServiceAccounts of kube-system can do more than a Work should"},
-		"the agent's own":                       {"executor: {namespace: muster-system, name: agent}", "spec.executor.namespace: ServiceAccounts of muster-system can do more than a Work should"},
-		"nobody":                                {"suspend: false", "spec.executor: is required by this member"},
+		"whose ServiceAccounts run the cluster": {"executor: {namespace: kube-system, name: namespace-controller}",
+			"spec.executor.namespace: ServiceAccounts of kube-system can do more than a Work should"},
+		"the agent's own": {"executor: {namespace: muster-system, name: agent}",
+			"spec.executor.namespace: ServiceAccounts of muster-system can do more than a Work should"},
+		"nobody": {"suspend: false", "spec.executor: is required by this member"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			work := w.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
-			w.shows(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden\n"+
-				"The member does not permit the Work: "+test.want+"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
+			w.shows(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired "+
+				"Degraded=True/AgentForbidden\n"+
+				"The member does not permit the Work: "+test.want+
+				"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
 			require.Nil(t, w.read("ConfigMap", "c"))
 			require.Nil(t, w.applied(work))
 			w.delete(work)

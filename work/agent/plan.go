@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// plan is what a Work comes to: read once for each generation, since to read it is most of the cost of looking at a Work that is
-// as it shall be.
+// plan is what a Work comes to: read once for each generation, since to read it is most of the cost of looking at a
+// Work that is as it shall be.
 type plan struct {
 	uid        types.UID
 	generation int64
@@ -47,7 +47,8 @@ type wantedValue struct {
 	path *feedback.Path
 }
 
-// makePlan reads a Work. What is wrong with a manifest, or with an option of it, keeps that manifest alone from being applied.
+// makePlan reads a Work. What is wrong with a manifest, or with an option of it, keeps that manifest alone from being
+// applied.
 func makePlan(work *v1alpha1.Work) *plan {
 	p := &plan{uid: work.UID, generation: work.Generation}
 	decoded, refused := work.Spec.Decode()
@@ -149,6 +150,7 @@ func (p *plan) stillAsked(before map[objectKey]evaluation) map[objectKey]evaluat
 func identifierOf(object apply.Object) v1alpha1.ResourceIdentifier {
 	kind := object.Manifest.GroupVersionKind()
 	return v1alpha1.ResourceIdentifier{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.Manifest.GetNamespace(), Name: object.Manifest.GetName(),
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.Manifest.GetNamespace(),
+		Name: object.Manifest.GetName(),
 	}
 }

@@ -205,7 +205,7 @@ func (w *world) gone(work *v1alpha1.Work) {
 		case client.IgnoreNotFound(err) != nil:
 			return err
 		case err == nil && now.UID == work.UID:
-			return fmt.Errorf("it is still there: %s", now.Status.Message)
+			return fmt.Errorf("the Work still exists: %s", now.Status.Message)
 		}
 		return nil
 	})
@@ -247,14 +247,16 @@ func (w *world) patch(object client.Object, text string) {
 	data, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(w.t, err)
 	copied, _ := object.DeepCopyObject().(client.Object)
-	require.NoError(w.t, w.member.Patch(context.Background(), copied, client.RawPatch("application/merge-patch+json", data), client.FieldOwner("editor")))
+	require.NoError(w.t, w.member.Patch(context.Background(), copied, client.RawPatch("application/merge-patch+json",
+		data), client.FieldOwner("editor")))
 }
 
 // applied is the inventory of a Work; nil: there is none.
 func (w *world) applied(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	w.t.Helper()
 	applied := &v1alpha1.AppliedWork{}
-	err := w.member.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.options.HubName, work.Namespace, work.Name)}, applied)
+	err := w.member.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.options.HubName,
+		work.Namespace, work.Name)}, applied)
 	require.NoError(w.t, client.IgnoreNotFound(err))
 	if err != nil {
 		return nil

@@ -31,24 +31,28 @@ func TestPolicies(t *testing.T) {
 	}{
 		{
 			reason: "what is missing is created, an edit is undone, and all goes with the Work",
-			want:   "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
-			data:   "wanted", edited: "edited", after: "wanted",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
+				"Available=True/Ready",
+			data: "wanted", edited: "edited", after: "wanted",
 		},
 		{
 			reason: "an object of others is left alone", before: "found",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
-				"ConfigMap NS/NAME: The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only report it.\n" +
+				"ConfigMap NS/NAME: The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to " +
+				"take it over, or mode to Observe to only report it.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready",
 			data: "found", edited: "edited", after: "edited", kept: true,
 		},
 		{
-			reason: "one that differs is not taken over, and the difference is told", before: "found", policy: "apply: {takeover: IfNoDiff}",
+			reason: "one that differs is not taken over, and the difference is told", before: "found",
+			policy: "apply: {takeover: IfNoDiff}",
 			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
 				"ConfigMap NS/NAME: The object exists, was not applied by this Work, and differs from the manifest. " +
 				"Set takeover to Always to take it over.\n" +
 				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted",
-			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
+				"Available=True/Ready",
 		},
 		{
 			reason: "one that does not differ is", before: "wanted", policy: "apply: {takeover: IfNoDiff}",
@@ -74,7 +78,8 @@ func TestPolicies(t *testing.T) {
 			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 			status: "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n" +
-				"ConfigMap NS/NAME: Other field managers have fields of it: .data.k is of \"editor\". Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.\n" +
+				"ConfigMap NS/NAME: Other field managers have fields of it: .data.k is of \"editor\". Let them give the fields " +
+				"up, take the fields out of the manifest or put them into ignoredFields.\n" +
 				"ConfigMap NS/NAME: Applied=False/Conflict Available=True/Ready",
 		},
 		{
@@ -89,15 +94,19 @@ func TestPolicies(t *testing.T) {
 		},
 		{
 			reason: "who only looks changes nothing", before: "found",
-			policy: "apply: {mode: Observe}, manifestOptions: [{select: {name: NAME}, feedback: [{name: k, jsonPath: .data.k}]}]",
-			want:   "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready\n  k = found (String)",
-			data:   "found", edited: "edited", after: "edited", kept: true,
-			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready\n  k = edited (String)",
+			policy: "apply: {mode: Observe}, manifestOptions: [{select: {name: NAME}, feedback: [{name: k, jsonPath: " +
+				".data.k}]}]",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed " +
+				"Available=True/Ready\n  k = found (String)",
+			data: "found", edited: "edited", after: "edited", kept: true,
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed " +
+				"Available=True/Ready\n  k = edited (String)",
 		},
 		{
 			reason: "what is not there cannot be looked at", policy: "apply: {mode: Observe}",
 			want: "0/1 Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound\n" +
-				"ConfigMap NS/NAME: The object does not exist.\nConfigMap NS/NAME: Applied=False/NotFound Available=False/NotApplied",
+				"ConfigMap NS/NAME: The object does not exist.\nConfigMap NS/NAME: Applied=False/NotFound " +
+				"Available=False/NotApplied",
 		},
 		{
 			reason: "differences are told, and stay", before: "found", policy: "apply: {mode: ReportDiff}",
@@ -105,11 +114,14 @@ func TestPolicies(t *testing.T) {
 				"ConfigMap NS/NAME: The object differs from the manifest: .data.k is \"found\", wanted \"wanted\".\n" +
 				"ConfigMap NS/NAME: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
 			data: "found", edited: "wanted", after: "wanted", kept: true,
-			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready",
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed " +
+				"Available=True/Ready",
 		},
 		{
-			reason: "fields that are left to others are set once", policy: "manifestOptions: [{select: {name: NAME}, ignoredFields: [.data.k]}]",
-			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			reason: "fields that are left to others are set once",
+			policy: "manifestOptions: [{select: {name: NAME}, ignoredFields: [.data.k]}]",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied " +
+				"Available=True/Ready",
 			data: "wanted", edited: "edited", after: "edited",
 		},
 		{

@@ -25,17 +25,34 @@ func TestRefused(t *testing.T) {
 		options   string
 		want      string // what the status says of the manifest
 	}{
-		{"a kind that the member does not know", []string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "", "UnknownKind: The member does not know kind Wheel of example.com/v1: install what defines it, or use a version that the member serves."},
-		{"a list is no object", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "", "Invalid: spec.manifests[0].items: Forbidden: a list is no object: put its items into spec.manifests"},
-		{"one object twice", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: Duplicate value: "ConfigMap NS/x": the manifest has the object of spec.manifests[1] as well: remove one of them`},
-		{"an expression that is none", []string{configMap("x", "{}")}, "{select: {name: x}, readiness: {cel: 'object.'}}", "Invalid: readiness.cel: line 1, column 8: Syntax error: no viable alternative at input '.'"},
-		{"a path that is none", []string{configMap("x", "{}")}, "{select: {name: x}, feedback: [{name: a, jsonPath: '.data..k'}]}", "Invalid: feedback a: jsonPath: "},
-		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}", `Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
-		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "", "Invalid: metadata.namespace: is required, since ConfigMap is namespaced"},
-		{"a namespace that is not there", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "", "Failed: Not found; is namespace nowhere there? namespaces \"nowhere\" not found"},
-		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The API server of the member rejected the object: Service \"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
-		{"a Secret whose value nobody may read", []string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The API server of the member rejected the object: some values are invalid, such as base64 in data"},
-		{"a field that is unknown", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "", "Rejected: The API server of the member rejected the object: failed to create typed patch object"},
+		{"a kind that the member does not know",
+			[]string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "",
+			"UnknownKind: The member does not know kind Wheel of example.com/v1: install what defines it, or use a version " +
+				"that the member serves."},
+		{"a list is no object", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "",
+			"Invalid: spec.manifests[0].items: Forbidden: a list is no object: put its items into spec.manifests"},
+		{"one object twice", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: ` +
+			`Duplicate value: "ConfigMap NS/x": the manifest has the object of spec.manifests[1] as well: remove one of them`},
+		{"an expression that is none", []string{configMap("x", "{}")}, "{select: {name: x}, readiness: {cel: 'object.'}}",
+			"Invalid: readiness.cel: line 1, column 8: Syntax error: no viable alternative at input '.'"},
+		{"a path that is none", []string{configMap("x", "{}")},
+			"{select: {name: x}, feedback: [{name: a, jsonPath: '.data..k'}]}", "Invalid: feedback a: jsonPath: "},
+		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}",
+			`Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
+		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "",
+			"Invalid: metadata.namespace: is required, since ConfigMap is namespaced"},
+		{"a namespace that is not there",
+			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "",
+			"Failed: Not found; is namespace nowhere there? namespaces \"nowhere\" not found"},
+		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, " +
+			"spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The API server of the member rejected the object: Service " +
+			"\"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
+		{"a Secret whose value nobody may read", []string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: " +
+			"NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The API server of the member rejected the object: some " +
+			"values are invalid, such as base64 in data"},
+		{"a field that is unknown",
+			[]string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "",
+			"Rejected: The API server of the member rejected the object: failed to create typed patch object"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +101,10 @@ func TestTooLong(t *testing.T) {
 	// The API server checks each limit but that of all manifests together.
 	long := strings.Repeat("x", 400<<10)
 	w.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
-	w.shows(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid\n"+
-		"Nothing is applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: split the Work into several", sizeOf(work)))
+	w.shows(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired "+
+		"Degraded=True/Invalid\n"+
+		"Nothing is applied: "+fmt.Sprintf("spec.manifests: Too long: must have at most 786432 bytes as JSON, got %d: "+
+		"split the Work into several", sizeOf(work)))
 	require.Equal(t, uid, w.read("ConfigMap", "b").GetUID())
 	require.Len(t, w.applied(work).Status.Resources, 2)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
@@ -107,7 +126,8 @@ func TestSecretsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	work := w.work("shop", "{"+manifests(secret("s"))+`, apply: {drift: Report}, manifestOptions: [{select: {kind: Secret},
-		readiness: {cel: 'object.data.password == "x"'}, feedback: [{name: all, jsonPath: .metadata.labels}, {name: data, jsonPath: .data.password}]}]}`)
+		readiness: {cel: 'object.data.password == "x"'}, feedback: [{name: all, jsonPath: .metadata.labels},
+		{name: data, jsonPath: .data.password}]}]}`)
 	w.eventually(func() error {
 		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err

@@ -64,7 +64,8 @@ func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.
 		case f.forbidden != "":
 			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonAgentForbidden}
 		case m.object >= 0:
-			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonSuspended, Message: "The Work is suspended."}
+			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonSuspended,
+				Message: "The Work is suspended."}
 		}
 		if evaluation, evaluated := r.evaluations[i]; evaluated {
 			o.evaluation = &evaluation
@@ -83,7 +84,8 @@ var readyRule = readycondition.Rule{
 // report makes the status of a Work, and says whether something is worth another try. It is pure.
 func report(f found) (v1alpha1.WorkStatus, bool) {
 	status := v1alpha1.WorkStatus{ObservedGeneration: f.generation, Conditions: slices.Clone(f.before.Conditions)}
-	if was := findCondition(status.Conditions, v1alpha1.ConditionProgressing); was != nil && was.ObservedGeneration != f.generation {
+	if was := findCondition(status.Conditions, v1alpha1.ConditionProgressing); was != nil &&
+		was.ObservedGeneration != f.generation {
 		was.LastTransitionTime = metav1.NewTime(f.now) // each generation has been on its way for a time of its own
 	}
 	before := map[v1alpha1.ResourceIdentifier][]metav1.Condition{}
@@ -148,7 +150,8 @@ func (o outcome) applied() metav1.Condition {
 
 // available is the condition of that name of a manifest.
 func (o outcome) available() metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotApplied}
+	condition := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonNotApplied}
 	if o.evaluation == nil {
 		return condition
 	}
@@ -185,7 +188,8 @@ type count struct {
 func (c *count) add(o outcome, applied, available metav1.Condition) {
 	if applied.Status == metav1.ConditionTrue {
 		c.applied++
-	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending && applied.Reason != v1alpha1.ReasonPending {
+	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending &&
+		applied.Reason != v1alpha1.ReasonPending {
 		c.worst, c.worstApplied = &o, applied
 	}
 	switch {
@@ -221,7 +225,8 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 // troubled reports whether a manifest that is not applied will not come right by itself.
 func troubled(applied metav1.Condition) bool {
 	switch applied.Reason {
-	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending, v1alpha1.ReasonSuspended,
+	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending,
+		v1alpha1.ReasonSuspended,
 		v1alpha1.ReasonCompleted, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
 		return false
 	default:
@@ -232,7 +237,8 @@ func troubled(applied metav1.Condition) bool {
 // worthRetry reports whether trying again may help where nothing that is watched has to change first.
 func worthRetry(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonFailed, v1alpha1.ReasonUnknownKind, v1alpha1.ReasonForbidden, v1alpha1.ReasonRejected, v1alpha1.ReasonConflict,
+	case v1alpha1.ReasonFailed, v1alpha1.ReasonUnknownKind, v1alpha1.ReasonForbidden, v1alpha1.ReasonRejected,
+		v1alpha1.ReasonConflict,
 		v1alpha1.ReasonInTheWay, v1alpha1.ReasonTerminating, v1alpha1.ReasonNotFound:
 		return true
 	default:
@@ -242,10 +248,14 @@ func worthRetry(reason string) bool {
 
 // conditions of the Work.
 func (f found) conditions(c *count) []metav1.Condition {
-	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied}
-	available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}
-	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsDesired}
-	degraded := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsDesired}
+	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonApplied}
+	available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonReady}
+	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonAsDesired}
+	degraded := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonAsDesired}
 	message := f.message(c)
 	not := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
@@ -306,7 +316,8 @@ func (f found) conditions(c *count) []metav1.Condition {
 	}
 	all := []metav1.Condition{applied, available, progressing, degraded}
 	if c.ending > 0 {
-		complete := metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing}
+		complete := metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonProgressing}
 		if c.ended == c.ending && c.ready == len(f.outcomes) {
 			complete.Status, complete.Reason = metav1.ConditionTrue, v1alpha1.ReasonCompleted
 		}
@@ -352,7 +363,8 @@ func (f found) message(c *count) string {
 		text = fmt.Sprintf("%s applied and ready.", objects(len(f.outcomes)))
 	}
 	if f.orphans > 0 {
-		text += fmt.Sprintf(" %s that the Work does not have kept on the member, since no user asked to delete them: see its AppliedWork.", objects(f.orphans))
+		text += fmt.Sprintf(" %s that the Work does not have kept on the member, since no user asked to delete them: see "+
+			"its AppliedWork.", objects(f.orphans))
 	}
 	return f.prefixed(text)
 }

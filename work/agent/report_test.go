@@ -24,7 +24,8 @@ func named(name string) v1alpha1.ResourceIdentifier {
 }
 
 func made(name string, action apply.Action, reason, message string) outcome {
-	return outcome{id: named(name), change: apply.Change{Object: named(name), Action: action, Reason: reason, Message: message}}
+	return outcome{id: named(name), change: apply.Change{Object: named(name), Action: action, Reason: reason,
+		Message: message}}
 }
 
 func (o outcome) is(ready readiness.Result) outcome {
@@ -53,7 +54,8 @@ func short(conditions []metav1.Condition) string {
 	return strings.Join(parts, " ")
 }
 
-// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is degraded.
+// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is
+// degraded.
 func checkReady(t *testing.T, conditions []metav1.Condition) {
 	t.Helper()
 	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
@@ -94,7 +96,8 @@ func TestReport(t *testing.T) {
 		{
 			"the one that failed is named, and not the first that is not ready",
 			found{outcomes: []outcome{
-				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(onItsWay), made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown),
+				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(onItsWay), made("db", apply.Unchanged,
+					v1alpha1.ReasonApplied, "").is(brokenDown),
 			}},
 			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=True/NotReady",
 			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", false,
@@ -102,26 +105,30 @@ func TestReport(t *testing.T) {
 		{
 			"one that failed is named, and not one that is tried again",
 			found{outcomes: []outcome{
-				made("later", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown),
+				made("later", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), made("db", apply.Unchanged,
+					v1alpha1.ReasonApplied, "").is(brokenDown),
 			}},
 			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=True/NotReady",
 			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", true,
 		},
 		{
 			"a contested object is degraded, and others are not held up",
-			found{outcomes: []outcome{made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready), fine}},
+			found{outcomes: []outcome{made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready),
+				fine}},
 			"Applied=False/Contested Available=True/Ready Progressing=False/AsDesired Degraded=True/Contested",
 			"2/2", "apps/Deployment shop/hpa: Fields are changed.", false,
 		},
 		{
 			"a Job that has run and is gone is complete",
 			found{outcomes: []outcome{made("job", apply.Skipped, v1alpha1.ReasonCompleted, "The Job has run.").is(ended)}},
-			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed",
+			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
+				"Complete=True/Completed",
 			"1/1", "1 object applied and ready.", false,
 		},
 		{
 			"a conflict does not come right by itself, and may be gone the next time",
-			found{outcomes: []outcome{made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready), fine}},
+			found{outcomes: []outcome{made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready),
+				fine}},
 			"Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay",
 			"2/2", "apps/Deployment shop/db: It is there already.", true,
 		},
@@ -134,7 +141,8 @@ func TestReport(t *testing.T) {
 		{
 			"what waits for others is not what is told of, but what it waits for",
 			found{outcomes: []outcome{
-				made("a", apply.Skipped, v1alpha1.ReasonPending, "Waits."), made("b", apply.Failed, v1alpha1.ReasonRejected, "Invalid."), fine,
+				made("a", apply.Skipped, v1alpha1.ReasonPending, "Waits."), made("b", apply.Failed, v1alpha1.ReasonRejected,
+					"Invalid."), fine,
 			}},
 			"Applied=False/Rejected Available=False/NotApplied Progressing=True/Progressing Degraded=True/Rejected",
 			"1/3", "apps/Deployment shop/b: Invalid. (1 more not applied)", true,
@@ -153,14 +161,16 @@ func TestReport(t *testing.T) {
 		},
 		{
 			"the member's administrator has the last word",
-			found{forbidden: "spec.executor: is required", outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
+			found{forbidden: "spec.executor: is required",
+				outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
 			"Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden",
 			"0/1", "The member does not permit the Work: spec.executor: is required", false,
 		},
 		{
 			"a wave that is late is degraded, and still waited for",
 			found{late: true, outcomes: []outcome{
-				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay), made("b", apply.Skipped, v1alpha1.ReasonPending, "Waits."),
+				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay), made("b", apply.Skipped, v1alpha1.ReasonPending,
+					"Waits."),
 			}},
 			"Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout",
 			"0/2", "apps/Deployment shop/b: Waits.", false,
@@ -168,24 +178,28 @@ func TestReport(t *testing.T) {
 		{
 			"a Job that runs",
 			found{outcomes: []outcome{made("job", apply.Created, v1alpha1.ReasonApplied, "").is(running)}},
-			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired Complete=False/Progressing",
+			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired " +
+				"Complete=False/Progressing",
 			"0/1", "apps/Deployment shop/job: 1 pod runs", false,
 		},
 		{
 			"a Job that has succeeded completes the Work",
 			found{outcomes: []outcome{fine, made("job", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ended)}},
-			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed",
+			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired " +
+				"Complete=True/Completed",
 			"2/2", "2 objects applied and ready.", false,
 		},
 		{
 			"what is to go is not gone yet",
-			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting, Message: "The object is being deleted."}}},
+			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting,
+				Message: "The object is being deleted."}}},
 			"Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired",
 			"1/1", "apps/Deployment shop/old: The object is being deleted.", true,
 		},
 		{
 			"a suspended Work does not progress",
-			found{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended, "The Work is suspended.")}},
+			found{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended,
+				"The Work is suspended.")}},
 			"Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired",
 			"0/1", "Suspended: nothing is changed on the member. apps/Deployment shop/a: The Work is suspended.", false,
 		},
@@ -224,7 +238,8 @@ func TestReportIsStable(t *testing.T) {
 	}
 	outcomes[1].change.Action, outcomes[1].change.Reason = apply.Configured, v1alpha1.ReasonApplied
 	turned, _ := report(found{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
-	require.Equal(t, noon.Add(time.Hour), findCondition(turned.Conditions, v1alpha1.ConditionApplied).LastTransitionTime.Time)
+	require.Equal(t, noon.Add(time.Hour), findCondition(turned.Conditions,
+		v1alpha1.ConditionApplied).LastTransitionTime.Time)
 	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
 }
 
@@ -233,7 +248,8 @@ func TestProgressingIsOfAGeneration(t *testing.T) {
 	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
 	status := v1alpha1.WorkStatus{}
 	for i, generation := range []int64{1, 1, 2, 2} {
-		status, _ = report(found{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour), outcomes: outcomes})
+		status, _ = report(found{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour),
+			outcomes: outcomes})
 		since := findCondition(status.Conditions, v1alpha1.ConditionProgressing).LastTransitionTime.Time
 		require.Equal(t, noon.Add(time.Duration(generation-1)*2*time.Hour), since)
 	}
@@ -252,7 +268,8 @@ func TestTrim(t *testing.T) {
 				{Type: v1alpha1.ConditionApplied, Status: state, Reason: "Whatever", Message: strings.Repeat("m", message)},
 			}}
 			for range diffs {
-				m.Diffs = append(m.Diffs, v1alpha1.FieldDiff{Path: ".spec.replicas", Wanted: strings.Repeat("w", 100), Found: strings.Repeat("f", 100)})
+				m.Diffs = append(m.Diffs, v1alpha1.FieldDiff{Path: ".spec.replicas", Wanted: strings.Repeat("w", 100),
+					Found: strings.Repeat("f", 100)})
 			}
 			for range feedback {
 				m.Feedback = append(m.Feedback, v1alpha1.FeedbackValue{Name: "n", Value: strings.Repeat("v", 1000)})

@@ -76,7 +76,8 @@ func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time
 func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) {
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "muster-work-"}, EventTime: metav1.NowMicro(),
-		ReportingController: "muster-work", ReportingInstance: "muster-work", Action: "Work", Reason: "DryRun", Type: corev1.EventTypeNormal,
+		ReportingController: "muster-work", ReportingInstance: "muster-work", Action: "Work", Reason: "DryRun",
+		Type:      corev1.EventTypeNormal,
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace, Namespace: namespace},
 	}
 	_, err := r.client.Events(namespace).Create(ctx, event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

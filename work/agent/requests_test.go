@@ -13,7 +13,8 @@ import (
 )
 
 const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 2,
-  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: nginx}]}}}}`
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+    spec: {containers: [{name: web, image: nginx}]}}}}`
 
 // quiet waits until there has been no request for a while, and returns those until then.
 func (w *world) quiet() (hub, member []string) {
@@ -39,7 +40,8 @@ func TestRequests(t *testing.T) {
 	stop := w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
 	spec := func(value string) string {
 		return "{" + manifests(configMap("a", "{k: "+value+"}"), secret("s"), deployment, configMap("theirs", "{k: v}")) +
-			", manifestOptions: [{select: {name: theirs}, mode: Observe}, {select: {kind: Deployment}, feedbackWellKnown: true}]}"
+			", manifestOptions: [{select: {name: theirs}, mode: Observe}, {select: {kind: Deployment}, feedbackWellKnown: " +
+			"true}]}"
 	}
 	work := w.work("shop", spec("v"))
 	w.ready(work)
@@ -69,7 +71,8 @@ func TestRequests(t *testing.T) {
 		hub, member := w.quiet()
 		t.Logf("hub %v, member %v", hub, member)
 		require.Equal(t, []string{"PATCH deployments web"}, writes(member))
-		require.Empty(t, slices.DeleteFunc(member[1:], func(r string) bool { return r == "GET deployments web" }), "as its status moves on it is read")
+		require.Empty(t, slices.DeleteFunc(member[1:], func(r string) bool { return r == "GET deployments web" }),
+			"as its status moves on it is read")
 		require.LessOrEqual(t, len(writes(hub)), 8)
 	})
 	t.Run("a restart", func(t *testing.T) {

@@ -66,7 +66,8 @@ func (p *plan) definedScopes() map[schema.GroupVersionKind]meta.RESTScopeName {
 		for _, entry := range list {
 			version, _ := entry.(map[string]any)
 			if name, ok := version["name"].(string); ok {
-				scopes[schema.GroupVersionKind{Group: text("spec", "group"), Version: name, Kind: text("spec", "names", "kind")}] = scope
+				scopes[schema.GroupVersionKind{Group: text("spec", "group"), Version: name, Kind: text("spec", "names",
+					"kind")}] = scope
 			}
 		}
 	}
@@ -86,7 +87,8 @@ func (p *plan) refuseTwins() {
 			first[keyOf(m.id)] = i
 			continue
 		}
-		m.refused = fmt.Sprintf("spec.manifests[%d] is %s as well, since the kind is cluster-scoped: remove one of them", earlier, m.id)
+		m.refused = fmt.Sprintf("spec.manifests[%d] is %s as well, since the kind is cluster-scoped: remove one of them",
+			earlier, m.id)
 		p.drop(m)
 	}
 }

@@ -38,7 +38,8 @@ func TestWaiting(t *testing.T) {
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 	status := func(generation int64, progressing, applied time.Duration) *v1alpha1.WorkStatus {
 		return &v1alpha1.WorkStatus{
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: ago(progressing)}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue,
+				ObservedGeneration: generation, LastTransitionTime: ago(progressing)}},
 			Manifests: []v1alpha1.ManifestStatus{{ResourceIdentifier: named("db"), Conditions: []metav1.Condition{
 				{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, LastTransitionTime: ago(applied)},
 			}}},

@@ -30,7 +30,8 @@ func (w *world) shows(work *v1alpha1.Work, want string) {
 		}
 		got := strings.ReplaceAll(render(work.Status), w.name, "NS")
 		if work.Status.ObservedGeneration != work.Generation {
-			return fmt.Errorf("its status is about generation %d, not %d:\n%s", work.Status.ObservedGeneration, work.Generation, got)
+			return fmt.Errorf("its status is about generation %d, not %d:\n%s", work.Status.ObservedGeneration, work.Generation,
+				got)
 		}
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 			return fmt.Errorf("(-want +got)\n%s\n%s", diff, got)
@@ -47,7 +48,8 @@ func (w *world) ready(work *v1alpha1.Work) {
 			return err
 		}
 		for _, name := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable} {
-			if c := condition(work, name); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation {
+			if c := condition(work, name); c == nil || c.Status != metav1.ConditionTrue ||
+				c.ObservedGeneration != work.Generation {
 				return fmt.Errorf("generation %d is not ready:\n%s", work.Generation, render(work.Status))
 			}
 		}
@@ -64,7 +66,8 @@ func condition(work *v1alpha1.Work, name string) *metav1.Condition {
 	return nil
 }
 
-// render writes a status as people read it: a line for the Work, its message, and for each manifest a line, what differs and its values.
+// render writes a status as people read it: a line for the Work, its message, and for each manifest a line, what
+// differs and its values.
 func render(status v1alpha1.WorkStatus) string {
 	conditions := func(of []metav1.Condition) string {
 		var parts []string

@@ -25,15 +25,17 @@ func bounded(message string) string {
 	return message[:end] + "…"
 }
 
-// trim leaves out of a status what can be missed most until it is short enough, and says in it what that was. What is wrong is
-// kept longest.
+// trim leaves out of a status what can be missed most until it is short enough, and says in it what that was. What is
+// wrong is kept longest.
 func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 	reductions := []struct {
 		what string
 		do   func(*v1alpha1.ManifestStatus)
 	}{
 		{"", func(*v1alpha1.ManifestStatus) {}},
-		{"differences beyond the third of an object", func(m *v1alpha1.ManifestStatus) { m.Diffs = m.Diffs[:min(3, len(m.Diffs))] }},
+		{"differences beyond the third of an object", func(m *v1alpha1.ManifestStatus) {
+			m.Diffs = m.Diffs[:min(3, len(m.Diffs))]
+		}},
 		{"feedback", func(m *v1alpha1.ManifestStatus) { m.Feedback = nil }},
 		{"differences", func(m *v1alpha1.ManifestStatus) { m.Diffs = nil }},
 		{"messages of manifests", func(m *v1alpha1.ManifestStatus) {
@@ -67,7 +69,8 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 	all := len(status.Manifests)
 	for size(status) > v1alpha1.MaxStatusBytes {
 		status.Manifests = status.Manifests[:len(status.Manifests)*9/10]
-		status.Truncated = fmt.Sprintf("Left out, since the status would be too long: %s, and the last %d of %d manifests.", missing, all-len(status.Manifests), all)
+		status.Truncated = fmt.Sprintf("Left out, since the status would be too long: %s, and the last %d of %d manifests.",
+			missing, all-len(status.Manifests), all)
 	}
 	return status
 }

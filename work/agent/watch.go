@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// watch is one that runs. One of a kind that is gone, or that the agent may not watch, tries again for as long as a Work wants it,
-// after up to half a minute.
+// watch is one that runs. One of a kind that is gone, or that the agent may not watch, tries again for as long as a
+// Work wants it, after up to half a minute.
 type watch struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
@@ -31,15 +31,16 @@ type watch struct {
 
 // start has a watch run, which ends by its stop.
 func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
-	informer := metadatainformer.NewFilteredMetadataInformer(w.client, t.resource, t.namespace, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
-		switch t.which {
-		case labeled:
-			options.LabelSelector = v1alpha1.AppliedLabel + "=true"
-		case single:
-			options.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.name).String()
-		case everything:
-		}
-	}).Informer()
+	informer := metadatainformer.NewFilteredMetadataInformer(w.client, t.resource, t.namespace, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) {
+			switch t.which {
+			case labeled:
+				options.LabelSelector = v1alpha1.AppliedLabel + "=true"
+			case single:
+				options.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.name).String()
+			case everything:
+			}
+		}).Informer()
 	changed := func(object any) {
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj

@@ -15,8 +15,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// watches keeps metadata watches of exactly what Works have on the member: one of each kind that was applied, over the objects
-// with our label, and one of each object that is only observed and has no label. It is the engines' [apply.Metadata].
+// watches keeps metadata watches of exactly what Works have on the member: one of each kind that was applied, over the
+// objects with our label, and one of each object that is only observed and has no label. It is the engines'
+// [apply.Metadata].
 type watches struct {
 	client metadata.Interface
 	log    logr.Logger
@@ -60,7 +61,8 @@ type objectKey struct {
 func newWatches(client metadata.Interface, log logr.Logger, notify func(work string)) *watches {
 	return &watches{
 		client: client, log: log, notify: notify, running: map[target]*watch{}, wanted: map[string][]target{},
-		of: map[objectKey][]string{}, objects: map[string][]objectKey{}, kinds: map[schema.GroupVersionKind]schema.GroupVersionResource{},
+		of: map[objectKey][]string{}, objects: map[string][]objectKey{},
+		kinds: map[schema.GroupVersionKind]schema.GroupVersionResource{},
 	}
 }
 
@@ -152,11 +154,12 @@ func (w *watches) tell(key objectKey) {
 	}
 }
 
-// syncTimeout is how long a new watch is waited for. One that fails, such as of a kind that the agent may not list, or is not
-// there by then, only costs reads.
+// syncTimeout is how long a new watch is waited for. One that fails, such as of a kind that the agent may not list, or
+// is not there by then, only costs reads.
 const syncTimeout = 5 * time.Second
 
-// synced waits until all watches of a Work have their first list or have failed, but for none longer than timeout since it began.
+// synced waits until all watches of a Work have their first list or have failed, but for none longer than timeout since
+// it began.
 func (w *watches) synced(ctx context.Context, work string, timeout time.Duration) {
 	w.mu.Lock()
 	var waiting []*watch

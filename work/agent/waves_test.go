@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: NS}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}`
+const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: NS}, spec: {template: {spec: ` +
+	`{restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}`
 
 // TestWaves has a wave that waits for the one before, which a rule in CEL says is ready.
 func TestWaves(t *testing.T) {
@@ -17,12 +18,15 @@ func TestWaves(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	spec := func(last string) string {
-		return "{" + manifests(configMap("first", "{k: v}"), configMap("last", "{k: "+last+"}")) + `, waves: {waitForReadiness: true, timeoutSeconds: 1},
+		return "{" + manifests(configMap("first", "{k: v}"), configMap("last", "{k: "+last+"}")) +
+			`, waves: {waitForReadiness: true, timeoutSeconds: 1},
 		manifestOptions: [{select: {name: first}, wave: 1, readiness: {cel: 'has(object.data.done)'}}, {select: {name: last}, wave: 2}]}`
 	}
 	work := w.work("shop", spec("v"))
-	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout\n"+
-		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: has(object.data.done)\n"+
+	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
+		"Degraded=True/Timeout\n"+
+		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: "+
+		"has(object.data.done)\n"+
 		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
 		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
 	require.Nil(t, w.read("ConfigMap", "last"))
@@ -40,8 +44,10 @@ func TestWaves(t *testing.T) {
 
 	// A new generation waits again, and its time begins anew.
 	w.change(work, spec("w"))
-	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired\n"+
-		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: has(object.data.done)\n"+
+	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
+		"Degraded=False/AsDesired\n"+
+		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: "+
+		"has(object.data.done)\n"+
 		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
 		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
 	w.eventually(func() error {
@@ -60,8 +66,10 @@ func TestSuspend(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	work := w.work("shop", "{suspend: true, "+manifests(configMap("a", "{k: v}"))+"}")
-	w.shows(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. ConfigMap NS/a: The Work is suspended.\nConfigMap NS/a: Applied=False/Suspended Available=False/NotApplied")
+	w.shows(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended "+
+		"Degraded=False/AsDesired\n"+
+		"Suspended: nothing is changed on the member. ConfigMap NS/a: The Work is suspended.\nConfigMap NS/a: "+
+		"Applied=False/Suspended Available=False/NotApplied")
 	require.Nil(t, w.read("ConfigMap", "a"))
 	require.Nil(t, w.applied(work))
 	w.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
@@ -70,11 +78,13 @@ func TestSuspend(t *testing.T) {
 
 	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
 	w.shows(work, "1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is \"v\", wanted \"w\".\n"+
+		"Suspended: nothing is changed on the member. ConfigMap NS/a: The object differs from the manifest: .data.k is "+
+		"\"v\", wanted \"w\".\n"+
 		"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
 	w.patch(w.read("ConfigMap", "a"), "data: {k: w}")
 	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
-		"Suspended: nothing is changed on the member. 1 object applied and ready.\nConfigMap NS/a: Applied=True/Observed Available=True/Ready")
+		"Suspended: nothing is changed on the member. 1 object applied and ready.\nConfigMap NS/a: Applied=True/Observed "+
+		"Available=True/Ready")
 	_, member := w.quiet()
 	require.Empty(t, writes(member))
 	require.NotNil(t, w.read("ConfigMap", "b"), "not even what is no longer wanted is taken back")
@@ -95,8 +105,10 @@ func TestComplete(t *testing.T) {
 	w.start()
 	named := func(name string) string { return replace(job, "NAME", name) }
 	kept := w.work("kept", "{"+manifests(named("kept"), configMap("a", "{k: v}"))+"}")
-	w.shows(kept, "2/2 Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed\n"+
-		"2 objects applied and ready.\nbatch/Job NS/kept: Applied=True/Applied Available=True/Ready\nConfigMap NS/a: Applied=True/Applied Available=True/Ready")
+	w.shows(kept, "2/2 Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired "+
+		"Complete=True/Completed\n"+
+		"2 objects applied and ready.\nbatch/Job NS/kept: Applied=True/Applied Available=True/Ready\nConfigMap NS/a: "+
+		"Applied=True/Applied Available=True/Ready")
 	going := w.work("going", "{"+manifests(named("going"))+", ttlSecondsAfterCompletion: 1}")
 	w.gone(going)
 	w.eventually(func() error {

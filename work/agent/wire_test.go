@@ -76,7 +76,8 @@ func (w *wire) take() []string {
 // writes are those of requests that change something, but for events.
 func writes(requests []string) []string {
 	return slices.DeleteFunc(slices.Clone(requests), func(r string) bool {
-		return strings.HasPrefix(r, "GET ") || strings.HasPrefix(r, "DRYRUN ") || strings.HasSuffix(r, " events") || strings.Contains(r, " events ")
+		return strings.HasPrefix(r, "GET ") || strings.HasPrefix(r, "DRYRUN ") || strings.HasSuffix(r, " events") ||
+			strings.Contains(r, " events ")
 	})
 }
 

@@ -122,7 +122,8 @@ func (a *Agent) keep(ctx context.Context, work *v1alpha1.Work) error {
 }
 
 func (a *Agent) patchFinalizers(ctx context.Context, work, before *v1alpha1.Work) error {
-	return a.patchMetadata(ctx, &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}, &v1alpha1.Work{ObjectMeta: before.ObjectMeta})
+	return a.patchMetadata(ctx, &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()},
+		&v1alpha1.Work{ObjectMeta: before.ObjectMeta})
 }
 
 // patchMetadata writes the metadata of a Work, if that is still as it was before.

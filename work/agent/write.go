@@ -13,9 +13,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// write writes a status that is not the one that was written last. News that follow each other closely are written together, but for
-// the first and those that change a condition; then it returns how long to wait.
-func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state, status v1alpha1.WorkStatus) (time.Duration, error) {
+// write writes a status that is not the one that was written last. News that follow each other closely are written
+// together, but for the first and those that change a condition; then it returns how long to wait.
+func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
+	status v1alpha1.WorkStatus) (time.Duration, error) {
 	before := st.status(work)
 	if apiequality.Semantic.DeepEqual(*before, status) {
 		return 0, nil
@@ -51,7 +52,8 @@ func turned(before, after *v1alpha1.WorkStatus) bool {
 	return false
 }
 
-// expired returns how long a Work that has completed is still to be kept: 0 when its time is over, negative when it has none.
+// expired returns how long a Work that has completed is still to be kept: 0 when its time is over, negative when it has
+// none.
 func expired(work *v1alpha1.Work, status v1alpha1.WorkStatus) time.Duration {
 	complete := findCondition(status.Conditions, v1alpha1.ConditionComplete)
 	if work.Spec.TTLSecondsAfterCompletion == nil || complete == nil || complete.Status != metav1.ConditionTrue {

@@ -65,8 +65,8 @@ func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Pa
 	return added
 }
 
-// mayBeAdded reports whether a field can be an addition. Status is not, nor are the metadata but labels and annotations,
-// nor what a tool notes about itself.
+// mayBeAdded reports whether a field can be an addition. Status is not, nor are the metadata but labels and
+// annotations, nor what a tool notes about itself.
 func mayBeAdded(path fieldpath.Path) bool {
 	name := func(i int) string {
 		if i < len(path) && path[i].FieldName != nil {

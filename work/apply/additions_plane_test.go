@@ -14,16 +14,20 @@ func additions(p v1alpha1.AdditionPolicy) func(*apply.Object) {
 	return func(o *apply.Object) { o.Additions = p }
 }
 
-const strictDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0,
-  selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: nginx}]}}}}`
+const strictDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+    spec: {replicas: 0,
+  selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+    spec: {containers: [{name: web, image: nginx}]}}}}`
 
 // TestAdditions has what others add to objects: keys, containers, annotations, environment variables.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
 	edits := map[string]string{
-		"a container":   `{spec: {template: {spec: {containers: [{name: web, image: nginx}, {name: sidecar, image: s}]}}}}`,
-		"an annotation": `{metadata: {annotations: {example.com/note: x}}, spec: {template: {metadata: {annotations: {restarted: now}}}}}`,
-		"a field":       `{spec: {paused: true, template: {spec: {containers: [{name: web, image: nginx, env: [{name: A, value: b}]}]}}}}`,
+		"a container": `{spec: {template: {spec: {containers: [{name: web, image: nginx}, {name: sidecar, image: s}]}}}}`,
+		"an annotation": `{metadata: {annotations: {example.com/note: x}}, spec: {template: {metadata: {annotations: ` +
+			`{restarted: now}}}}}`,
+		"a field": `{spec: {paused: true, template: {spec: {containers: [{name: web, image: nginx, env: [{name: A, value: ` +
+			`b}]}]}}}}`,
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +41,8 @@ func TestAdditions(t *testing.T) {
 			reported := w.object(strictDeployment, additions(v1alpha1.AdditionsReport))
 			w.counted.take()
 			change := w.one(reported)
-			require.Equal(t, []any{apply.Skipped, v1alpha1.ReasonDrifted, true}, []any{change.Action, change.Reason, change.Drifted}, change.Message)
+			require.Equal(t, []any{apply.Skipped, v1alpha1.ReasonDrifted, true}, []any{change.Action, change.Reason,
+				change.Drifted}, change.Message)
 			require.Contains(t, change.Message, `is of "editor"`)
 			_, writes := w.counted.take()
 			require.Zero(t, writes, "a report changes nothing")
@@ -45,7 +50,8 @@ func TestAdditions(t *testing.T) {
 			strict := w.object(strictDeployment, additions(v1alpha1.AdditionsRemove))
 			w.restart()
 			change = w.one(strict)
-			require.Equal(t, []any{apply.Configured, true}, []any{change.Action, change.Drifted}, "%s %v", change.Message, change.Err)
+			require.Equal(t, []any{apply.Configured, true}, []any{change.Action, change.Drifted}, "%s %v", change.Message,
+				change.Err)
 			require.Equal(t, clean, written(w.get(kept.Manifest)), "what was added is gone, and nothing else")
 			w.rests([]apply.Object{strict})
 		})
@@ -67,14 +73,16 @@ func TestAdditions(t *testing.T) {
 		w := newWorld(t)
 		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a, namespace: NS}, "+
 			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}", additions(v1alpha1.AdditionsRemove))
-		service := w.object("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{name: a, port: 80}]}}",
+		service := w.object("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: NS}, spec: {ports: [{name: a, "+
+			"port: 80}]}}",
 			additions(v1alpha1.AdditionsRemove))
 		w.apply(role, service)
 		count := func(o apply.Object, path ...string) int {
 			items, _, _ := unstructured.NestedSlice(w.get(o.Manifest).Object, path...)
 			return len(items)
 		}
-		w.jsonPatch(role.Manifest, "[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
+		w.jsonPatch(role.Manifest,
+			"[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
 		w.jsonPatch(service.Manifest, "[{op: add, path: /spec/ports/-, value: {name: b, port: 81}}]")
 		for _, change := range w.apply(role, service) {
 			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", change.Object, change.Message, change.Err)
@@ -83,7 +91,8 @@ func TestAdditions(t *testing.T) {
 		w.rests([]apply.Object{role, service})
 
 		role.Additions, role.Drift = v1alpha1.AdditionsReport, v1alpha1.DriftReport
-		w.jsonPatch(role.Manifest, "[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
+		w.jsonPatch(role.Manifest,
+			"[{op: add, path: /rules/-, value: {apiGroups: [''], resources: [secrets], verbs: [get]}}]")
 		change := w.one(role)
 		require.Equal(t, v1alpha1.ReasonDrifted, change.Reason, change.Message)
 		require.Equal(t, 2, count(role, "rules"), "a report changes nothing")

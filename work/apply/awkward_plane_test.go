@@ -54,13 +54,17 @@ func TestAwkward(t *testing.T) {
 		group := w.namespace + ".example.org"
 		var fields []string
 		for i := range 400 {
-			fields = append(fields, fmt.Sprintf(`f%d: {type: object, description: "%s", properties: {a: {type: string, enum: [x, y]}, b: {type: array, items: {type: string}}}}`, i, long(500)))
+			fields = append(fields, fmt.Sprintf(`f%d: {type: object, description: "%s", properties: {a: {type: string, enum: `+
+				`[x, y]}, b: {type: array, items: {type: string}}}}`, i, long(500)))
 		}
-		schema := "{openAPIV3Schema: {type: object, properties: {status: {type: object}, spec: {type: object, properties: {" + strings.Join(fields, ", ") + "}}}}}"
+		schema := "{openAPIV3Schema: {type: object, properties: {status: {type: object}, spec: {type: object, properties: {" +
+			strings.Join(fields, ", ") + "}}}}}"
 		objects := w.objects(strings.NewReplacer("GROUP", group, "SCHEMA", schema).Replace(`
-- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: awkwards.GROUP, creationTimestamp: null}, spec: {group: GROUP, scope: Namespaced, preserveUnknownFields: false,
+- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: awkwards.GROUP,
+   creationTimestamp: null}, spec: {group: GROUP, scope: Namespaced, preserveUnknownFields: false,
     names: {plural: awkwards, kind: Awkward, shortNames: [], categories: []}, conversion: {strategy: None}, versions: [
-    {name: v1, served: true, storage: true, subresources: {status: {}}, schema: SCHEMA}, {name: v1beta1, served: true, storage: false, subresources: {status: {}}, schema: SCHEMA}]},
+    {name: v1, served: true, storage: true, subresources: {status: {}}, schema: SCHEMA}, {name: v1beta1, served: true,
+      storage: false, subresources: {status: {}}, schema: SCHEMA}]},
    status: {acceptedNames: {kind: "", plural: ""}, conditions: [], storedVersions: []}}
 - {apiVersion: GROUP/v1, kind: Awkward, metadata: {name: new, namespace: NS}, spec: {f1: {a: x, b: []}, f2: {}}}
 - {apiVersion: GROUP/v1beta1, kind: Awkward, metadata: {name: old, namespace: NS}, spec: {f1: {a: x, b: [z]}}}
@@ -70,8 +74,8 @@ func TestAwkward(t *testing.T) {
 	})
 }
 
-// TestAwkward_Quota has an object that the cluster does not admit at this time: the message says why, and it is not sent on
-// each reconcile.
+// TestAwkward_Quota has an object that the cluster does not admit at this time: the message says why, and it is not
+// sent on each reconcile.
 func TestAwkward_Quota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,17 +100,21 @@ func TestAwkward_Explained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for name, tc := range map[string]struct{ object, reason, message string }{
-		"immutable": {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: v}}", v1alpha1.ReasonRejected, "data"},
-		"roleRef": {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: k-v}}",
+		"immutable": {"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: " +
+			"v}}", v1alpha1.ReasonRejected, "data"},
+		"roleRef": {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, " +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: k-v}}",
 			v1alpha1.ReasonRejected, "cannot change roleRef"},
-		"job": {"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{name: c, image: k-v}]}}}}",
+		"job": {"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: false, template: " +
+			"{spec: {restartPolicy: Never, containers: [{name: c, image: k-v}]}}}}",
 			v1alpha1.ReasonRejected, "field is immutable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
 			w.clocked() // on a busy machine the pause after a rejection would pass meanwhile
 			require.True(t, w.one(w.object(tc.object)).Done())
-			changed := w.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v", "image: k-w").Replace(tc.object))
+			changed := w.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v",
+				"image: k-w").Replace(tc.object))
 			change := w.one(changed)
 			require.Equal(t, tc.reason, change.Reason)
 			require.Contains(t, change.Message, tc.message)

@@ -44,7 +44,8 @@ func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
 		require.NoError(t, w.admin.Create(t.Context(), u))
 	}
 	once(http.MethodPatch, foreign)
-	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason, "what somebody makes in between is not taken over, though no field is in conflict")
+	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason,
+		"what somebody makes in between is not taken over, though no field is in conflict")
 
 	w.inventory = nil
 	object = w.configMap("known", "{k: v}")
@@ -87,5 +88,6 @@ func TestIgnoredFieldsAreNotTakenBack(t *testing.T) {
 		}
 	})
 	require.Equal(t, apply.Configured, w.one(object).Action)
-	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, w.get(object.Manifest).Object["data"], "though it was taken between the look and the act")
+	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, w.get(object.Manifest).Object["data"],
+		"though it was taken between the look and the act")
 }

@@ -123,7 +123,8 @@ func contested(fields []FieldConflict, pause time.Duration) string {
 		if fields[0].Manager != "" {
 			by = fmt.Sprintf(" by %q", fields[0].Manager)
 		}
-		return fmt.Sprintf("The object is deleted or replaced%s each time it is applied; the pause before the next attempt is %s. "+
+		return fmt.Sprintf("The object is deleted or replaced%s each time it is applied; the pause before the next attempt "+
+			"is %s. "+
 			"Stop what does that, or set mode to CreateOnly or Observe.", by, pause)
 	}
 	var parts, names []string
@@ -138,8 +139,10 @@ func contested(fields []FieldConflict, pause time.Duration) string {
 	if more := len(fields) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("Fields of the manifest are changed each time they are applied: %s; the pause before the next correction is %s. "+
-		"Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause, strings.Join(names, ", "))
+	return fmt.Sprintf("Fields of the manifest are changed each time they are applied: %s; the pause before the next "+
+		"correction is %s. "+
+		"Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause,
+		strings.Join(names, ", "))
 }
 
 // lostFields returns the fields that our field manager had after its last write and has no more, each with the manager

@@ -95,7 +95,8 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.clocked()
-	finalized := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: f, namespace: NS, finalizers: [example.com/f]}}")
+	finalized := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: f, namespace: NS, finalizers: " +
+		"[example.com/f]}}")
 	t.Cleanup(func() {
 		(&world{t: noContext{t}, admin: w.admin}).patch(finalized.Manifest, "{metadata: {finalizers: null}}")
 	})
@@ -116,7 +117,8 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 		}
 	}
 	require.Equal(t, 6, written, "three heals of each")
-	require.Contains(t, changes[0].Message, `.metadata.finalizers[="example.com/f"] by another client`, "a manager that only removes has no entry")
+	require.Contains(t, changes[0].Message, `.metadata.finalizers[="example.com/f"] by another client`,
+		"a manager that only removes has no entry")
 	require.Equal(t, v1alpha1.ReasonContested, changes[1].Reason)
 	require.Contains(t, changes[1].Message, "CreateOnly")
 }
@@ -126,13 +128,15 @@ func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.clocked()
-	web := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+	web := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+    spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
 	object := w.object(web)
 	w.one(object)
 	scale := func(replicas int32) {
 		scaled := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-		require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), object.Manifest.DeepCopy(), client.WithSubResourceBody(scaled),
+		require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), object.Manifest.DeepCopy(),
+			client.WithSubResourceBody(scaled),
 			client.FieldOwner("kube-controller-manager")))
 	}
 	healed := 0
@@ -163,14 +167,21 @@ func TestPlatformWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := w.objects(`
-- {apiVersion: apps/v1, kind: Deployment, metadata: {name: exported, namespace: NS, annotations: {deployment.kubernetes.io/revision: "7", note: kept}},
-   spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}},
+- {apiVersion: apps/v1, kind: Deployment, metadata: {name: exported, namespace: NS,
+   annotations: {deployment.kubernetes.io/revision: "7", note: kept}},
+   spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+     spec: {containers: [{name: c, image: x}]}}},
    status: {observedGeneration: 3, replicas: 3}}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-part, labels: {agg-NS: "true"}}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-whole}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {agg-NS: "true"}}]}, rules: []}
-- {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: NS}, data: {ca.crt: of another cluster}}
-- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS-hook}, webhooks: [{name: a.example.com, admissionReviewVersions: [v1],
-   sideEffects: None, failurePolicy: Ignore, matchPolicy: Exact, clientConfig: {caBundle: Cg==, url: "https://example.com/a"}, rules: []}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-part, labels: {agg-NS: "true"}},
+   rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-whole},
+   aggregationRule: {clusterRoleSelectors: [{matchLabels: {agg-NS: "true"}}]}, rules: []}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: NS},
+   data: {ca.crt: of another cluster}}
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS-hook},
+   webhooks: [{name: a.example.com, admissionReviewVersions: [v1],
+   sideEffects: None, failurePolicy: Ignore, matchPolicy: Exact, clientConfig: {caBundle: Cg==,
+     url: "https://example.com/a"}, rules: []}]}
 `)
 	clusterWide := []*unstructured.Unstructured{objects[1].Manifest, objects[2].Manifest, objects[4].Manifest}
 	t.Cleanup(func() {

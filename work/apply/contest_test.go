@@ -32,7 +32,8 @@ func TestContest_Rate(t *testing.T) {
 		period, until time.Duration
 		least, most   int
 	}{
-		{"an opponent that is always at once costs a dozen writes in an hour, not 100,000", 50 * time.Millisecond, time.Hour, 10, 25},
+		{"an opponent that is always at once costs a dozen writes in an hour, not 100,000", 50 * time.Millisecond, time.Hour,
+			10, 25},
 		{"an autoscaler that writes every 15 seconds is slowed down as well", 15 * time.Second, time.Hour, 10, 30},
 		{"a person who edits every 5 minutes is corrected every time", 5*time.Minute + time.Second, time.Hour, 12, 12},
 	} {
@@ -46,7 +47,8 @@ func TestContest_SingleEditIsHealedAtOnce(t *testing.T) {
 	_, c := fight(nil, replicas, time.Millisecond, time.Minute)
 	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	require.Positive(t, c.wait(replicas, end))
-	require.Zero(t, c.wait([]FieldConflict{{Field: ".spec.paused", Manager: "kubectl"}}, end), "another field is no part of the contest")
+	require.Zero(t, c.wait([]FieldConflict{{Field: ".spec.paused", Manager: "kubectl"}}, end),
+		"another field is no part of the contest")
 	both := []FieldConflict{replicas[0], {Field: ".spec.paused", Manager: "kubectl"}}
 	require.Zero(t, c.wait(both, end), "an edit of another field is healed though the contest goes on")
 	require.Zero(t, c.wait(nil, end), "what is lost is unknown after a restart: heal")
@@ -69,7 +71,8 @@ func TestContest_Reported(t *testing.T) {
 	for _, part := range []string{".spec.replicas", `"hpa"`, "ignoredFields", "2s"} {
 		require.Contains(t, message, part)
 	}
-	require.NotContains(t, contested([]FieldConflict{{}}, pause), "ignoredFields", "a deletion cannot be ignored by a field")
+	require.NotContains(t, contested([]FieldConflict{{}}, pause), "ignoredFields",
+		"a deletion cannot be ignored by a field")
 }
 
 func TestContest_BoundedMemory(t *testing.T) {

@@ -184,7 +184,8 @@ func TestWatchThatIsBehind(t *testing.T) {
 	w.costs(t, 0, 0, "which is older than our write")
 
 	// What a watch says is never a reason to forget an object.
-	w.engineWith(frozen{map[string]*metav1.PartialObjectMetadata{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "old", ResourceVersion: "2"}}}})
+	w.engineWith(frozen{map[string]*metav1.PartialObjectMetadata{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "old",
+		ResourceVersion: "2"}}}})
 	w.prune(v1alpha1.DeletePolicy{})
 	require.True(t, w.isGone(object.Manifest))
 }

@@ -87,7 +87,9 @@ func TestCrashAtEveryRequest(t *testing.T) {
 func (w *world) crashOnce(t *testing.T, k int, sent bool) (died bool) {
 	t.Helper()
 	w.inventory = nil
-	objects := []apply.Object{w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"), w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"), w.configMap("c", "{k: v}", wave(40))}
+	objects := []apply.Object{w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"),
+		w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"),
+		w.configMap("c", "{k: v}", wave(40))}
 	applying := func(ctx context.Context) error {
 		changes, err := w.engine.Apply(ctx, w.set(objects...), nil)
 		if err == nil {
@@ -128,7 +130,8 @@ func (w *world) owned(t *testing.T) map[string]bool {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("v1")
 		list.SetKind(kind + "List")
-		require.NoError(t, w.admin.List(t.Context(), list, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.AppliedLabel}))
+		require.NoError(t, w.admin.List(t.Context(), list, client.InNamespace(w.namespace),
+			client.HasLabels{v1alpha1.AppliedLabel}))
 		for i := range list.Items {
 			owned[kind+list.Items[i].GetName()+string(list.Items[i].GetUID())] = true
 		}

@@ -50,7 +50,8 @@ type known struct {
 	accepted []byte    // the record of our fields that is as good as it gets; nil: unknown
 }
 
-// decide says what to do about an object that was seen, or that is not there (nil). It has all the policy and does no I/O.
+// decide says what to do about an object that was seen, or that is not there (nil). It has all the policy and does no
+// I/O.
 func decide(o Object, k known, s *seen) decision {
 	switch {
 	case o.onlyLooks():
@@ -62,7 +63,8 @@ func decide(o Object, k known, s *seen) decision {
 		return left(Skipped, v1alpha1.ReasonCompleted,
 			"The Job has run and was removed, as ttlSecondsAfterFinished says. Change the manifest to run it again.")
 	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
-		d := left(Skipped, v1alpha1.ReasonDrifted, "The object was deleted on the member. Set drift to Correct to create it again.")
+		d := left(Skipped, v1alpha1.ReasonDrifted,
+			"The object was deleted on the member. Set drift to Correct to create it again.")
 		d.drifted = true
 		return d
 	case s == nil:
@@ -74,7 +76,8 @@ func decide(o Object, k known, s *seen) decision {
 			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. "+
 				"Remove the annotation on the member to have the manifest applied.")
 	case s.namesake: // each would take the other's marks off, for ever
-		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
+		return left(Conflict, v1alpha1.ReasonConflict,
+			"Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
 	case s.ours || s.uid == k.uid: // an object that lost its marks is still the same object
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
@@ -89,7 +92,8 @@ func decide(o Object, k known, s *seen) decision {
 		return decision{move: applyIfSame}
 	default:
 		return left(Conflict, v1alpha1.ReasonInTheWay,
-			"The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only report it.")
+			"The object exists and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode "+
+				"to Observe to only report it.")
 	}
 }
 
@@ -143,7 +147,8 @@ func decideAdditions(o Object, s *seen, added []FieldConflict) decision {
 	switch {
 	case o.Additions == v1alpha1.AdditionsReport:
 		d = left(Skipped, v1alpha1.ReasonDrifted, fmt.Sprintf(
-			"Others have added fields on the member: %s. Set additions to Remove to remove them, or to Keep to accept them.", listed(added)))
+			"Others have added fields on the member: %s. Set additions to Remove to remove them, or to Keep to accept them.",
+			listed(added)))
 		d.drifted, d.conflicts = true, added
 	case s.shared:
 		d.move = applyShared
@@ -162,7 +167,8 @@ func terminating(s *seen) string {
 	if len(s.finalizers) == 0 {
 		return "The object is being deleted on the member, and is created again afterwards."
 	}
-	return fmt.Sprintf("The object is being deleted on the member, waits for %s, and is created again afterwards.", finalizers(s.finalizers))
+	return fmt.Sprintf("The object is being deleted on the member, waits for %s, and is created again afterwards.",
+		finalizers(s.finalizers))
 }
 
 func finalizers(names []string) string {

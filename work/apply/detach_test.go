@@ -22,8 +22,10 @@ func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 	config := object.DeepCopy()
 	config.SetOwnerReferences([]metav1.OwnerReference{w.owner.Reference})
 	config.SetLabels(map[string]string{v1alpha1.AppliedLabel: "true"})
-	config.SetAnnotations(map[string]string{apply.FormerMark(w.owner.Reference.UID): live.GetAnnotations()[w.owner.Mark()]})
-	require.NoError(w.t, w.admin.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(w.owner.FieldOwner), client.ForceOwnership))
+	config.SetAnnotations(
+		map[string]string{apply.FormerMark(w.owner.Reference.UID): live.GetAnnotations()[w.owner.Mark()]})
+	require.NoError(w.t, w.admin.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(config),
+		client.FieldOwner(w.owner.FieldOwner), client.ForceOwnership))
 	live = w.get(object)
 	require.Len(w.t, live.GetOwnerReferences(), 1)
 	require.NotContains(w.t, live.GetAnnotations(), w.owner.Mark())
@@ -33,7 +35,9 @@ func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 func TestOwnerReferencesOfEarlierReleasesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]func(*apply.Object){
-		"apply": nil, "report": {drift(v1alpha1.DriftReport)}, "create-only": {func(o *apply.Object) { o.Mode = v1alpha1.CreateOnly }},
+		"apply": nil, "report": {drift(v1alpha1.DriftReport)}, "create-only": {func(o *apply.Object) {
+			o.Mode = v1alpha1.CreateOnly
+		}},
 	} {
 		for _, edit := range []bool{false, true} {
 			w := newWorld(t)
@@ -76,9 +80,13 @@ func TestDetach(t *testing.T) {
 	w.asEarlierRelease(object.Manifest)
 	w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: NS}}")
 	before := w.get(foreign.Manifest).GetResourceVersion()
-	resources := append(w.inventory, v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "foreign"}},
-		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "missing"}},
-		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com", Version: "v1", Kind: "Never", Name: "x"}})
+	resources := append(w.inventory,
+		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap",
+			Namespace: w.namespace, Name: "foreign"}},
+		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap",
+			Namespace: w.namespace, Name: "missing"}},
+		v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com", Version: "v1",
+			Kind: "Never", Name: "x"}})
 	require.NoError(t, w.engine.Detach(t.Context(), w.owner, resources))
 	live := w.get(object.Manifest)
 	require.Empty(t, live.GetOwnerReferences())
@@ -96,7 +104,8 @@ func TestObjectsOutliveTheirOwner(t *testing.T) {
 	object := w.configMap("a", "{k: v}")
 	w.one(object)
 	before := w.get(object.Manifest)
-	require.NoError(t, w.admin.Delete(t.Context(), w.appliedWork(), client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	require.NoError(t, w.admin.Delete(t.Context(), w.appliedWork(),
+		client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	require.Eventually(t, func() bool { return w.isGone(w.appliedWork()) }, deadline, 50*time.Millisecond)
 	uid := w.owner.Reference.UID
 	w.owner = w.newOwner(w.namespace)

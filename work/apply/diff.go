@@ -26,10 +26,11 @@ const (
 	redacted = "(redacted)"
 )
 
-// Diff says how an object differs from a manifest, and returns the object: what an apply with all force would change, as
-// the API server itself would change it, defaults and admission included. It writes nothing, but needs the permission to.
-// The error is a NotFound one when the object is not there.
-func (e *Engine) Diff(ctx context.Context, owner Owner, manifest *unstructured.Unstructured) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
+// Diff says how an object differs from a manifest, and returns the object: what an apply with all force would change,
+// as the API server itself would change it, defaults and admission included. It writes nothing, but needs the
+// permission to. The error is a NotFound one when the object is not there.
+func (e *Engine) Diff(ctx context.Context, owner Owner,
+	manifest *unstructured.Unstructured) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
 	manifest = prepared(manifest)
 	backoff := newBackoff()
 	for attempt := 1; ; attempt++ {
@@ -65,7 +66,8 @@ func stampedAs(manifest *unstructured.Unstructured, owner Owner, applied string)
 //
 // Where the API server does not accept the manifest, the error says so, and the differences are those between the
 // manifest's own fields and the object: without defaults, conversions and admission.
-func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
+func (e *Engine) dryRun(ctx context.Context, owner Owner, config,
+	live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
 	bound := config.DeepCopy()
 	bound.SetUID(live.GetUID())
 	bound.SetResourceVersion(live.GetResourceVersion())
@@ -175,7 +177,8 @@ func (d *differ) values(path v1alpha1.FieldPath, wanted, found any) {
 			return
 		}
 	}
-	d.diffs = append(d.diffs, v1alpha1.FieldDiff{Path: path.String(), Wanted: d.show(path, wanted), Found: d.show(path, found)})
+	d.diffs = append(d.diffs, v1alpha1.FieldDiff{Path: path.String(), Wanted: d.show(path, wanted),
+		Found: d.show(path, found)})
 }
 
 // lists compares lists of named items by name; false: they are no such lists, and differ as a whole.
@@ -222,7 +225,8 @@ func named(list []any) (map[string]map[string]any, bool) {
 
 // shown is what people may read of a Secret. Its annotations are not: kubectl keeps a copy of all in one.
 var shown = []v1alpha1.FieldPath{
-	pathTo("type"), pathTo("immutable"), pathTo("metadata", "labels"), pathTo("metadata", "finalizers"), pathTo("metadata", "ownerReferences"),
+	pathTo("type"), pathTo("immutable"), pathTo("metadata", "labels"), pathTo("metadata", "finalizers"),
+	pathTo("metadata", "ownerReferences"),
 }
 
 func pathTo(names ...string) v1alpha1.FieldPath {

@@ -45,14 +45,15 @@ type Options struct {
 	Concurrency int
 	// Timeout bounds each request. Default: [DefaultTimeout].
 	Timeout time.Duration
-	// EstablishTimeout bounds how long a kind that is new may take until it can be used. Default: [DefaultEstablishTimeout].
+	// EstablishTimeout bounds how long a kind that is new may take until it can be used. Default:
+	// [DefaultEstablishTimeout].
 	EstablishTimeout time.Duration
 	// Clock tells the time, for pauses between attempts. Default: the real one.
 	Clock clock.PassiveClock
 }
 
-// An Engine brings objects to what is wanted of them. It may be used concurrently, for one owner at a time. What it remembers
-// only saves requests.
+// An Engine brings objects to what is wanted of them. It may be used concurrently, for one owner at a time. What it
+// remembers only saves requests.
 type Engine struct {
 	client  client.Client
 	options Options
@@ -83,13 +84,13 @@ func New(c client.Client, o Options) *Engine {
 // follow from being applied, and is what is said of them.
 type Gate func(ctx context.Context, wave []Change) (reason string)
 
-// Apply brings the objects of a set to what is wanted of them, wave by wave, and says what became of each. An object that
-// fails stops no other; it has its error in its [Change]. The error of Apply itself says why nothing was done: a set
-// that cannot be, which is an [ErrInvalid], or an inventory that cannot be recorded. When the context ends, part of it may have been done; the
-// inventory that was recorded has it.
+// Apply brings the objects of a set to what is wanted of them, wave by wave, and says what became of each. An object
+// that fails stops no other; it has its error in its [Change]. The error of Apply itself says why nothing was done: a
+// set that cannot be, which is an [ErrInvalid], or an inventory that cannot be recorded. When the context ends, part of
+// it may have been done; the inventory that was recorded has it.
 //
-// An object that is as it is wanted costs no write and, with [Options.Metadata], no request at all. One that is only looked at is read
-// each time.
+// An object that is as it is wanted costs no write and, with [Options.Metadata], no request at all. One that is only
+// looked at is read each time.
 func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, error) {
 	plan, err := e.plan(ctx, set)
 	if err != nil {
@@ -245,7 +246,8 @@ func changesOf(wave []task, changes []Change) []Change {
 
 // change is what a decision to leave an object says of it.
 func (t *task) change(d decision) Change {
-	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted, Conflicts: d.conflicts}
+	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted,
+		Conflicts: d.conflicts}
 	if t.warning != "" {
 		c.Message = strings.TrimSpace(c.Message + " " + t.warning)
 	}

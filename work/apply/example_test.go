@@ -10,7 +10,8 @@ import (
 )
 
 func ExampleWave() {
-	for _, kind := range []schema.GroupKind{{Kind: "Namespace"}, {Kind: "ConfigMap"}, {Group: "example.com", Kind: "Shop"}, {Group: "apps", Kind: "Deployment"}} {
+	for _, kind := range []schema.GroupKind{{Kind: "Namespace"}, {Kind: "ConfigMap"}, {Group: "example.com", Kind: "Shop"},
+		{Group: "apps", Kind: "Deployment"}} {
 		fmt.Println(kind.Kind, apply.Wave(kind))
 	}
 	// Output:

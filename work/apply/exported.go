@@ -27,7 +27,8 @@ func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstruc
 	delete(manifest.Object, "status")
 	metadata, _ := manifest.Object["metadata"].(map[string]any)
 	for _, field := range []string{
-		"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields", "ownerReferences", "deletionTimestamp",
+		"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields", "ownerReferences",
+		"deletionTimestamp",
 		"deletionGracePeriodSeconds",
 	} {
 		delete(metadata, field)
@@ -58,7 +59,8 @@ func unportable(object *unstructured.Unstructured) string {
 		return "Kubernetes publishes ConfigMap kube-root-ca.crt in every namespace"
 	case isKind(object, "", "Secret") && kind == "kubernetes.io/service-account-token":
 		return identifier(object).String() + " is a token that is only valid in the cluster that issued it"
-	case isKind(object, "", "Event"), isKind(object, "events.k8s.io", "Event"), isKind(object, "coordination.k8s.io", "Lease"),
+	case isKind(object, "", "Event"), isKind(object, "events.k8s.io", "Event"), isKind(object, "coordination.k8s.io",
+		"Lease"),
 		isKind(object, "", "Endpoints"), isKind(object, "discovery.k8s.io", "EndpointSlice"), isKind(object, "", "Node"):
 		return identifier(object).String() + " describes the cluster that it is in"
 	}
@@ -67,7 +69,8 @@ func unportable(object *unstructured.Unstructured) string {
 
 // ofTheCluster reports whether an annotation was written by a controller of the cluster, by kubectl or by muster.
 func ofTheCluster(name string) bool {
-	return revisionAnnotation(name) || strings.HasPrefix(name, annotationPrefix) || strings.HasPrefix(name, "pv.kubernetes.io/") ||
+	return revisionAnnotation(name) || strings.HasPrefix(name, annotationPrefix) || strings.HasPrefix(name,
+		"pv.kubernetes.io/") ||
 		name == v1alpha1.DisabledAnnotation || name == "kubectl.kubernetes.io/last-applied-configuration" ||
 		name == "volume.kubernetes.io/selected-node" || name == "volume.kubernetes.io/storage-provisioner" ||
 		name == "volume.beta.kubernetes.io/storage-provisioner" || name == "batch.kubernetes.io/job-tracking"

@@ -50,7 +50,8 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 	case errors.As(err, &invalid):
 		return v1alpha1.ReasonInvalid, invalid.Error()
 	case unserved(err):
-		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not know kind %s of %s: install what defines it, or use a version that the member serves.",
+		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not know kind %s of %s: install what defines it, "+
+			"or use a version that the member serves.",
 			id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version})
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return v1alpha1.ReasonTerminating, fmt.Sprintf("Namespace %s is being deleted on the member.", id.Namespace)
@@ -70,13 +71,16 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 // permanent reports whether the API server will not take the same thing the next time either.
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) || untyped(err)
+		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||
+		untyped(err)
 }
 
-// untyped reports whether the manifest does not fit the schema of its kind. The API server answers that as an error of its own.
+// untyped reports whether the manifest does not fit the schema of its kind. The API server answers that as an error of
+// its own.
 func untyped(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && schemaError.MatchString(err.Error())
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
+		schemaError.MatchString(err.Error())
 }
 
 var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object|field not declared in schema`)
@@ -142,12 +146,14 @@ func otherUID(err error) bool {
 
 // unserved reports whether the API server does not have the kind, or not in that version.
 func unserved(err error) bool {
-	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err,
+		metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // newConflict is the error about an object that is not any more what was observed.
 func newConflict(t *task, why string) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New(why))
+	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
+		errors.New(why))
 }
 
 func anyOf(conflicts []FieldConflict, managers []string) bool {
@@ -155,7 +161,8 @@ func anyOf(conflicts []FieldConflict, managers []string) bool {
 }
 
 func inConflict(conflicts []FieldConflict) string {
-	return fmt.Sprintf("Other field managers have fields of it: %s. Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.",
+	return fmt.Sprintf("Other field managers have fields of it: %s. Let them give the fields up, take the fields out of "+
+		"the manifest or put them into ignoredFields.",
 		listed(conflicts))
 }
 

@@ -35,7 +35,8 @@ func TestAPIServerKilledMidApply(t *testing.T) {
 	w := &world{t: t, admin: newClient(t, own.Config()), namespace: "default"}
 	holder := w.create("{apiVersion: v1, kind: Namespace, metadata: {name: owner}}")
 	w.owner = apply.Owner{FieldOwner: "killed"}
-	w.owner.Reference.APIVersion, w.owner.Reference.Kind, w.owner.Reference.Name, w.owner.Reference.UID = "v1", "Namespace", "owner", holder.GetUID()
+	w.owner.Reference.APIVersion, w.owner.Reference.Kind, w.owner.Reference.Name, w.owner.Reference.UID = "v1",
+		"Namespace", "owner", holder.GetUID()
 	w.engine = apply.New(newClient(t, config), apply.Options{})
 	objects := w.many(200, "v")
 
@@ -91,8 +92,10 @@ func TestHangingAPIServer(t *testing.T) {
 // allow lets a user do something with the ConfigMaps of a namespace.
 func (w *world) allow(subject string, verbs string) {
 	w.t.Helper()
-	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: [{apiGroups: [''], resources: [configmaps], verbs: " + verbs + "}]}")
-	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: some, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}, subjects: [" + subject + "]}")
+	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: " +
+		"[{apiGroups: [''], resources: [configmaps], verbs: " + verbs + "}]}")
+	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: some, namespace: NS}, " +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}, subjects: [" + subject + "]}")
 }
 
 func TestPermissions(t *testing.T) {
@@ -101,11 +104,13 @@ func TestPermissions(t *testing.T) {
 		reason, verbs string
 		fresh, drift  string // reasons; empty: done
 	}{
-		"all":       {"what doc.go names is enough", "[get, list, patch, create, delete]", "", ""},
-		"no-list":   {"to list only saves requests", "[get, patch, create, delete]", "", ""},
-		"no-create": {"server-side apply of what is missing needs create as well", "[get, list, patch, delete]", v1alpha1.ReasonForbidden, ""},
-		"no-patch":  {"all writes are patches", "[get, list, create]", v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden},
-		"no-get":    {"a new object is created without a read, and none is changed without", "[patch, create]", "", v1alpha1.ReasonForbidden},
+		"all":     {"what doc.go names is enough", "[get, list, patch, create, delete]", "", ""},
+		"no-list": {"to list only saves requests", "[get, patch, create, delete]", "", ""},
+		"no-create": {"server-side apply of what is missing needs create as well", "[get, list, patch, delete]",
+			v1alpha1.ReasonForbidden, ""},
+		"no-patch": {"all writes are patches", "[get, list, create]", v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden},
+		"no-get": {"a new object is created without a read, and none is changed without", "[patch, create]", "",
+			v1alpha1.ReasonForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +121,8 @@ func TestPermissions(t *testing.T) {
 			user := "user-" + w.namespace
 			w.allow("{kind: User, name: "+user+"}", tc.verbs)
 			w.engine = apply.New(newClient(t, plane.ForTest(t).User(user)), apply.Options{})
-			objects := append(existing, w.configMap("fresh", "{k: v}"), w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
+			objects := append(existing, w.configMap("fresh", "{k: v}"),
+				w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
 			var changes []apply.Change
 			require.Eventually(t, func() bool { // the authorizer learns of a binding by a watch
 				changes = w.apply(objects...)
@@ -140,11 +146,13 @@ func TestExecutor(t *testing.T) {
 	w := newWorld(t)
 	w.allow("{kind: ServiceAccount, name: executor, namespace: NS}", "[get, list, patch, create]")
 	config := plane.ForTest(t).Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:executor", w.namespace), Groups: []string{"system:authenticated"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:executor", w.namespace),
+		Groups: []string{"system:authenticated"}}
 	w.engine = apply.New(newClient(t, config), apply.Options{})
 	var changes []apply.Change
 	require.Eventually(t, func() bool {
-		changes = w.apply(w.configMap("a", "{k: v}"), w.object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: NS}}"))
+		changes = w.apply(w.configMap("a", "{k: v}"),
+			w.object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: NS}}"))
 		return changes[0].Done()
 	}, deadline, 50*time.Millisecond)
 	require.Equal(t, v1alpha1.ReasonForbidden, changes[1].Reason)
@@ -164,7 +172,8 @@ func TestGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bad := w.object("{apiVersion: v1, kind: Service, metadata: {name: s}}")
-	objects := []apply.Object{w.configMap("a", "{k: v}", wave(1)), w.configMap("b", "{k: v}", wave(2)), w.configMap("c", "{k: v}", wave(3)), bad}
+	objects := []apply.Object{w.configMap("a", "{k: v}", wave(1)), w.configMap("b", "{k: v}", wave(2)),
+		w.configMap("c", "{k: v}", wave(3)), bad}
 	var waves []string
 	gate := func(_ context.Context, wave []apply.Change) string {
 		waves = append(waves, wave[0].Object.Name)

@@ -20,7 +20,8 @@ import (
 // appliedFields returns what the API server has recorded for a manager's server-side apply, as JSON; nil: nothing.
 func appliedFields(entries []metav1.ManagedFieldsEntry, manager string) []byte {
 	for _, entry := range entries {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
+			entry.FieldsV1 != nil {
 			return entry.FieldsV1.GetRawBytes()
 		}
 	}
@@ -37,7 +38,8 @@ func parseFields(fields []byte) (*fieldpath.Set, error) {
 
 // unmanaged are the fields that the API server keeps no record of.
 var unmanaged = map[string]bool{"apiVersion": true, "kind": true}
-var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true, "selfLink": true}
+var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true,
+	"selfLink": true}
 
 // cover compares manifests with what a field manager has.
 type cover struct {
@@ -166,8 +168,8 @@ func isExactly(element fieldpath.PathElement, item any) bool {
 	return keys > 0 && matched == keys
 }
 
-// isDefaulted reports whether an element may be the one of an item that lacks some keys, which have been defaulted then, such as
-// the protocol of a port.
+// isDefaulted reports whether an element may be the one of an item that lacks some keys, which have been defaulted
+// then, such as the protocol of a port.
 func isDefaulted(element fieldpath.PathElement, item any) bool {
 	matched, _ := keysOf(element, item)
 	return matched > 0

@@ -130,8 +130,8 @@ func (e *Engine) prefetch(ctx context.Context, owner Owner, unknown []*task) {
 	}
 }
 
-// list looks at objects of one kind in one namespace, by their names. It gives up when there is so much else that it does not pay, or
-// when it fails: it may be allowed to read what it may not list.
+// list looks at objects of one kind in one namespace, by their names. It gives up when there is so much else that it
+// does not pay, or when it fails: it may be allowed to read what it may not list.
 func (e *Engine) list(ctx context.Context, owner Owner, kind schema.GroupVersionKind, group map[string]*task) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()

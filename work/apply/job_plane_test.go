@@ -17,12 +17,16 @@ import (
 func TestJobThatRemovesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for mode, expected := range map[v1alpha1.ApplyMode]string{v1alpha1.ServerSideApply: "apply", v1alpha1.CreateOnly: "create"} {
+	for mode, expected := range map[v1alpha1.ApplyMode]string{v1alpha1.ServerSideApply: "apply",
+		v1alpha1.CreateOnly: "create"} {
 		t.Run(expected, func(t *testing.T) {
 			w := w.in(t)
 			job := func(image string) apply.Object {
-				return w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: `+expected+`, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
-  template: {spec: {restartPolicy: Never, containers: [{name: c, image: `+image+`}]}}}}`, func(o *apply.Object) { o.Mode = mode })
+				return w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: `+expected+
+					`, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: `+image+`}]}}}}`, func(o *apply.Object) {
+					o.Mode = mode
+				})
 			}
 			require.Equal(t, apply.Created, w.one(job("one")).Action)
 			w.finish(job("one").Manifest)
@@ -41,7 +45,8 @@ func TestJobThatRemovesItself(t *testing.T) {
 	kept := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: kept, namespace: NS}, spec: {suspend: true,
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`)
 	w.one(kept)
-	require.NoError(t, w.admin.Delete(t.Context(), kept.Manifest.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	require.NoError(t, w.admin.Delete(t.Context(), kept.Manifest.DeepCopy(),
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	require.Eventually(t, func() bool { return w.isGone(kept.Manifest) }, deadline, tick)
 	require.Equal(t, apply.Created, w.one(kept).Action, "a Job without a TTL is healed like any object")
 }
@@ -53,7 +58,8 @@ func (w *world) finish(job *unstructured.Unstructured) {
 		pods := &unstructured.UnstructuredList{}
 		pods.SetAPIVersion("v1")
 		pods.SetKind("PodList")
-		require.NoError(w.t, w.admin.List(w.t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"job-name": job.GetName()}))
+		require.NoError(w.t, w.admin.List(w.t.Context(), pods, client.InNamespace(w.namespace),
+			client.MatchingLabels{"job-name": job.GetName()}))
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if err := unstructured.SetNestedField(pod.Object, "Succeeded", "status", "phase"); err != nil {

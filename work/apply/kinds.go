@@ -88,7 +88,8 @@ func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, r
 	}
 	o.Manifest = o.Manifest.DeepCopy()
 	o.Manifest.SetNamespace("")
-	return fmt.Sprintf("metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from the manifest.",
+	return fmt.Sprintf("metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from "+
+		"the manifest.",
 		namespace, kind.Kind)
 }
 
@@ -217,10 +218,11 @@ func condition(live *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// servedVersions are the versions of a kind that is not served in the one by which it was applied. None: the kind is gone.
+// servedVersions are the versions of a kind that is not served in the one by which it was applied. None: the kind is
+// gone.
 //
-// A mapper remembers what was served once, so it cannot tell that a kind is gone; what defines the kind can. To take a kind for
-// gone that is not would leave its objects behind for ever, so whatever cannot be asked is an error.
+// A mapper remembers what was served once, so it cannot tell that a kind is gone; what defines the kind can. To take a
+// kind for gone that is not would leave its objects behind for ever, so whatever cannot be asked is an error.
 func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentifier) ([]string, error) {
 	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
 	mappings, err := mapper.RESTMappingsWithContext(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind})
@@ -243,7 +245,8 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 	case err == nil:
 		defined, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 		for _, entry := range defined {
-			if version, ok := entry.(map[string]any); ok && version["served"] == true && !slices.Contains(versions, fmt.Sprint(version["name"])) {
+			if version, ok := entry.(map[string]any); ok && version["served"] == true && !slices.Contains(versions,
+				fmt.Sprint(version["name"])) {
 				versions = append(versions, fmt.Sprint(version["name"]))
 			}
 		}
@@ -261,7 +264,8 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 		return nil, fmt.Errorf("find out whether %s is gone: %w", id.Kind, err)
 	}
 	if service, found, _ := unstructured.NestedMap(aggregated.Object, "spec", "service"); found && service != nil {
-		return nil, fmt.Errorf("find out whether %s is gone: the API server behind APIService %s does not say that it has the kind", id.Kind, aggregated.GetName())
+		return nil, fmt.Errorf("find out whether %s is gone: the API server behind APIService %s does not say that it has "+
+			"the kind", id.Kind, aggregated.GetName())
 	}
 	return versions, nil
 }

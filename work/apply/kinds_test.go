@@ -15,15 +15,25 @@ import (
 const everyKind = `
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, namespace: NS}, imagePullSecrets: [{name: pull}]}
 - {apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: NS, creationTimestamp: null}, data: {a: Yg==}}
-- {apiVersion: v1, kind: ConfigMap, metadata: {name: empty, namespace: NS, annotations: {}, labels: {}}, data: {}, binaryData: {a: Yg==}, immutable: false}
-- {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: NS}, spec: {hard: {cpu: 100000m, memory: 1024Mi, pods: "10"}}}
-- {apiVersion: v1, kind: LimitRange, metadata: {name: limits, namespace: NS}, spec: {limits: [{type: Container, default: {cpu: 1000m}}]}}
-- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: claim, namespace: NS}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}
-- {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: deny, namespace: NS}, spec: {podSelector: {}, policyTypes: [Ingress]}}
-- {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: budget, namespace: NS}, spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: role, namespace: NS}, rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]}
-- {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: binding, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: role}, subjects: [{kind: ServiceAccount, name: sa, namespace: NS}]}
-- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS}, spec: {selector: {a: b}, ports: [{name: tcp, port: 80, targetPort: http}, {name: udp, port: 80, protocol: UDP}]}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: empty, namespace: NS, annotations: {}, labels: {}}, data: {},
+   binaryData: {a: Yg==}, immutable: false}
+- {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: NS},
+   spec: {hard: {cpu: 100000m, memory: 1024Mi, pods: "10"}}}
+- {apiVersion: v1, kind: LimitRange, metadata: {name: limits, namespace: NS},
+   spec: {limits: [{type: Container, default: {cpu: 1000m}}]}}
+- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: claim, namespace: NS},
+   spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}
+- {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: deny, namespace: NS},
+   spec: {podSelector: {}, policyTypes: [Ingress]}}
+- {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: budget, namespace: NS},
+   spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: role, namespace: NS},
+   rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: binding, namespace: NS},
+   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: role}, subjects: [{kind: ServiceAccount, name: sa,
+     namespace: NS}]}
+- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: NS},
+   spec: {selector: {a: b}, ports: [{name: tcp, port: 80, targetPort: http}, {name: udp, port: 80, protocol: UDP}]}}
 - apiVersion: apps/v1
   kind: Deployment
   metadata: {name: web, namespace: NS, finalizers: [example.com/a, example.com/b]}
@@ -47,16 +57,25 @@ const everyKind = `
         initContainers: [{name: init, image: x}]
         tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists, effect: NoSchedule}]
         hostAliases: [{ip: 10.0.0.1, hostnames: [x]}]
-        topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: b}}}]
+        topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule,
+          labelSelector: {matchLabels: {a: b}}}]
         imagePullSecrets: [{name: pull}]
         volumes: [{name: tmp, emptyDir: {}}, {name: p, projected: {sources: [{configMap: {name: empty}}]}}]
-        affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]}}}
-- {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: NS}, spec: {replicas: 0, serviceName: db, selector: {matchLabels: {a: c}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: db, image: x}]}},
-    volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}
-- {apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: job, image: x}]}}}}
-- {apiVersion: batch/v1, kind: CronJob, metadata: {name: cron, namespace: NS}, spec: {schedule: "@daily", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: x}]}}}}}}
-- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS}, webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore, matchPolicy: Equivalent,
-    clientConfig: {url: "https://localhost:1/x"}, namespaceSelector: {matchLabels: {no: ne}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}
+        affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]}}}
+- {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: NS}, spec: {replicas: 0, serviceName: db,
+   selector: {matchLabels: {a: c}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: db, image: x}]}},
+    volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce],
+      resources: {requests: {storage: 1Gi}}}}]}}
+- {apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS},
+   spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: job, image: x}]}}}}
+- {apiVersion: batch/v1, kind: CronJob, metadata: {name: cron, namespace: NS}, spec: {schedule: "@daily",
+   jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: x}]}}}}}}
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS},
+   webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore,
+     matchPolicy: Equivalent,
+    clientConfig: {url: "https://localhost:1/x"}, namespaceSelector: {matchLabels: {no: ne}}, rules: [{apiGroups: [""],
+      apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}
 - ` + hpa
 
 func (w *world) every() []apply.Object {
@@ -97,7 +116,8 @@ func TestNamespaceDefinitionAndAllThatIsInThemInOnePass(t *testing.T) {
 	resource.Manifest.SetNamespace(inner)
 	config := w.configMap("a", "{k: v}")
 	config.Manifest.SetNamespace(inner)
-	objects := []apply.Object{resource, config, definition, w.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + inner + "}}")}
+	objects := []apply.Object{resource, config, definition,
+		w.object("{apiVersion: v1, kind: Namespace, metadata: {name: " + inner + "}}")}
 	for _, change := range w.apply(objects...) {
 		require.Equal(t, apply.Created, change.Action, "%s: %s", change.Object, change.Message)
 		require.NotEmpty(t, change.Object.Resource)
@@ -117,7 +137,8 @@ func TestDefinitionThatIsNeverEstablished(t *testing.T) {
 	second.Manifest.SetName("others." + spec["group"].(string))
 	spec["names"] = map[string]any{"kind": "Thing", "plural": "others", "singular": "other", "listKind": "OtherList"}
 	spec["versions"].([]any)[0].(map[string]any)["name"] = "v2"
-	resource := w.object("{apiVersion: " + spec["group"].(string) + "/v2, kind: Thing, metadata: {name: x, namespace: NS}}")
+	resource := w.object("{apiVersion: " + spec["group"].(string) +
+		"/v2, kind: Thing, metadata: {name: x, namespace: NS}}")
 	w.engine = apply.New(w.admin, apply.Options{EstablishTimeout: time.Second})
 	changes := w.apply(second, resource)
 	require.Equal(t, apply.Failed, changes[0].Action)
@@ -131,12 +152,14 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 	_, unknown := w.custom("unknown", "Namespaced")
 	ending := w.namespace + "-ending"
 	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + ending + "}}")
-	w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending + ", finalizers: [example.com/hold]}}")
+	w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending +
+		", finalizers: [example.com/hold]}}")
 	hold := w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, namespace: " + ending + "}}").Manifest
 	require.NoError(t, w.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(ending)}))
 	t.Cleanup(func() { w.t = noContext{w.t}; w.patch(hold, "{metadata: {finalizers: null}}") })
 
-	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: job, image: IMAGE}]}}}}`
+	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, template: ` +
+		`{spec: {restartPolicy: Never, containers: [{name: job, image: IMAGE}]}}}}`
 	w.one(w.object(replace(job, "IMAGE", "a")))
 	bad := []struct {
 		reason, text string
@@ -144,19 +167,36 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		action       apply.Action
 		message      string
 	}{
-		{"a kind that nobody defines", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed, "does not know kind Thing"},
-		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.namespace: is required"},
-		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.name: is required"},
-		{"a label that is no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a1, namespace: NS, labels: {a: true}}}", v1alpha1.ReasonInvalid, apply.Failed, "put quotes"},
-		{"a version of another cluster", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a2, namespace: NS, resourceVersion: \"5\"}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.resourceVersion"},
-		{"no such namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}", v1alpha1.ReasonFailed, apply.Failed, "is namespace nowhere there?"},
-		{"a namespace on its way out", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}", v1alpha1.ReasonTerminating, apply.Skipped, "is being deleted"},
-		{"a field that is not in the schema", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a3, namespace: NS}, dat: {}}", v1alpha1.ReasonRejected, apply.Failed, ".dat: field not declared in schema"},
+		{"a kind that nobody defines", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed,
+			"does not know kind Thing"},
+		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid, apply.Failed,
+			"metadata.namespace: is required"},
+		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed,
+			"metadata.name: is required"},
+		{"a label that is no text",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a1, namespace: NS, labels: {a: true}}}", v1alpha1.ReasonInvalid,
+			apply.Failed, "put quotes"},
+		{"a version of another cluster",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a2, namespace: NS, resourceVersion: \"5\"}}",
+			v1alpha1.ReasonInvalid, apply.Failed, "metadata.resourceVersion"},
+		{"no such namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}",
+			v1alpha1.ReasonFailed, apply.Failed, "is namespace nowhere there?"},
+		{"a namespace on its way out", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: " + ending + "}}",
+			v1alpha1.ReasonTerminating, apply.Skipped, "is being deleted"},
+		{"a field that is not in the schema",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a3, namespace: NS}, dat: {}}", v1alpha1.ReasonRejected,
+			apply.Failed, ".dat: field not declared in schema"},
 		{"an immutable field", replace(job, "IMAGE", "b"), v1alpha1.ReasonRejected, apply.Failed, "field is immutable"},
-		{"values of a Secret are not quoted", "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, data: {password: 12345}}", v1alpha1.ReasonRejected, apply.Failed, "invalid values in .data.password"},
-		{"a Secret that is no base64", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: NS}, data: {password: '!hidden!'}}", v1alpha1.ReasonRejected, apply.Failed, "base64"},
-		{"a name that cannot be", "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B, namespace: NS}}", v1alpha1.ReasonRejected, apply.Failed, "RFC 1123"},
-		{"annotations beyond the limit", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a4, namespace: NS, annotations: {big: " + long(262144) + "}}}", v1alpha1.ReasonRejected, apply.Failed, "may not be more than"},
+		{"values of a Secret are not quoted",
+			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, data: {password: 12345}}",
+			v1alpha1.ReasonRejected, apply.Failed, "invalid values in .data.password"},
+		{"a Secret that is no base64", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: NS}, data: " +
+			"{password: '!hidden!'}}", v1alpha1.ReasonRejected, apply.Failed, "base64"},
+		{"a name that cannot be", "{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B, namespace: NS}}",
+			v1alpha1.ReasonRejected, apply.Failed, "RFC 1123"},
+		{"annotations beyond the limit",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a4, namespace: NS, annotations: {big: " + long(262144) + "}}}",
+			v1alpha1.ReasonRejected, apply.Failed, "may not be more than"},
 	}
 	objects := []apply.Object{w.configMap("good", "{k: v}")}
 	for _, tc := range bad {
@@ -176,10 +216,15 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 func TestAdmissionThatChangesOurFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: NS}, spec: {failurePolicy: Fail, reinvocationPolicy: Never, matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]},
-  matchConditions: [{name: ours, expression: "object.metadata.namespace == 'NS' && object.metadata.name.startsWith('mutated')"}],
+	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: NS},
+    spec: {failurePolicy: Fail, reinvocationPolicy: Never,
+      matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE],
+        resources: [configmaps]}]},
+  matchConditions: [{name: ours,
+    expression: "object.metadata.namespace == 'NS' && object.metadata.name.startsWith('mutated')"}],
   mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{data: {'k': 'mutated'}}"}}]}}`)
-	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: NS}, spec: {policyName: NS}}`)
+	w.create(`{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: NS}, ` +
+		`spec: {policyName: NS}}`)
 	probe := w.configMap("mutated-probe", "{k: v}")
 	require.Eventually(t, func() bool { // until the policy is in force
 		require.NoError(t, w.admin.Create(t.Context(), probe.Manifest.DeepCopy()))
@@ -206,7 +251,9 @@ func TestAdmissionThatChangesOurFields(t *testing.T) {
 func TestVersionOfTheManifestChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.one(w.object(`{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, targetCPUUtilizationPercentage: 50}}`))
+	w.one(w.object(`{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, ` +
+		`spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, ` +
+		`targetCPUUtilizationPercentage: 50}}`))
 	require.Equal(t, apply.Configured, w.one(w.object(hpa)).Action)
 	require.Equal(t, apply.Unchanged, w.one(w.object(hpa)).Action)
 	require.Len(t, w.inventory, 1)
@@ -216,7 +263,8 @@ func TestVersionOfTheManifestChanges(t *testing.T) {
 func TestFieldsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	object := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}, status: {loadBalancer: {}}}")
+	object := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " +
+		"80}]}, status: {loadBalancer: {}}}")
 	require.Equal(t, apply.Created, w.one(object).Action)
 	version := w.get(object.Manifest).GetResourceVersion()
 	w.counted.take()
@@ -224,5 +272,6 @@ func TestFieldsThatAreNotKept(t *testing.T) {
 	w.costs(t, 1, 0, "what the API server does not take is not tried again")
 	w.restart()
 	require.Equal(t, apply.Unchanged, w.one(object).Action)
-	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(), "but for once after a restart, which changes nothing")
+	require.Equal(t, version, w.get(object.Manifest).GetResourceVersion(),
+		"but for once after a restart, which changes nothing")
 }

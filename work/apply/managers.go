@@ -51,7 +51,8 @@ func (e *Engine) repaired(
 		return false, err
 	}
 	if live.GetUID() != t.seen.uid {
-		return false, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, cause)
+		return false, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
+			cause)
 	}
 	entries, changed := live.GetManagedFields(), false
 	if stale {
@@ -131,7 +132,8 @@ var deployers = []string{
 
 // relinquished takes the fields that our field manager has from all deployers, so that a field which the manifest
 // drops later is removed from the object. What the manifest does not have stays theirs.
-func relinquished(entries []metav1.ManagedFieldsEntry, manager string) (next []metav1.ManagedFieldsEntry, changed bool) {
+func relinquished(entries []metav1.ManagedFieldsEntry,
+	manager string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	ours := fieldpath.NewSet()
 	for _, entry := range entries {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
@@ -139,7 +141,9 @@ func relinquished(entries []metav1.ManagedFieldsEntry, manager string) (next []m
 		}
 	}
 	for _, entry := range entries {
-		deployer := slices.ContainsFunc(deployers, func(prefix string) bool { return strings.HasPrefix(entry.Manager, prefix) })
+		deployer := slices.ContainsFunc(deployers, func(prefix string) bool {
+			return strings.HasPrefix(entry.Manager, prefix)
+		})
 		if deployer && entry.Manager != manager && entry.Subresource == "" {
 			have := fieldsOf(entry)
 			rest := have.Difference(ours)

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/apply"
 )
 
-const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS},
+  spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE CONTAINER}] POD}}}}`
 
 // TestEditsThatMakeTheObjectInvalid has edits after which the merge of manifest and object is invalid. Each is undone
@@ -33,11 +34,13 @@ func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
 		then     string // the edit of a changed manifest; empty: by the image
 	}{
 		"port": {
-			"a port that is renumbered under its name", `{apiVersion: v1, kind: Service, metadata: {name: NAME, namespace: NS, labels: {v: "IMAGE"}}, spec: {ports: [{name: http, port: 80}, {name: b, port: 90}]}}`,
+			"a port that is renumbered under its name", `{apiVersion: v1, kind: Service, metadata: {name: NAME, namespace: ` +
+				`NS, labels: {v: "IMAGE"}}, spec: {ports: [{name: http, port: 80}, {name: b, port: 90}]}}`,
 			`[{op: replace, path: /spec/ports/0/port, value: 81}]`, "",
 		},
 		"volume": {
-			"another source of a volume", template(", volumeMounts: [{name: d, mountPath: /d}]", ", volumes: [{name: d, emptyDir: {}}]"),
+			"another source of a volume", template(", volumeMounts: [{name: d, mountPath: /d}]",
+				", volumes: [{name: d, emptyDir: {}}]"),
 			`[{op: replace, path: /spec/template/spec/volumes/0, value: {name: d, configMap: {name: x}}}]`, "",
 		},
 		"probe": {
@@ -46,20 +49,24 @@ func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
 		},
 		"env": {
 			"a value that becomes a reference", template(", env: [{name: A, value: x}, {name: B, value: x}]", ""),
-			`[{op: replace, path: ` + container + `/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`, "",
+			`[{op: replace, path: ` + container + `/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`,
+			"",
 		},
 		"lifecycle": {
 			"another type of a hook", template(", lifecycle: {preStop: {exec: {command: [a]}}}", ""),
 			`[{op: replace, path: ` + container + `/lifecycle/preStop, value: {httpGet: {port: 81}}}]`, "",
 		},
 		"budget": {
-			"the other bound of a disruption budget", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: NAME, namespace: NS, labels: {v: "IMAGE"}},
+			"the other bound of a disruption budget", `{apiVersion: policy/v1, kind: PodDisruptionBudget,
+      metadata: {name: NAME, namespace: NS,
+    labels: {v: "IMAGE"}},
   spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}}`,
 			`[{op: remove, path: /spec/minAvailable}, {op: add, path: /spec/maxUnavailable, value: 2}]`, "",
 		},
 		"strategy": {
 			"the manifest itself changes to the other member of a union whose first one was defaulted",
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS}, spec: {replicas: 0, strategy: {type: RollingUpdate}, selector: {matchLabels: {a: b}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS},
+    spec: {replicas: 0, strategy: {type: RollingUpdate}, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE}]}}}}`,
 			`[]`, "RollingUpdate→Recreate",
 		},
@@ -116,12 +123,15 @@ func (w *world) jsonPatch(object *unstructured.Unstructured, text string) {
 func TestResidueLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	object := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {selector: {matchLabels: {a: b}},
+	object := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+    spec: {selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, env: [{name: A, value: x}]}]}}}}`)
 	w.one(object)
-	w.jsonPatch(object.Manifest, `[{op: add, path: /spec/template/spec/containers/-, value: {name: sidecar, image: s, env: [{name: A, value: theirs}]}},
+	w.jsonPatch(object.Manifest, `[{op: add, path: /spec/template/spec/containers/-, value: {name: sidecar, image: s,
+    env: [{name: A, value: theirs}]}},
   {op: replace, path: /spec/replicas, value: 0}, {op: add, path: /metadata/annotations/note, value: theirs},
-  {op: replace, path: /spec/template/spec/containers/0/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`)
+  {op: replace, path: /spec/template/spec/containers/0/env/0,
+    value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`)
 	change := w.one(object)
 	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
 	live := w.get(object.Manifest)
@@ -138,21 +148,27 @@ func TestStaleVersions(t *testing.T) {
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
 	crd := func(versions string) *unstructured.Unstructured {
-		return manifest(t, strings.NewReplacer("GROUP", group, "VERSIONS", versions).Replace(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
-  metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: wheels, kind: Wheel}, versions: [VERSIONS]}}`))
+		return manifest(t, strings.NewReplacer("GROUP", group, "VERSIONS",
+			versions).Replace(`{apiVersion: apiextensions.k8s.io/v1,
+    kind: CustomResourceDefinition,
+  metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: wheels, kind: Wheel},
+    versions: [VERSIONS]}}`))
 	}
 	version := func(name string, stored bool, fields string) string {
-		return fmt.Sprintf(`{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}`, name, stored, fields)
+		return fmt.Sprintf(`{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: `+
+			`{spec: {type: object, properties: {%s}}}}}}`, name, stored, fields)
 	}
 	const old = "size: {type: integer}, color: {type: string}, label: {type: string}"
 	definition := crd(version("v1beta1", true, old))
 	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition) })
 	require.NoError(t, w.admin.Create(t.Context(), definition))
 	wheel := func(version, name, color string) apply.Object {
-		return w.object("{apiVersion: " + group + "/" + version + ", kind: Wheel, metadata: {name: " + name + ", namespace: NS}, spec: {size: 3, color: " + color + "}}")
+		return w.object("{apiVersion: " + group + "/" + version + ", kind: Wheel, metadata: {name: " + name +
+			", namespace: NS}, spec: {size: 3, color: " + color + "}}")
 	}
 	var change apply.Change
-	require.Eventually(t, func() bool { change = w.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline, tick, "it is established")
+	require.Eventually(t, func() bool { change = w.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline,
+		tick, "it is established")
 	w.patch(wheel("v1beta1", "ours", "red").Manifest, "{spec: {label: theirs}}")
 
 	next := crd(version("v1beta1", false, old) + ", " + version("v1", true, old+", grip: {type: string, default: good}"))
@@ -160,7 +176,8 @@ func TestStaleVersions(t *testing.T) {
 	require.NoError(t, w.admin.Update(t.Context(), next))
 	w.restart()
 	passes := 0
-	require.Eventually(t, func() bool { // the API server learns of the version by a watch, and defaults what is written then
+	require.Eventually(t, func() bool {
+		// the API server learns of the version by a watch, and defaults what is written then
 		passes++
 		change = w.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
 		return change.Done() && change.Live.Object["spec"].(map[string]any)["grip"] == "good"
@@ -190,7 +207,8 @@ func TestTakeoverMigratesManagers(t *testing.T) {
 			name := lower(string(operation)) + "-" + manager
 			existing := w.configMap(name, "{k: v, l: w, m: theirs}").Manifest
 			if operation == metav1.ManagedFieldsOperationApply {
-				require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing), client.FieldOwner(manager)))
+				require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing),
+					client.FieldOwner(manager)))
 			} else {
 				require.NoError(t, w.admin.Create(t.Context(), existing, client.FieldOwner(manager)))
 			}

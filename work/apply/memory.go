@@ -97,8 +97,8 @@ func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstru
 	return written
 }
 
-// latest is the later of what a watch says and what our last write left. Versions of one kind can be compared, be it the same object or
-// one that was made anew.
+// latest is the later of what a watch says and what our last write left. Versions of one kind can be compared, be it
+// the same object or one that was made anew.
 func (m memory) latest(watched *seen) *seen {
 	if m.written == nil {
 		return watched
@@ -109,8 +109,8 @@ func (m memory) latest(watched *seen) *seen {
 	return watched
 }
 
-// accepted is the record of our fields that is as good as it gets for what is wanted now, whether or not it has all of that: the API
-// server drops what its schema does not know, and admission may change what we applied. Nil: unknown.
+// accepted is the record of our fields that is as good as it gets for what is wanted now, whether or not it has all of
+// that: the API server drops what its schema does not know, and admission may change what we applied. Nil: unknown.
 func (m memory) accepted(t *task) []byte {
 	if m.written == nil || t.seen == nil || m.hash != t.hash || m.written.uid != t.seen.uid {
 		return nil

@@ -29,30 +29,39 @@ func TestModes(t *testing.T) {
 		"apply": {
 			reason: "an object that nobody gave us is not ours to change, until takeover says so",
 			mode:   v1alpha1.ServerSideApply,
-			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Conflict, v1alpha1.ReasonInTheWay, found, false},
-			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Configured, v1alpha1.ReasonApplied, wanted, true},
+			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Conflict,
+				v1alpha1.ReasonInTheWay, found, false},
+			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Configured,
+				v1alpha1.ReasonApplied, wanted, true},
 		},
 		"create only": {
 			reason: "what was created once is the member's from then on",
 			mode:   v1alpha1.CreateOnly,
-			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Skipped, v1alpha1.ReasonExists, found, false},
-			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Unchanged, v1alpha1.ReasonApplied, found, true},
+			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Skipped,
+				v1alpha1.ReasonExists, found, false},
+			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Unchanged,
+				v1alpha1.ReasonApplied, found, true},
 		},
 		"observe": {
 			reason: "who only looks never writes",
 			mode:   v1alpha1.Observe,
-			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed, v1alpha1.ReasonObserved, found, false},
-			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed, v1alpha1.ReasonObserved, found, true},
+			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed,
+				v1alpha1.ReasonObserved, found, false},
+			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed,
+				v1alpha1.ReasonObserved, found, true},
 		},
 		"report": {
 			reason: "differences are reported of any object, whoever has applied it",
 			mode:   v1alpha1.ReportDiff,
-			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed, v1alpha1.ReasonDiffers, found, false},
-			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed, v1alpha1.ReasonDiffers, found, true},
+			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed,
+				v1alpha1.ReasonDiffers, found, false},
+			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed,
+				v1alpha1.ReasonDiffers, found, true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for state, want := range map[string]want{"absent": tc.absent, "foreign": tc.foreign, "ours": tc.ours, "drifted": tc.drifted} {
+			for state, want := range map[string]want{"absent": tc.absent, "foreign": tc.foreign, "ours": tc.ours,
+				"drifted": tc.drifted} {
 				w.inventory = nil
 				object := w.configMap(string(tc.mode[0])+"x"+state, "{k: "+wanted+"}")
 				object.Manifest.SetName(lower(object.Manifest.GetName()))
@@ -91,9 +100,10 @@ func TestTakeover(t *testing.T) {
 		want     apply.Action
 		diffs    int
 	}{
-		"never":          {"equal or not, it is somebody's", v1alpha1.TakeoverNever, "{k: v}", apply.Conflict, 0},
-		"same":           {"who wants the same loses nothing", v1alpha1.TakeoverIfNoDiff, "{k: v}", apply.Configured, 0},
-		"same-and-more":  {"only the fields of the manifest count", v1alpha1.TakeoverIfNoDiff, "{k: v, l: w}", apply.Configured, 0},
+		"never": {"equal or not, it is somebody's", v1alpha1.TakeoverNever, "{k: v}", apply.Conflict, 0},
+		"same":  {"who wants the same loses nothing", v1alpha1.TakeoverIfNoDiff, "{k: v}", apply.Configured, 0},
+		"same-and-more": {"only the fields of the manifest count", v1alpha1.TakeoverIfNoDiff, "{k: v, l: w}",
+			apply.Configured, 0},
 		"differs":        {"the report says in what", v1alpha1.TakeoverIfNoDiff, "{k: other}", apply.Conflict, 1},
 		"always-same":    {"the marks are put on", v1alpha1.TakeoverAlways, "{k: v}", apply.Configured, 0},
 		"always-differs": {"the fields are taken", v1alpha1.TakeoverAlways, "{k: other}", apply.Configured, 0},
@@ -137,8 +147,9 @@ func TestDrift(t *testing.T) {
 		"label":      {"without the label no watch would see it", "{metadata: {labels: {work.muster.dev/applied: null}}}"},
 		"relabel":    {"nor with another value of it", `{metadata: {labels: {work.muster.dev/applied: "no"}}}`},
 		"annotation": {"without the hash a restart would not know what was applied", "{metadata: {annotations: null}}"},
-		"replaced":   {"kubectl replace takes all marks and values at once", "{metadata: {annotations: null, labels: null}, data: {k: x, l: z}}"},
-		"fields":     {"an object that lost its managed fields is applied anew", "{metadata: {managedFields: [{}]}}"},
+		"replaced": {"kubectl replace takes all marks and values at once",
+			"{metadata: {annotations: null, labels: null}, data: {k: x, l: z}}"},
+		"fields": {"an object that lost its managed fields is applied anew", "{metadata: {managedFields: [{}]}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.inventory = nil
@@ -178,7 +189,8 @@ func TestDrift(t *testing.T) {
 func TestDeletionIsDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created, v1alpha1.DriftReport: apply.Skipped} {
+	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created,
+		v1alpha1.DriftReport: apply.Skipped} {
 		object := w.configMap("deleted-"+lower(string(policy)), "{k: v}", drift(policy))
 		w.inventory = nil
 		w.one(object)
@@ -226,7 +238,8 @@ func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := func(replicas, image string) apply.Object {
-		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: `+replicas+`, selector: {matchLabels: {a: b}},
+		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: `+
+			replicas+`, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: `+image+`, args: [x, z]}]}}}}`,
 			ignored(t, ".spec.replicas", `.spec.template.spec.containers[name="web"].args[0]`))
 	}
@@ -245,16 +258,20 @@ func TestIgnoredFields(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action)
 
 	scale := manifest(t, "{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 5}}")
-	require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(), client.WithSubResourceBody(scale)))
+	require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(),
+		client.WithSubResourceBody(scale)))
 	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action, "somebody has taken it: that is no drift")
 	require.Equal(t, apply.Configured, w.one(web("4", "x:3")).Action)
 	replicas, _ = spec()
 	require.EqualValues(t, 5, replicas, "what somebody has taken is not taken back")
 
-	dropped := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {selector: {matchLabels: {a: b}},
-  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: other, image: x}]}}}}`, ignored(t, `.spec.template.spec.containers[name="web"].image`))
+	dropped := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS},
+    spec: {selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: other, image: x}]}}}}`,
+		ignored(t, `.spec.template.spec.containers[name="web"].image`))
 	change = w.one(dropped)
-	require.Equal(t, apply.Configured, change.Action, "a container that is dropped takes its ignored fields along: %s", change.Message)
+	require.Equal(t, apply.Configured, change.Action, "a container that is dropped takes its ignored fields along: %s",
+		change.Message)
 }
 
 func TestModeObserveReleases(t *testing.T) {
@@ -266,7 +283,8 @@ func TestModeObserveReleases(t *testing.T) {
 	w.one(object)
 	w.inventory = apply.Stale(w.inventory, []apply.Object{object})
 	w.prune(v1alpha1.DeletePolicy{})
-	require.NotContains(t, w.get(object.Manifest).GetAnnotations(), w.owner.Mark(), "an object that is only observed is not the owner's")
+	require.NotContains(t, w.get(object.Manifest).GetAnnotations(), w.owner.Mark(),
+		"an object that is only observed is not the owner's")
 }
 
 func TestReportDiffOfWhatIsOurs(t *testing.T) {
@@ -274,5 +292,6 @@ func TestReportDiffOfWhatIsOurs(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.configMap("a", "{k: v}"))
 	change := w.one(w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
-	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs, "our marks are no differences")
+	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs,
+		"our marks are no differences")
 }

@@ -19,8 +19,8 @@ import (
 // controller that maintains its status. All attempts together take a quarter of a second.
 const attempts = 6
 
-// applyOne looks at an object, decides and acts. An owner reference of an earlier release that no write has removed goes by a
-// write of its own: while it is there, Kubernetes deletes the object with the owner.
+// applyOne looks at an object, decides and acts. An owner reference of an earlier release that no write has removed
+// goes by a write of its own: while it is there, Kubernetes deletes the object with the owner.
 func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 	change := e.lookAndAct(ctx, owner, t)
 	if t.seen == nil || !t.seen.former || t.seen.deleting {
@@ -64,7 +64,8 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		if recreates(t, actErr) {
 			if actErr = e.deleteOne(ctx, t, metav1.DeletePropagationForeground); actErr == nil {
 				return t.change(left(Skipped, v1alpha1.ReasonTerminating,
-					"The manifest changes a field that cannot be changed: the object is being deleted, and is created again when it is gone."))
+					"The manifest changes a field that cannot be changed: the object is being deleted, and is created again when it "+
+						"is gone."))
 			}
 		}
 		if !overtaken(actErr) {
@@ -99,8 +100,8 @@ func (e *Engine) retracts(ctx context.Context, owner Owner, t *task, cause error
 	return t.seen != nil || overtaken(cause)
 }
 
-// carryOut does what was decided. All that is applied is bound to what was looked at: to the object, to its version where values of
-// it are applied or taken by force, or to there being none.
+// carryOut does what was decided. All that is applied is bound to what was looked at: to the object, to its version
+// where values of it are applied or taken by force, or to there being none.
 func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
 	switch d.move {
 	case leave:
@@ -118,7 +119,8 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 		}
 		if len(diffs) > 0 {
 			change := t.change(left(Conflict, v1alpha1.ReasonInTheWay,
-				"The object exists, was not applied by this Work, and differs from the manifest. Set takeover to Always to take it over."))
+				"The object exists, was not applied by this Work, and differs from the manifest. Set takeover to Always to take "+
+					"it over."))
 			change.Diffs, change.Live = diffs, live
 			return change, nil
 		}
@@ -145,7 +147,8 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 const noVersion = "1"
 
 // writeOver applies what is wanted to an object that was read, as long as it is what it was then.
-func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision, live *unstructured.Unstructured) (Change, error) {
+func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision,
+	live *unstructured.Unstructured) (Change, error) {
 	config := stamp(t.wanted(live, owner), owner, t.hash)
 	config.SetUID(t.seen.uid)
 	config.SetResourceVersion(live.GetResourceVersion())
@@ -153,14 +156,16 @@ func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision
 }
 
 // write applies a config and says what came of it.
-func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, config *unstructured.Unstructured) (Change, error) {
+func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
+	config *unstructured.Unstructured) (Change, error) {
 	before := t.seen
 	answer, err := e.applyRepaired(ctx, owner, t, config, d.move == applyForced || d.move == applyIfSame)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
 		rival := before != nil && anyOf(conflicts, before.rivals)
 		switch {
 		case d.move == create: // another client created it first
-			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, err)
+			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
+				err)
 		case d.move == applyShared && !t.KeepConflicts && !rival:
 			// What is in the way is not the other owner, as long as the object is what it was then.
 			config.SetResourceVersion(before.version)
@@ -222,7 +227,8 @@ func (e *Engine) applyRepaired(
 }
 
 // apply sends one server-side apply. The config is not changed.
-func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Unstructured, force bool,
+	options ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
 	options = append(options, client.FieldOwner(owner.FieldOwner))
@@ -235,7 +241,8 @@ func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Un
 }
 
 // diffOne says how an object differs from what is wanted, with our marks where it is ours.
-func (e *Engine) diffOne(ctx context.Context, owner Owner, t *task) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
+func (e *Engine) diffOne(ctx context.Context, owner Owner,
+	t *task) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
 	live, err := e.read(ctx, t.id)
 	if err != nil {
 		return nil, nil, err
@@ -281,7 +288,8 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 		change.Reason, change.Message = v1alpha1.ReasonDrifted,
 			fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", summary(change.Diffs))
 	case len(change.Diffs) > 0:
-		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("The object differs from the manifest: %s.", summary(change.Diffs))
+		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("The object differs from the manifest: %s.",
+			summary(change.Diffs))
 	case drift: // others have the fields now, and have them as they are wanted
 		change.Action, change.Reason, change.Drifted = Unchanged, v1alpha1.ReasonApplied, false
 	default:

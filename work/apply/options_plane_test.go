@@ -16,11 +16,14 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := func(a, b string) apply.Object {
-		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
-  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: `+a+`}, {name: b, image: `+b+`}]}}}}`, ignored(t, ".spec.template.spec.containers[*].image"))
+		return w.object(
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: `+a+`}, {name: b, image: `+b+`}]}}}}`,
+			ignored(t, ".spec.template.spec.containers[*].image"))
 	}
 	images := func() (list []string) {
-		containers, _, _ := unstructured.NestedSlice(w.get(web("", "").Manifest).Object, "spec", "template", "spec", "containers")
+		containers, _, _ := unstructured.NestedSlice(w.get(web("", "").Manifest).Object, "spec", "template", "spec",
+			"containers")
 		for _, container := range containers {
 			list = append(list, container.(map[string]any)["image"].(string))
 		}
@@ -35,13 +38,14 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
 }
 
-// TestIgnoredFields_NoLongerInTheManifest has a field that cannot be removed: an object that was applied with it keeps it when
-// the manifest leaves the field out and ignores it, and is not deleted for that.
+// TestIgnoredFields_NoLongerInTheManifest has a field that cannot be removed: an object that was applied with it keeps
+// it when the manifest leaves the field out and ignores it, and is not deleted for that.
 func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	claim := func(volume string, options ...func(*apply.Object)) apply.Object {
-		return w.object("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: {accessModes: [ReadWriteOnce], "+
+		return w.object("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: "+
+			"{accessModes: [ReadWriteOnce], "+
 			"storageClassName: none, resources: {requests: {storage: 1Mi}}"+volume+"}}", options...)
 	}
 	require.Equal(t, apply.Created, w.one(claim(", volumeName: NS-volume")).Action)
@@ -94,9 +98,11 @@ func TestDisabled(t *testing.T) {
 	require.True(t, w.isGone(object.Manifest))
 }
 
-const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, namespace: NS}, spec: {serviceName: b, replicas: 0,
+const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, namespace: NS},
+    spec: {serviceName: b, replicas: 0,
   selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}},
-  volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: SIZE}}}}]}}`
+  volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce],
+    resources: {requests: {storage: SIZE}}}}]}}`
 
 // TestRecreate has manifests that change fields which cannot be changed.
 func TestRecreate(t *testing.T) {
@@ -108,17 +114,23 @@ func TestRecreate(t *testing.T) {
 			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: w}}",
 		},
 		"roleRef": {
-			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}",
-			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}",
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: " +
+				"{apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}",
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: " +
+				"{apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}",
 		},
 		"job": {
-			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: a}]}}}}",
-			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{name: c, image: b}]}}}}",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: true, template: {spec: " +
+				"{restartPolicy: Never, containers: [{name: c, image: a}]}}}}",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: false, template: {spec: " +
+				"{restartPolicy: Never, containers: [{name: c, image: b}]}}}}",
 		},
 		"claims": {
-			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: a, replicas: 0, selector: {matchLabels: {a: b}},
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: a, replicas: 0,
+    selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`,
-			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: b, replicas: 0, selector: {matchLabels: {a: b}},
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: b, replicas: 0,
+    selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`,
 		},
 		"volume": {

@@ -32,7 +32,8 @@ func TestOwnersThatAgreeShare(t *testing.T) {
 	quiet(t, object, object, a, b)
 
 	a.patch(object.Manifest, "{data: {k: edited}}")
-	require.Equal(t, apply.Configured, a.one(object).Action, "an edit is taken back, though it is not by force over the other owner")
+	require.Equal(t, apply.Configured, a.one(object).Action,
+		"an edit is taken back, though it is not by force over the other owner")
 	require.Equal(t, apply.Configured, b.one(object).Action, "and both have the field again")
 	quiet(t, object, object, a, b)
 	require.Equal(t, "v", a.get(object.Manifest).Object["data"].(map[string]any)["k"])
@@ -104,7 +105,8 @@ func TestPruneLeavesWhatOthersOwn(t *testing.T) {
 	w.one(object)
 	holder := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, namespace: NS}}")
 	live := w.get(object.Manifest)
-	live.SetOwnerReferences(append(live.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "holder", UID: holder.GetUID()}))
+	live.SetOwnerReferences(append(live.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap",
+		Name: "holder", UID: holder.GetUID()}))
 	require.NoError(t, w.admin.Update(t.Context(), live))
 	w.prune(v1alpha1.DeletePolicy{})
 	live = w.get(object.Manifest)
@@ -123,7 +125,8 @@ func TestNamespacedOwner(t *testing.T) {
 	w.owner.Namespace = w.namespace
 	elsewhere := w.configMap("a", "{k: v}")
 	elsewhere.Manifest.SetNamespace("default")
-	changes := w.apply(w.configMap("a", "{k: v}"), elsewhere, w.object("{apiVersion: v1, kind: Namespace, metadata: {name: x}}"))
+	changes := w.apply(w.configMap("a", "{k: v}"), elsewhere,
+		w.object("{apiVersion: v1, kind: Namespace, metadata: {name: x}}"))
 	require.Equal(t, apply.Created, changes[0].Action)
 	require.Equal(t, "metadata.namespace: must be "+w.namespace+", where its owner is", changes[1].Message)
 	require.Equal(t, v1alpha1.ReasonInvalid, changes[2].Reason)

@@ -146,7 +146,8 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 		return client.IgnoreNotFound(err)
 	}
 	if object.UID != t.seen.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("the object was created again"))
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
+			errors.New("the object was created again"))
 	}
 	now := look(object, owner)
 	if !now.former {
@@ -164,7 +165,8 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 	if now.applied != "" {
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, owner.Mark(), now.applied)
 	}
-	err := e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(owner.FieldOwner))
+	err := e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(owner.FieldOwner))
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,8 @@ type requests struct {
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if path := request.URL.Path; path != "/api" && path != "/apis" && strings.Count(path, "/") > 3 || strings.HasPrefix(path, "/api/v1/") {
+		if path := request.URL.Path; path != "/api" && path != "/apis" && strings.Count(path, "/") > 3 ||
+			strings.HasPrefix(path, "/api/v1/") {
 			r.mu.Lock()
 			r.seen = append(r.seen, request.Method)
 			r.mu.Unlock()
@@ -53,7 +54,8 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take returns the requests since the last take, but for those about what kinds there are: how many reads and how many writes.
+// take returns the requests since the last take, but for those about what kinds there are: how many reads and how many
+// writes.
 func (r *requests) take() (reads, writes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,9 +140,11 @@ func (w *world) other() *world {
 
 func (w *world) newOwner(name string) apply.Owner {
 	w.t.Helper()
-	work := w.create("{apiVersion: work.muster.dev/v1alpha1, kind: AppliedWork, metadata: {name: " + name + "}, spec: {fieldOwner: x, work: {hub: h, namespace: east, name: web, uid: u}}}")
+	work := w.create("{apiVersion: work.muster.dev/v1alpha1, kind: AppliedWork, metadata: {name: " + name +
+		"}, spec: {fieldOwner: x, work: {hub: h, namespace: east, name: web, uid: u}}}")
 	return apply.Owner{
-		Reference:  metav1.OwnerReference{APIVersion: work.GetAPIVersion(), Kind: work.GetKind(), Name: name, UID: work.GetUID()},
+		Reference: metav1.OwnerReference{APIVersion: work.GetAPIVersion(), Kind: work.GetKind(), Name: name,
+			UID: work.GetUID()},
 		FieldOwner: "muster-" + name,
 	}
 }
@@ -215,7 +219,8 @@ func (w *world) patch(object *unstructured.Unstructured, text string) {
 	w.t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(w.t, err)
-	require.NoError(w.t, w.admin.Patch(w.t.Context(), object.DeepCopy(), client.RawPatch("application/merge-patch+json", data), client.FieldOwner("editor")))
+	require.NoError(w.t, w.admin.Patch(w.t.Context(), object.DeepCopy(), client.RawPatch("application/merge-patch+json",
+		data), client.FieldOwner("editor")))
 }
 
 func (w *world) object(text string, options ...func(*apply.Object)) apply.Object {
@@ -229,11 +234,13 @@ func (w *world) object(text string, options ...func(*apply.Object)) apply.Object
 
 func (w *world) configMap(name, data string, options ...func(*apply.Object)) apply.Object {
 	w.t.Helper()
-	return w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: NS}, data: "+data+"}", options...)
+	return w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: NS}, data: "+data+"}",
+		options...)
 }
 
 func (w *world) set(objects ...apply.Object) apply.Set {
-	return apply.Set{Owner: w.owner, Objects: objects, Inventory: w.inventory, Record: func(_ context.Context, inventory []v1alpha1.AppliedResource) error {
+	return apply.Set{Owner: w.owner, Objects: objects, Inventory: w.inventory, Record: func(_ context.Context,
+		inventory []v1alpha1.AppliedResource) error {
 		w.inventory = slices.Clone(inventory)
 		return nil
 	}}

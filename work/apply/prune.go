@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Stale is what an inventory has that a set does not want any more: what is left to [Engine.Prune]. What is only looked at
-// now is released, and not deleted.
+// Stale is what an inventory has that a set does not want any more: what is left to [Engine.Prune]. What is only looked
+// at now is released, and not deleted.
 //
 // A manifest that has a namespace too many, or lacks it, is still taken to mean the object that it meant before.
 func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
@@ -50,15 +50,19 @@ func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.Ap
 	return stale
 }
 
-// Prune takes objects back, as the policy or their own entry says: the highest wave first, and each wave when the one above it
-// is gone. It starts what takes time and does not wait for it: what is not [Deleted] or [Released] yet is to be pruned again.
+// Prune takes objects back, as the policy or their own entry says: the highest wave first, and each wave when the one
+// above it is gone. It starts what takes time and does not wait for it: what is not [Deleted] or [Released] yet is to
+// be pruned again.
 //
 // Only what the owner owns is touched. An object that others own as well is left to them, without what is the
-// owner's alone; one that was made anew by others is theirs. All of that is asked of the API server, and not of a watch.
-func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource, policy v1alpha1.DeletePolicy) (ChangeSet, error) {
+// owner's alone; one that was made anew by others is theirs. All of that is asked of the API server, and not of a
+// watch.
+func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource,
+	policy v1alpha1.DeletePolicy) (ChangeSet, error) {
 	plan := make(tasks, len(resources))
 	for i, resource := range resources {
-		plan[i] = task{Object: Object{Delete: cmp.Or(resource.Delete, policy.Action)}, index: i, wave: resource.Wave, id: resource.ResourceIdentifier, uid: resource.UID}
+		plan[i] = task{Object: Object{Delete: cmp.Or(resource.Delete, policy.Action)}, index: i, wave: resource.Wave,
+			id: resource.ResourceIdentifier, uid: resource.UID}
 	}
 	resolve := e.resolver(ctx)
 	changes := make([]Change, len(plan))
@@ -158,7 +162,8 @@ func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation
 	return t.pending("Others change it all the time.")
 }
 
-// seeAnyVersion finds out what an object is like, in whatever version its kind is served now. A kind that is gone has no objects.
+// seeAnyVersion finds out what an object is like, in whatever version its kind is served now. A kind that is gone has
+// no objects.
 func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error {
 	if t.looked {
 		return nil
@@ -184,7 +189,8 @@ func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error 
 	return nil
 }
 
-func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBack, propagation metav1.DeletionPropagation) (Change, error) {
+func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBack,
+	propagation metav1.DeletionPropagation) (Change, error) {
 	switch what {
 	case takeGone:
 		return t.change(left(Deleted, "", "")), nil
@@ -204,7 +210,8 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 		return t.change(left(Released, "", "The object is not changed.")), e.orphan(ctx, owner, t)
 	case takeDisown:
 		answer, err := e.apply(ctx, owner, t.bare(), false)
-		// Without the fields that are ours alone the API server may refuse the object, and the mark may be shared with an update.
+		// Without the fields that are ours alone the API server may refuse the object, and the mark may be shared with an
+		// update.
 		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).ours {
 			err = e.orphan(ctx, owner, t)
 		}
@@ -246,12 +253,14 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 		return err
 	}
 	if object.UID != t.seen.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("the object was created again"))
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
+			errors.New("the object was created again"))
 	}
 	before := object.DeepCopy()
 	unmark(object, owner, look(object, owner).shared)
 	// With the version: a list is replaced as a whole, and must not take along what others have put on since.
-	return e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(owner.FieldOwner))
+	return e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(owner.FieldOwner))
 }
 
 // unmark removes from an object what [stamp] has put on.
@@ -262,7 +271,9 @@ func unmark(object *metav1.PartialObjectMetadata, owner Owner, shared bool) {
 	if !shared {
 		delete(object.Labels, v1alpha1.AppliedLabel)
 	}
-	object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == owner.FieldOwner })
+	object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == owner.FieldOwner
+	})
 	if len(object.ManagedFields) == 0 {
 		object.ManagedFields = []metav1.ManagedFieldsEntry{{}} // which the API server takes for none
 	}

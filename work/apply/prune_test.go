@@ -48,7 +48,8 @@ func TestPruneGoesFromTheHighestWave(t *testing.T) {
 
 func TestPrunePropagation(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background", "": "Foreground"} {
+	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background",
+		"": "Foreground"} {
 		w := newWorld(t)
 		w.one(w.configMap("a", "{k: v}"))
 		var sent string
@@ -135,7 +136,8 @@ func TestPruneOfAKindThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return w.isGone(definition.Manifest) }, deadline, 50*time.Millisecond)
 	w.prune(v1alpha1.DeletePolicy{})
 
-	w.inventory = []v1alpha1.AppliedResource{{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com", Version: "v1", Kind: "Never", Name: "x"}}}
+	w.inventory = []v1alpha1.AppliedResource{{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com",
+		Version: "v1", Kind: "Never", Name: "x"}}}
 	w.prune(v1alpha1.DeletePolicy{})
 }
 
@@ -148,7 +150,8 @@ func TestPruneOfWhatWasRefused(t *testing.T) {
 	w.inventory = nil
 	var refused []apply.Object
 	for _, text := range []string{
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}",
 		"{apiVersion: nobody.example.com/v1, kind: X, metadata: {name: a}}",
 	} {
 		refused = append(refused, w.object(text))
@@ -157,10 +160,12 @@ func TestPruneOfWhatWasRefused(t *testing.T) {
 		require.Equal(t, apply.Failed, change.Action)
 	}
 	w.inventory = append(w.inventory, v1alpha1.AppliedResource{ // as earlier releases recorded it before they refused it
-		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: w.namespace, Name: w.namespace + "-inner"},
+		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: w.namespace,
+			Name: w.namespace + "-inner"},
 	})
 	w.prune(v1alpha1.DeletePolicy{})
-	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(), "a namespace too many does not lead to the object without")
+	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(),
+		"a namespace too many does not lead to the object without")
 	w.inventory = kept
 	w.prune(v1alpha1.DeletePolicy{})
 }
@@ -197,12 +202,14 @@ func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
 	require.Eventually(t, func() bool { // served in the new version, and no longer in the old one
 		fresh := newClient(t, plane.ForTest(t).Config())
 		stale := resource.Manifest.DeepCopy()
-		return fresh.Get(t.Context(), client.ObjectKeyFromObject(moved), moved) == nil && fresh.Get(t.Context(), client.ObjectKeyFromObject(stale), stale) != nil
+		return fresh.Get(t.Context(), client.ObjectKeyFromObject(moved), moved) == nil && fresh.Get(t.Context(),
+			client.ObjectKeyFromObject(stale), stale) != nil
 	}, deadline, 100*time.Millisecond)
 
 	w.inventory = slices.DeleteFunc(w.inventory, func(r v1alpha1.AppliedResource) bool { return r.Kind != "Thing" })
 	w.prune(v1alpha1.DeletePolicy{})
-	require.True(t, apierrors.IsNotFound(newClient(t, plane.ForTest(t).Config()).Get(t.Context(), client.ObjectKeyFromObject(moved), moved)))
+	require.True(t, apierrors.IsNotFound(newClient(t, plane.ForTest(t).Config()).Get(t.Context(),
+		client.ObjectKeyFromObject(moved), moved)))
 }
 
 // custom is a definition and a custom resource of it.
@@ -218,21 +225,27 @@ spec:
   scope: ` + scope + `
   names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}, amount: {x-kubernetes-int-or-string: true}, free: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
-	resource = w.object(`{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: thing, namespace: NS}, spec: {a: b, amount: 5, free: {list: [{a: 1.5}, [2]], deep: {er: {}}}}}`)
+  - {name: v1, served: true, storage: true,
+     schema: {openAPIV3Schema: {type: object,
+       properties: {spec: {type: object, properties: {a: {type: string}, amount: {x-kubernetes-int-or-string: true},
+         free: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
+	resource = w.object(`{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: thing, namespace: NS}, spec: {a: ` +
+		`b, amount: 5, free: {list: [{a: 1.5}, [2]], deep: {er: {}}}}}`)
 	if scope == "Cluster" {
 		unstructured.RemoveNestedField(resource.Manifest.Object, "metadata", "namespace")
 	}
 	return definition, resource
 }
 
-const hpa = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web},
+const hpa = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS},
+    spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web},
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`
 
 func TestStaleIsLenient(t *testing.T) {
 	t.Parallel()
 	entry := func(namespace string) v1alpha1.AppliedResource {
-		return v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Thing", Namespace: namespace, Name: "x"}}
+		return v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Thing",
+			Namespace: namespace, Name: "x"}}
 	}
 	object := func(namespace string, mode v1alpha1.ApplyMode) apply.Object {
 		u := &unstructured.Unstructured{}
@@ -249,9 +262,10 @@ func TestStaleIsLenient(t *testing.T) {
 		want     int
 		action   v1alpha1.DeleteAction
 	}{
-		"wanted":      {"it is still in the set", "a", object("a", ""), 0, ""},
-		"elsewhere":   {"another namespace is another object", "a", object("b", ""), 1, ""},
-		"lost":        {"a manifest that lost its namespace cannot be applied, and must not delete what it was", "a", object("", ""), 0, ""},
+		"wanted":    {"it is still in the set", "a", object("a", ""), 0, ""},
+		"elsewhere": {"another namespace is another object", "a", object("b", ""), 1, ""},
+		"lost": {"a manifest that lost its namespace cannot be applied, and must not delete what it was", "a",
+			object("", ""), 0, ""},
 		"superfluous": {"nor one of a cluster-scoped kind that got a namespace", "", object("a", ""), 0, ""},
 		"observed":    {"what is only looked at is released", "a", object("a", v1alpha1.Observe), 1, v1alpha1.OrphanObject},
 	} {

@@ -92,7 +92,8 @@ func (m memory) rejection(t *task, d decision, now time.Time) (change Change, wa
 // changed.
 func recreates(t *task, err error) bool {
 	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared &&
-		t.seen.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) && immutable(err.Error())
+		t.seen.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) &&
+		immutable(err.Error())
 }
 
 // writes reports whether a decision sends the manifest to be stored.

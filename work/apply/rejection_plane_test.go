@@ -18,7 +18,8 @@ func TestRejected(t *testing.T) {
 	w := newWorld(t)
 	clock := w.clocked()
 	service := func(port string) apply.Object {
-		return w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port + "}]}}")
+		return w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port +
+			"}]}}")
 	}
 	for _, state := range []string{"absent", "there"} {
 		var first apply.Change

@@ -24,27 +24,31 @@ func (w *world) clockedAs(config *rest.Config) *clocktesting.FakePassiveClock {
 	return clock
 }
 
-// TestNamespaceOfClusterScopedKind has that a namespace on an object of a cluster-scoped kind is dropped with a warning,
-// also if the kind is defined by the same set, and that the inventory has the object as it is on the cluster.
+// TestNamespaceOfClusterScopedKind has that a namespace on an object of a cluster-scoped kind is dropped with a
+// warning, also if the kind is defined by the same set, and that the inventory has the object as it is on the cluster.
 func TestNamespaceOfClusterScopedKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	group := w.namespace + ".example.org"
-	definition := w.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: zones.` + group + `}, spec: {group: ` + group + `,
-  scope: Cluster, names: {plural: zones, kind: Zone}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)
+	definition := w.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` +
+		`zones.` + group + `}, spec: {group: ` + group + `,
+  scope: Cluster, names: {plural: zones, kind: Zone},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)
 	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition.Manifest.DeepCopy()) })
 	objects := []apply.Object{
 		definition,
 		w.object("{apiVersion: " + group + "/v1, kind: Zone, metadata: {name: a, namespace: NS}}"),
 		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: NS}}"),
-		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: other}}"),
+		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: " +
+			"other}}"),
 	}
 	for range 2 {
 		changes := w.apply(objects...)
 		for i, kind := range []string{"Zone", "ClusterRole"} {
 			change := changes[i+1]
 			require.True(t, change.Done(), "%s: %s %v", change.Object, change.Message, change.Err)
-			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored, since "+kind+" is cluster-scoped")
+			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored, since "+kind+
+				" is cluster-scoped")
 			require.Empty(t, change.Object.Namespace)
 		}
 		require.Equal(t, v1alpha1.ReasonInvalid, changes[3].Reason, "two manifests of one object")
@@ -67,9 +71,10 @@ func TestForbidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			grant := func(verbs []string) {
-				role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"}, Rules: []rbacv1.PolicyRule{
-					{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append([]string{"watch"}, verbs...)},
-				}}
+				role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"},
+					Rules: []rbacv1.PolicyRule{
+						{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append([]string{"watch"}, verbs...)},
+					}}
 				if err := w.admin.Create(t.Context(), role); err != nil {
 					require.NoError(t, w.admin.Update(t.Context(), role))
 				}
@@ -113,7 +118,8 @@ func TestForbidden(t *testing.T) {
 				}
 				return true
 			}, deadline, tick)
-			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(objects[0].Manifest), objects[0].Manifest.DeepCopy()))
+			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(objects[0].Manifest),
+				objects[0].Manifest.DeepCopy()))
 		})
 	}
 }

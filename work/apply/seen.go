@@ -54,7 +54,8 @@ func look(meta metav1.Object, owner Owner) *seen {
 	s := &seen{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
-		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(), manager: owner.FieldOwner,
+		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
+		manager: owner.FieldOwner,
 	}
 	for stopped := range strings.SplitSeq(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
 		s.noApply = s.noApply || strings.TrimSpace(stopped) == "Apply"
@@ -90,7 +91,8 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		if _, _, err := unstructured.NestedStringMap(manifest.Object, "metadata", field); err != nil {
-			return &ManifestError{Field: "metadata." + field, Problem: "must have texts as values: put quotes around numbers, true, false, yes and no"}
+			return &ManifestError{Field: "metadata." + field,
+				Problem: "must have texts as values: put quotes around numbers, true, false, yes and no"}
 		}
 	}
 	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
@@ -99,7 +101,8 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 		}
 	}
 	if len(manifest.GetOwnerReferences()) > 0 {
-		return &ManifestError{Field: "metadata.ownerReferences", Problem: "must not be set, since owners are told by UIDs of one cluster"}
+		return &ManifestError{Field: "metadata.ownerReferences",
+			Problem: "must not be set, since owners are told by UIDs of one cluster"}
 	}
 	return nil
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Owner is in whose name objects are applied. An object belongs to an owner when it has the owner's [Owner.Mark], or is recorded
-// by its UID.
+// Owner is in whose name objects are applied. An object belongs to an owner when it has the owner's [Owner.Mark], or is
+// recorded by its UID.
 type Owner struct {
-	// Reference names the owner, which is in the same cluster. It is not put on objects: Kubernetes would delete them with the
-	// owner, and so with the owner's definition. References that earlier releases put there are removed by the next apply.
+	// Reference names the owner, which is in the same cluster. It is not put on objects: Kubernetes would delete them with
+	// the owner, and so with the owner's definition. References that earlier releases put there are removed by the next
+	// apply.
 	Reference metav1.OwnerReference
-	// Namespace of the owner, empty where it is cluster-scoped. Objects of a namespaced owner must be in its namespace; others are
-	// refused.
+	// Namespace of the owner, empty where it is cluster-scoped. Objects of a namespaced owner must be in its namespace;
+	// others are refused.
 	Namespace string
 	// FieldOwner is the field manager, at most 128 characters. No two owners may have the same.
 	FieldOwner string
@@ -29,7 +30,8 @@ type Owner struct {
 
 // An Object is what is wanted of one object.
 type Object struct {
-	// Manifest is the object as it is wanted, as JSON decodes to. It is not changed, and must not be while it is being applied.
+	// Manifest is the object as it is wanted, as JSON decodes to. It is not changed, and must not be while it is being
+	// applied.
 	Manifest *unstructured.Unstructured
 	// Mode is what is done to the object. Empty: ServerSideApply.
 	Mode v1alpha1.ApplyMode
@@ -47,7 +49,8 @@ type Object struct {
 	IgnoredFields []v1alpha1.FieldPath
 	// Wave of the object. Nil: by its kind, see [Wave].
 	Wave *int32
-	// Delete is recorded in the inventory, for the day when the object is not wanted any more. Empty: as the owner says of all.
+	// Delete is recorded in the inventory, for the day when the object is not wanted any more. Empty: as the owner says of
+	// all.
 	Delete v1alpha1.DeleteAction
 }
 

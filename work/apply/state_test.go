@@ -15,7 +15,8 @@ import (
 
 func TestWave(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, WaveObjects, Wave(schema.GroupKind{Group: "example.com", Kind: "Deployment"}), "a kind is one of its group")
+	require.Equal(t, WaveObjects, Wave(schema.GroupKind{Group: "example.com", Kind: "Deployment"}),
+		"a kind is one of its group")
 	require.Equal(t, WaveWorkloads, Wave(schema.GroupKind{Group: "apps", Kind: "Deployment"}))
 	plan := tasks{{wave: 1 << 30, index: 0}, {wave: -1 << 31, index: 1}, {wave: 1 << 30, index: 2}, {wave: 0, index: 3}}
 	var order [][]int
@@ -36,7 +37,8 @@ func TestInventoryProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var recorded []v1alpha1.AppliedResource
 		for _, name := range rapid.SliceOfDistinct(names, rapid.ID).Draw(t, "recorded") {
-			recorded = append(recorded, v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "X", Name: name}, UID: types.UID(name)})
+			recorded = append(recorded, v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1",
+				Kind: "X", Name: name}, UID: types.UID(name)})
 		}
 		var objects []Object
 		var changes []Change

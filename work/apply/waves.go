@@ -12,7 +12,8 @@ const (
 	WaveBindings    int32 = 25 // bindings: the subjects of permissions
 	WaveObjects     int32 = 30 // services and custom resources, and every kind that is not known here
 	WaveWorkloads   int32 = 40 // what runs
-	WaveAdmission   int32 = 50 // what calls what runs: webhooks and aggregated APIs, last because they can stop all the rest
+	// what calls what runs: webhooks and aggregated APIs, last because they can stop all the rest
+	WaveAdmission int32 = 50
 )
 
 var waves = map[schema.GroupKind]int32{

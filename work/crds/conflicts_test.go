@@ -23,10 +23,14 @@ func TestConflictsAreFieldPaths(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: v1, kind: Service, "+text+"}"), &object.Object))
 		return object
 	}
-	first := service(`metadata: {name: conflicts, namespace: default, annotations: {example.com/note: a}, labels: {tier: a}},
-		spec: {type: NodePort, externalIPs: [192.0.2.1], ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53, protocol: UDP, targetPort: 1053}]}`)
-	second := service(`metadata: {name: conflicts, namespace: default, annotations: {example.com/note: b}, labels: {tier: b}},
-		spec: {externalIPs: [192.0.2.2], ports: [{name: http, port: 80, targetPort: 8081}, {name: dns, port: 53, protocol: UDP, targetPort: 1054}]}`)
+	first := service(
+		`metadata: {name: conflicts, namespace: default, annotations: {example.com/note: a}, labels: {tier: a}},
+		spec: {type: NodePort, externalIPs: [192.0.2.1], ports: [{name: http, port: 80, targetPort: 8080},
+		{name: dns, port: 53, protocol: UDP, targetPort: 1053}]}`)
+	second := service(
+		`metadata: {name: conflicts, namespace: default, annotations: {example.com/note: b}, labels: {tier: b}},
+		spec: {externalIPs: [192.0.2.2], ports: [{name: http, port: 80, targetPort: 8081},
+		{name: dns, port: 53, protocol: UDP, targetPort: 1054}]}`)
 	t.Cleanup(func() { _ = c.Delete(context.Background(), first) })
 	apply := func(object *unstructured.Unstructured, owner string) error {
 		return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(owner))

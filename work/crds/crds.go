@@ -1,6 +1,7 @@
 // Package crds installs the CustomResourceDefinitions of work: Work on a hub, AppliedWork on its members.
 //
-// A program that installs the definition of AppliedWork on a member takes it away by [RemoveFromMember] when the member has left. An agent of Works does neither.
+// A program that installs the definition of AppliedWork on a member takes it away by [RemoveFromMember] when the member
+// has left. An agent of Works does neither.
 //
 // They are embedded in the program, so that its API and its controllers are always of one version.
 package crds
@@ -24,18 +25,18 @@ var Hub embed.FS
 //go:embed work.muster.dev_appliedworks.yaml
 var Member embed.FS
 
-// InstallOnHub applies the definition of Work by server-side apply and waits until the API server serves it, for at most 30
-// seconds. It changes nothing if the definition is up to date. It returns an error if a newer version of muster has applied
-// the definition.
+// InstallOnHub applies the definition of Work by server-side apply and waits until the API server serves it, for at
+// most 30 seconds. It changes nothing if the definition is up to date. It returns an error if a newer version of muster
+// has applied the definition.
 //
-// InstallOnHub requires the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create if the
-// definition does not exist.
+// InstallOnHub requires the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create if
+// the definition does not exist.
 func InstallOnHub(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Hub)
 }
 
-// InstallOnMember does the same with the definition of AppliedWork, on a member. It keeps a definition that a newer version
-// of muster has applied: agents of several hubs, of different versions, share it.
+// InstallOnMember does the same with the definition of AppliedWork, on a member. It keeps a definition that a newer
+// version of muster has applied: agents of several hubs, of different versions, share it.
 func InstallOnMember(ctx context.Context, c client.Client) error {
 	definitions, err := crdinstall.Read(Member)
 	if err != nil {
@@ -53,8 +54,8 @@ func InstallOnMember(ctx context.Context, c client.Client) error {
 // agent. Kept says so, and is empty where the definition is not there any more. The client must not read from a
 // cache.
 //
-// It needs the permissions get and delete on customresourcedefinitions.apiextensions.k8s.io of the name appliedworks.work.muster.dev, and list on
-// appliedworks.work.muster.dev.
+// It needs the permissions get and delete on customresourcedefinitions.apiextensions.k8s.io of the name
+// appliedworks.work.muster.dev, and list on appliedworks.work.muster.dev.
 func RemoveFromMember(ctx context.Context, c client.Client) (kept string, err error) {
 	return crdinstall.Remove(ctx, c, "appliedworks.work.muster.dev", crdinstall.Claimed)
 }

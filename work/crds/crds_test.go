@@ -27,7 +27,8 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 // installed is a client of a plane that is hub and member at once.
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.InstallOnHub, crds.InstallOnMember)
+	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme,
+		apiextensionsv1.AddToScheme), crds.InstallOnHub, crds.InstallOnMember)
 }
 
 func named(name string, spec v1alpha1.WorkSpec) *v1alpha1.Work {
@@ -63,7 +64,8 @@ func validated(spec v1alpha1.WorkSpec) []crdtest.Complaint {
 	return crdtest.Validated(spec.Validate())
 }
 
-// Each Work is refused by the API server and by Validate, once, at the field that is wrong, and in words that say what to do.
+// Each Work is refused by the API server and by Validate, once, at the field that is wrong, and in words that say what
+// to do.
 func TestBothRefuse(t *testing.T) {
 	c := installed(t)
 	for _, test := range refusedSpecs {
@@ -109,16 +111,18 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), object, client.DryRunAll))
 	want := v1alpha1.WorkSpec{
 		Manifests: []v1alpha1.Manifest{},
-		Apply:     v1alpha1.ApplyPolicy{Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect},
-		Waves:     v1alpha1.WavePolicy{TimeoutSeconds: 600},
-		Delete:    v1alpha1.DeletePolicy{Action: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground},
+		Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever,
+			Drift: v1alpha1.DriftCorrect},
+		Waves:  v1alpha1.WavePolicy{TimeoutSeconds: 600},
+		Delete: v1alpha1.DeletePolicy{Action: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground},
 	}
 	if diff := cmp.Diff(want, object.Spec); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// The same defaults are known to who never asked an API server.
 	var empty v1alpha1.WorkSpec
-	if diff := cmp.Diff(want.OptionsFor(v1alpha1.ResourceIdentifier{}), empty.OptionsFor(v1alpha1.ResourceIdentifier{})); diff != "" {
+	if diff := cmp.Diff(want.OptionsFor(v1alpha1.ResourceIdentifier{}),
+		empty.OptionsFor(v1alpha1.ResourceIdentifier{})); diff != "" {
 		t.Errorf("OptionsFor (-of the API server +of Go)\n%s", diff)
 	}
 	require.Equal(t, want.Waves.Timeout(), empty.Waves.Timeout())

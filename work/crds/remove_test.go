@@ -37,7 +37,8 @@ func TestRemoveFromMember(t *testing.T) {
 	c := installed(t)
 	inventory := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "anothers"},
-		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "another", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+		Spec: v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "another", Namespace: "member-east",
+			Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
 	}
 	for _, test := range []struct {
 		reason  string
@@ -92,7 +93,8 @@ func TestRemoveFromMember(t *testing.T) {
 		}
 		test.restore()
 	}
-	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}), "it is served again at once, to the client that has removed it")
+	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}),
+		"it is served again at once, to the client that has removed it")
 }
 
 // An agent that comes back right after a leave finds the definition of last time, which is served until it is gone.
@@ -100,7 +102,8 @@ func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 	c := installed(t)
 	held := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}},
-		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+		Spec: v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web",
+			UID: "u"}, FieldOwner: "muster-work-u"},
 	}
 	require.NoError(t, c.Create(t.Context(), held))
 	last := there(t, c)
@@ -127,22 +130,26 @@ func edit(t *testing.T, c client.Client, labels map[string]any, manager client.F
 	if labels != nil {
 		require.NoError(t, unstructured.SetNestedMap(definition.Object, labels, "metadata", "labels"))
 	}
-	require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(definition), manager, client.ForceOwnership))
+	require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(definition), manager,
+		client.ForceOwnership))
 }
 
 // The permissions that RemoveFromMember says it needs are enough, and each of them is needed.
 func TestRemoveFromMemberPermissions(t *testing.T) {
 	admin := installed(t)
 	needed := []rbacv1.PolicyRule{
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{appliedWorks}, Verbs: []string{"get"}},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{appliedWorks}, Verbs: []string{"delete"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+			ResourceNames: []string{appliedWorks}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+			ResourceNames: []string{appliedWorks}, Verbs: []string{"delete"}},
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"appliedworks"}, Verbs: []string{"list"}},
 	}
 	user := func(name string, rules []rbacv1.PolicyRule) client.Client {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 		create(t, admin, role)
 		create(t, admin, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+				Name: name},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 		})
 		c, err := client.New(plane.ForTest(t).User(name), client.Options{Scheme: runtime.NewScheme()})
@@ -162,7 +169,8 @@ func TestRemoveFromMemberPermissions(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 	require.Nil(t, there(t, admin))
 	err := remover.Delete(context.Background(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "works.work.muster.dev"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "works.work.muster.dev"},
 	}})
 	require.True(t, apierrors.IsForbidden(err), "another definition: %v", err)
 	require.NoError(t, crds.InstallOnMember(t.Context(), admin))

@@ -35,7 +35,8 @@ func of(manifests ...string) v1alpha1.WorkSpec {
 func configMaps(n int) v1alpha1.WorkSpec {
 	var texts []string
 	for i := range n {
-		texts = append(texts, fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%d", "namespace": "shop"}}`, i))
+		texts = append(texts,
+			fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%d", "namespace": "shop"}}`, i))
 	}
 	return of(texts...)
 }
@@ -84,7 +85,8 @@ var refusedSpecs = []refused{
 	},
 	{
 		"which of several is wrong",
-		of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}`, `{"kind": "Namespace", "metadata": {"name": "b"}}`),
+		of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}`,
+			`{"kind": "Namespace", "metadata": {"name": "b"}}`),
 		"spec.manifests[1].apiVersion", "Required value",
 	},
 	{
@@ -325,34 +327,46 @@ var refusedSpecs = []refused{
 }
 
 var acceptedSpecs = map[string]v1alpha1.WorkSpec{
-	"nothing is wanted any more":         of(),
-	"as many manifests as there may be":  configMaps(v1alpha1.MaxManifests),
-	"the same name in another namespace": of(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}`, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "c"}}`),
-	"the same name in another group":     of(`{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "b"}}`, `{"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": "b"}}`),
-	"a name that only some kinds allow":  of(`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "system:A"}}`),
+	"nothing is wanted any more":        of(),
+	"as many manifests as there may be": configMaps(v1alpha1.MaxManifests),
+	"the same name in another namespace": of(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", `+
+		`"namespace": "b"}}`, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "c"}}`),
+	"the same name in another group": of(`{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", `+
+		`"namespace": "b"}}`, `{"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": `+
+		`"b"}}`),
+	"a name that only some kinds allow": of(`{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", ` +
+		`"metadata": {"name": "system:A"}}`),
 	"a kind that ends in List and is none": of(
 		`{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}, "spec": {"items": []}}`),
-	"an empty generateName, as typed objects write it": of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "generateName": "", "creationTimestamp": null}, "status": {}}`),
-	"a group that only begins like ours":               of(`{"apiVersion": "work.muster.dev.example.com/v1", "kind": "Work", "metadata": {"name": "a"}}`),
-	"a typed object": {Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
-	}}}}},
+	"an empty generateName, as typed objects write it": of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": ` +
+		`{"name": "a", "generateName": "", "creationTimestamp": null}, "status": {}}`),
+	"a group that only begins like ours": of(`{"apiVersion": "work.muster.dev.example.com/v1", "kind": "Work", ` +
+		`"metadata": {"name": "a"}}`),
+	"a typed object": {Manifests: []v1alpha1.Manifest{
+		{RawExtension: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		}}}}},
 	"every value that there is": {
 		Manifests: configMaps(1).Manifests,
-		Apply:     v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, KeepConflicts: true, FieldOwner: "my team"},
+		Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverAlways,
+			Drift: v1alpha1.DriftReport, KeepConflicts: true, FieldOwner: "my team"},
 		ManifestOptions: []v1alpha1.ManifestOption{
 			{
 				Select: v1alpha1.ManifestSelector{Group: new(""), Kind: "ConfigMap", Namespace: "shop", Name: "c0"},
-				Mode:   v1alpha1.ReportDiff, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftCorrect, Delete: v1alpha1.OrphanObject,
+				Mode:   v1alpha1.ReportDiff, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftCorrect,
+				Delete:        v1alpha1.OrphanObject,
 				IgnoredFields: []string{".data", `.metadata.annotations["example.com/note"]`},
 				Readiness:     &v1alpha1.ReadinessRule{CEL: "true"},
-				Feedback:      []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".data.a"}, {Name: "b_b.B-1", JSONPath: ".data.b"}}, FeedbackWellKnown: true,
-				Wave: new(int32(-100)),
+				Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".data.a"},
+					{Name: "b_b.B-1", JSONPath: ".data.b"}},
+				FeedbackWellKnown: true,
+				Wave:              new(int32(-100)),
 			},
 			{Select: v1alpha1.ManifestSelector{Name: "nobody"}, Mode: v1alpha1.Observe},
 		},
-		Waves:                     v1alpha1.WavePolicy{WaitForReadiness: true, TimeoutSeconds: 86400},
-		Delete:                    v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground},
+		Waves: v1alpha1.WavePolicy{WaitForReadiness: true, TimeoutSeconds: 86400},
+		Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject,
+			Propagation: metav1.DeletePropagationBackground},
 		Executor:                  &v1alpha1.Executor{Namespace: "shop", Name: "deployer.of.shop"},
 		TTLSecondsAfterCompletion: new(int32(0)),
 		Suspend:                   true,

@@ -31,13 +31,17 @@ func TestManifestsAreKeptAsTheyAre(t *testing.T) {
 	for _, test := range []struct{ reason, wrote, want string }{
 		{
 			"fields of kinds that the hub does not know, and of any type",
-			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"b":[1,"2",true,{"c":{}}],"d":{}},"other":"e"}`,
-			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"other":"e","spec":{"b":[1,"2",true,{"c":{}}],"d":{}}}`,
+			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"b":[1,"2",true,{"c":{}}],"d":{}},` +
+				`"other":"e"}`,
+			`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"other":"e","spec":{"b":[1,"2",true,` +
+				`{"c":{}}],"d":{}}}`,
 		},
 		{
 			"a port or an ID must not lose its last digits; whole numbers lose their point, which JSON does not tell apart",
-			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"large":9223372036854775807,"odd":9007199254740993,"negative":-1,"half":0.5,"point":1.0}}`,
-			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"half":0.5,"large":9223372036854775807,"negative":-1,"odd":9007199254740993,"point":1}}`,
+			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"large":9223372036854775807,` +
+				`"odd":9007199254740993,"negative":-1,"half":0.5,"point":1.0}}`,
+			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"half":0.5,"large":9223372036854775807,` +
+				`"negative":-1,"odd":9007199254740993,"point":1}}`,
 		},
 		{
 			"a null is a value as others are, which is why Decode drops it",
@@ -46,8 +50,10 @@ func TestManifestsAreKeptAsTheyAre(t *testing.T) {
 		},
 		{
 			"metadata is known to the API server: what it does not know there is dropped",
-			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","clusterName":"b","labels":{"c":"d"},"annotations":{"e":"f"},"finalizers":["g/h"]}}`,
-			`{"apiVersion":"v1","kind":"Thing","metadata":{"annotations":{"e":"f"},"finalizers":["g/h"],"labels":{"c":"d"},"name":"a"}}`,
+			`{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a","clusterName":"b","labels":{"c":"d"},` +
+				`"annotations":{"e":"f"},"finalizers":["g/h"]}}`,
+			`{"apiVersion":"v1","kind":"Thing","metadata":{"annotations":{"e":"f"},"finalizers":["g/h"],"labels":{"c":"d"},` +
+				`"name":"a"}}`,
 		},
 	} {
 		work := named("kept", of(test.wrote))
@@ -83,7 +89,8 @@ func TestFieldOwnerCannotChange(t *testing.T) {
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
 		} else {
-			check(t, test.reason, refused{field: "spec.apply.fieldOwner", want: "delete the Work with delete.action Orphan"}, crdtest.Complaints(t, err))
+			check(t, test.reason, refused{field: "spec.apply.fieldOwner", want: "delete the Work with delete.action Orphan"},
+				crdtest.Complaints(t, err))
 		}
 		work.Spec.Apply = v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, FieldOwner: test.before}
 		require.NoError(t, c.Update(t.Context(), work), "the rest of the policy may change")
@@ -103,7 +110,8 @@ func TestLargestWorkIsStored(t *testing.T) {
 	}
 	for i := 0; length(t, spec.ManifestOptions) < v1alpha1.MaxOptionBytes-2100; i++ {
 		spec.ManifestOptions = append(spec.ManifestOptions, v1alpha1.ManifestOption{
-			Select: v1alpha1.ManifestSelector{Name: fmt.Sprintf("c%03d", i)}, Readiness: &v1alpha1.ReadinessRule{CEL: strings.Repeat("!", 1996) + "true"},
+			Select:    v1alpha1.ManifestSelector{Name: fmt.Sprintf("c%03d", i)},
+			Readiness: &v1alpha1.ReadinessRule{CEL: strings.Repeat("!", 1996) + "true"},
 		})
 	}
 	require.Empty(t, spec.Validate())
@@ -113,9 +121,11 @@ func TestLargestWorkIsStored(t *testing.T) {
 	work.Status = v1alpha1.WorkStatus{}
 	for i := range manifests {
 		work.Status.Manifests = append(work.Status.Manifests, v1alpha1.ManifestStatus{
-			Ordinal:            int32(i),
-			ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Name: fmt.Sprintf("c%03d", i)},
-			Conditions:         []metav1.Condition{condition(v1alpha1.ConditionApplied, metav1.ConditionTrue), condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)},
+			Ordinal: int32(i),
+			ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Resource: "configmaps",
+				Name: fmt.Sprintf("c%03d", i)},
+			Conditions: []metav1.Condition{condition(v1alpha1.ConditionApplied, metav1.ConditionTrue),
+				condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)},
 		})
 	}
 	work.Status.Message = strings.Repeat("x", v1alpha1.MaxStatusBytes-length(t, work.Status)-len(`"message":"",`))
@@ -145,14 +155,18 @@ func TestColumns(t *testing.T) {
 	c := installed(t)
 	work := named("columns", configMaps(1))
 	create(t, c, work)
-	work.Status = v1alpha1.WorkStatus{Ready: "0/1", Message: "ConfigMap shop/c0 is in the way", Conditions: []metav1.Condition{
-		condition(v1alpha1.ConditionApplied, metav1.ConditionFalse), condition(v1alpha1.ConditionAvailable, metav1.ConditionUnknown),
-	}}
+	work.Status = v1alpha1.WorkStatus{Ready: "0/1", Message: "ConfigMap shop/c0 is in the way",
+		Conditions: []metav1.Condition{
+			condition(v1alpha1.ConditionApplied, metav1.ConditionFalse), condition(v1alpha1.ConditionAvailable,
+				metav1.ConditionUnknown),
+		}}
 	require.NoError(t, c.Status().Update(t.Context(), work))
 	applied := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "columns"},
-		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
-		Status:     v1alpha1.AppliedWorkStatus{Conditions: []metav1.Condition{condition(v1alpha1.ConditionOrphaned, metav1.ConditionTrue)}},
+		Spec: v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web",
+			UID: "u"}, FieldOwner: "muster-work-u"},
+		Status: v1alpha1.AppliedWorkStatus{Conditions: []metav1.Condition{condition(v1alpha1.ConditionOrphaned,
+			metav1.ConditionTrue)}},
 	}
 	applied.Status.Conditions[0].Message = "m"
 	create(t, c, applied)
@@ -165,12 +179,14 @@ func TestColumns(t *testing.T) {
 		{
 			"namespaces/default/works/columns",
 			[]string{"Name", "Applied", "Available", "Ready", "Message", "Age"},
-			map[string]any{"Name": "columns", "Applied": "False", "Available": "Unknown", "Ready": "0/1", "Message": "ConfigMap shop/c0 is in the way"},
+			map[string]any{"Name": "columns", "Applied": "False", "Available": "Unknown", "Ready": "0/1",
+				"Message": "ConfigMap shop/c0 is in the way"},
 		},
 		{
 			"appliedworks/columns",
 			[]string{"Name", "Hub", "Namespace", "Work", "Orphaned", "Message", "Age"},
-			map[string]any{"Name": "columns", "Hub": "hub", "Namespace": "member-east", "Work": "web", "Orphaned": "True", "Message": "m"},
+			map[string]any{"Name": "columns", "Hub": "hub", "Namespace": "member-east", "Work": "web", "Orphaned": "True",
+				"Message": "m"},
 		},
 	} {
 		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/work.muster.dev/v1alpha1/"+test.path)
@@ -198,7 +214,8 @@ func TestScopesAndStatus(t *testing.T) {
 
 	applied := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "inventory"},
-		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+		Spec: v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web",
+			UID: "u"}, FieldOwner: "muster-work-u"},
 		Status: v1alpha1.AppliedWorkStatus{Resources: []v1alpha1.AppliedResource{{
 			ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "shop"},
 		}}},

@@ -16,16 +16,21 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// FuzzPath compiles anything and follows it through any object if it is a path. Secrets keep their data to themselves, and where
-// kubectl finds one scalar, so do we.
+// FuzzPath compiles anything and follows it through any object if it is a path. Secrets keep their data to themselves,
+// and where kubectl finds one scalar, so do we.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
-		"", ".", "{}", "$", ".a", "{.a.b}", ".a[0]", ".a[-1:]", ".a[::2]", ".a[*].b", ".a.*", ".*", "..", "..a", "{range .a[*]}{.b}{end}", `.a[?(@.b=="c")].d`, `.a[?(@.b>1.5)]`, `.a[?(@.b)]`,
-		`.a['b','c']`, `.a[0,1][0,1][0,1]`, `['a.b']`, `.a\.b`, `.a[9223372036854775807]`, `.a[-9223372036854775808:]`, `.a[?(@.b==@.c)]`, `.a[?(@[?(@)])]`, `{"text"}`, `{.a}{.b}`, "{true}", "{1.5}", "[[[[", "{{{{", ".a[?(@.b==')')]", "\xff", `.a\`,
+		"", ".", "{}", "$", ".a", "{.a.b}", ".a[0]", ".a[-1:]", ".a[::2]", ".a[*].b", ".a.*", ".*", "..", "..a",
+		"{range .a[*]}{.b}{end}", `.a[?(@.b=="c")].d`, `.a[?(@.b>1.5)]`, `.a[?(@.b)]`,
+		`.a['b','c']`, `.a[0,1][0,1][0,1]`, `['a.b']`, `.a\.b`, `.a[9223372036854775807]`, `.a[-9223372036854775808:]`,
+		`.a[?(@.b==@.c)]`, `.a[?(@[?(@)])]`, `{"text"}`, `{.a}{.b}`, "{true}", "{1.5}", "[[[[", "{{{{", ".a[?(@.b==')')]",
+		"\xff", `.a\`,
 		".metadata.name", ".data.a", ".metadata.annotations", ".metadata['name','annotations']",
 	} {
-		f.Add(path, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","annotations":{"a":"hunter2"}},"data":{"a":"hunter2"}}`))
-		f.Add(path, []byte(`{"apiVersion":"v1","kind":"X","a":[{"b":"c","d":1},{"b":2.5,"c":2.5},[1,[2]],null,true],"b":{"c":"<é>"}}`))
+		f.Add(path, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","annotations":{"a":"hunter2"}},`+
+			`"data":{"a":"hunter2"}}`))
+		f.Add(path, []byte(`{"apiVersion":"v1","kind":"X","a":[{"b":"c","d":1},{"b":2.5,"c":2.5},[1,[2]],null,true],`+
+			`"b":{"c":"<é>"}}`))
 	}
 	f.Fuzz(func(t *testing.T, text string, data []byte) {
 		path, err := feedback.Compile(text)
@@ -47,7 +52,8 @@ func FuzzPath(f *testing.F) {
 				require.NotContains(t, value.Value, "hunter2")
 			}
 		}
-		if want, found := byClientGo(path, o.Object); found && !errors.Is(err, feedback.ErrSecret) && len(want) < feedback.MaxValueBytes {
+		if want, found := byClientGo(path, o.Object); found && !errors.Is(err, feedback.ErrSecret) &&
+			len(want) < feedback.MaxValueBytes {
 			require.NoError(t, err)
 			require.Equal(t, want, value.Value)
 		}

@@ -146,5 +146,6 @@ func public(nodes []jsonpath.Node) bool {
 		return is && slices.Contains(names, node.Value)
 	}
 	return field(0, "apiVersion", "kind", "type", "immutable") ||
-		field(0, "metadata") && field(1, "name", "namespace", "uid", "labels", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+		field(0, "metadata") && field(1, "name", "namespace", "uid", "labels", "generation", "resourceVersion",
+			"creationTimestamp", "deletionTimestamp")
 }

@@ -50,7 +50,8 @@ status:
 `
 
 func TestValue(t *testing.T) {
-	const text, number, boolean, structure = v1alpha1.FeedbackString, v1alpha1.FeedbackNumber, v1alpha1.FeedbackBoolean, v1alpha1.FeedbackJSON
+	const text, number, boolean, structure = v1alpha1.FeedbackString, v1alpha1.FeedbackNumber, v1alpha1.FeedbackBoolean,
+		v1alpha1.FeedbackJSON
 	tests := []struct {
 		reason, path string
 		kind         v1alpha1.FeedbackType // empty: no value
@@ -174,7 +175,8 @@ apiVersion: v1
 kind: Secret
 type: Opaque
 immutable: true
-metadata: {name: a, labels: {app: web}, annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2}, managedFields: [{fieldsV1: {"f:password": {}}}]}
+metadata: {name: a, labels: {app: web}, annotations: {kubectl.kubernetes.io/last-applied-configuration: hunter2},
+  managedFields: [{fieldsV1: {"f:password": {}}}]}
 data: {password: hunter2}
 stringData: {password: hunter2}
 `)
@@ -214,7 +216,8 @@ stringData: {password: hunter2}
 			}
 		})
 	}
-	got, _, err := compiled(t, ".data.password").Value(object(t, "{apiVersion: v1, kind: ConfigMap, data: {password: no}}"))
+	got, _, err := compiled(t, ".data.password").Value(object(t,
+		"{apiVersion: v1, kind: ConfigMap, data: {password: no}}"))
 	require.NoError(t, err)
 	require.Equal(t, "false", got.Value, "a ConfigMap is no Secret")
 }
@@ -231,20 +234,25 @@ func TestLimits(t *testing.T) {
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"items": items, "deep": deep, "few": items[:20000], "pair": []any{"a", "b"},
-		"fits": strings.Repeat("x", 1024), "long": strings.Repeat("x", 1025), "quotes": []any{strings.Repeat(`"`, 510), strings.Repeat(`"`, 1024)},
+		"fits": strings.Repeat("x", 1024), "long": strings.Repeat("x", 1025), "quotes": []any{strings.Repeat(`"`, 510),
+			strings.Repeat(`"`, 1024)},
 	}}
 	tests := []struct{ reason, path, want string }{
 		{"as long as may be", ".fits", ""},
 		{"longer", ".long", ".long: leads to a value of 1025 bytes, and the limit is 1024"},
 		{"long as JSON", ".few", "and the limit is 1024"},
-		{"many", ".few[*].name", ".few[*].name: leads to a list of 20000 values, of which 189 are more than the limit of 1024 bytes"},
-		{"two that are too long together", ".quotes[*]", "leads to a list of 2 values, of which 2 are more than the limit of 1024 bytes"},
-		{"the same large value a thousand times", "['few'" + strings.Repeat(",'few'", 60) + "]", "leads to a list of 61 values, of which 1 are more than"},
+		{"many", ".few[*].name", ".few[*].name: leads to a list of 20000 values, of which 189 are more than the limit of " +
+			"1024 bytes"},
+		{"two that are too long together", ".quotes[*]",
+			"leads to a list of 2 values, of which 2 are more than the limit of 1024 bytes"},
+		{"the same large value a thousand times", "['few'" + strings.Repeat(",'few'", 60) + "]",
+			"leads to a list of 61 values, of which 1 are more than"},
 		{"more than may be looked at", ".items[*].name", "looks at more than 100000 values"},
 		{"a filter of a long list fits", `.few[?(@.name=="19999")].name`, ""},
 		{"a filter that looks at too much", `.items[?(@.name=="x")]`, "looks at more than 100000 values"},
 		{"a union of unions is 2 to the 100", "deep" + strings.Repeat("[0,0]", 100), "looks at more than 100000 values"},
-		{"a filter compares one with one", `['few','pair'][?(@['name','name']=="a")]`, "has a filter that compares several values at once"},
+		{"a filter compares one with one", `['few','pair'][?(@['name','name']=="a")]`,
+			"has a filter that compares several values at once"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

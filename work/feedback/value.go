@@ -67,7 +67,8 @@ func encodeList(found []any) (string, error) {
 			return "", err
 		}
 		if list.Len()+len(text)+len("[]") > MaxValueBytes {
-			return "", fmt.Errorf("leads to a list of %d values, of which %d are more than the limit of %d bytes", len(found), i+1, MaxValueBytes)
+			return "", fmt.Errorf("leads to a list of %d values, of which %d are more than the limit of %d bytes", len(found),
+				i+1, MaxValueBytes)
 		}
 		list.WriteString("[,"[min(i, 1):min(i, 1)+1] + text)
 	}

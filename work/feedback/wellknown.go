@@ -10,8 +10,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// WellKnown has the values of the object that are well known of its kind and are there, in the order of the package's table;
-// for other kinds none. A count that the API leaves out because it is 0 is reported as 0 as soon as the object has a status.
+// WellKnown has the values of the object that are well known of its kind and are there, in the order of the package's
+// table; for other kinds none. A count that the API leaves out because it is 0 is reported as 0 as soon as the object
+// has a status.
 func WellKnown(object *unstructured.Unstructured) []v1alpha1.FeedbackValue {
 	if object == nil {
 		return nil
@@ -64,7 +65,8 @@ var wellKnown = sync.OnceValue(func() map[schema.GroupKind][]wellKnownValue {
 		{Group: "apps", Kind: "Deployment"}:  counts("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"),
 		{Group: "apps", Kind: "StatefulSet"}: counts("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"),
 		{Group: "apps", Kind: "ReplicaSet"}:  counts("replicas", "readyReplicas", "availableReplicas"),
-		{Group: "apps", Kind: "DaemonSet"}:   counts("desiredNumberScheduled", "numberReady", "numberAvailable", "updatedNumberScheduled"),
+		{Group: "apps", Kind: "DaemonSet"}: counts("desiredNumberScheduled", "numberReady", "numberAvailable",
+			"updatedNumberScheduled"),
 		{Group: "batch", Kind: "Job"}: {
 			at("jobComplete", `.status.conditions[?(@.type=="Complete")].status`),
 			count("jobSucceeded", "succeeded"), count("jobFailed", "failed"), count("jobActive", "active"),

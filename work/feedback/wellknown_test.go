@@ -14,34 +14,47 @@ import (
 
 // full is an object of each kind that has all that is well known of it.
 var full = map[string]string{
-	"Deployment":            "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3, readyReplicas: 2, availableReplicas: 1, updatedReplicas: 3}}",
-	"StatefulSet":           "{apiVersion: apps/v1, kind: StatefulSet, status: {replicas: 3, readyReplicas: 2, availableReplicas: 1, updatedReplicas: 3}}",
-	"ReplicaSet":            "{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 3, readyReplicas: 2, availableReplicas: 1}}",
-	"DaemonSet":             "{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, numberReady: 2, numberAvailable: 1, updatedNumberScheduled: 3}}",
-	"Job":                   "{apiVersion: batch/v1, kind: Job, status: {succeeded: 1, failed: 2, active: 3, conditions: [{type: Complete, status: 'True'}]}}",
-	"Pod":                   "{apiVersion: v1, kind: Pod, status: {phase: Running, conditions: [{type: Ready, status: 'False'}]}}",
+	"Deployment": "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3, readyReplicas: 2, " +
+		"availableReplicas: 1, updatedReplicas: 3}}",
+	"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, status: {replicas: 3, readyReplicas: 2, " +
+		"availableReplicas: 1, updatedReplicas: 3}}",
+	"ReplicaSet": "{apiVersion: apps/v1, kind: ReplicaSet, status: {replicas: 3, readyReplicas: 2, " +
+		"availableReplicas: 1}}",
+	"DaemonSet": "{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, numberReady: " +
+		"2, numberAvailable: 1, updatedNumberScheduled: 3}}",
+	"Job": "{apiVersion: batch/v1, kind: Job, status: {succeeded: 1, failed: 2, active: 3, " +
+		"conditions: [{type: Complete, status: 'True'}]}}",
+	"Pod": "{apiVersion: v1, kind: Pod, status: {phase: Running, conditions: [{type: Ready, status: " +
+		"'False'}]}}",
 	"Service":               "{apiVersion: v1, kind: Service, status: {loadBalancer: {ingress: [{ip: 10.0.0.1}]}}}",
 	"PersistentVolumeClaim": "{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}",
 }
 
 func TestWellKnown(t *testing.T) {
 	tests := []struct{ reason, object, want string }{
-		{"of a Deployment", full["Deployment"], "replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
-		{"of a StatefulSet", full["StatefulSet"], "replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
+		{"of a Deployment", full["Deployment"],
+			"replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
+		{"of a StatefulSet", full["StatefulSet"],
+			"replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1 updatedReplicas=Number:3"},
 		{"of a ReplicaSet", full["ReplicaSet"], "replicas=Number:3 readyReplicas=Number:2 availableReplicas=Number:1"},
-		{"of a DaemonSet", full["DaemonSet"], "desiredNumberScheduled=Number:3 numberReady=Number:2 numberAvailable=Number:1 updatedNumberScheduled=Number:3"},
+		{"of a DaemonSet", full["DaemonSet"], "desiredNumberScheduled=Number:3 numberReady=Number:2 " +
+			"numberAvailable=Number:1 updatedNumberScheduled=Number:3"},
 		{"of a Job", full["Job"], "jobComplete=String:True jobSucceeded=Number:1 jobFailed=Number:2 jobActive=Number:3"},
 		{"of a Pod", full["Pod"], "podPhase=String:Running podReady=String:False"},
 		{"of a Service", full["Service"], "loadBalancerAddress=String:10.0.0.1"},
 		{"of a claim", full["PersistentVolumeClaim"], "claimPhase=String:Bound"},
-		{"0 is left out by the API, but not by us", "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3}}", "replicas=Number:3 readyReplicas=Number:0 availableReplicas=Number:0 updatedReplicas=Number:0"},
+		{"0 is left out by the API, but not by us", "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3}}",
+			"replicas=Number:3 readyReplicas=Number:0 availableReplicas=Number:0 updatedReplicas=Number:0"},
 		{"nobody has counted yet", "{apiVersion: apps/v1, kind: Deployment, status: {}}", ""},
-		{"a Job that runs is not said to be complete or not", "{apiVersion: batch/v1, kind: Job, status: {active: 1}}", "jobSucceeded=Number:0 jobFailed=Number:0 jobActive=Number:1"},
-		{"a cloud with names, and one with several addresses", "{apiVersion: v1, kind: Service, status: {loadBalancer: {ingress: [{hostname: a}, {ip: 10.0.0.1}]}}}", `loadBalancerAddress=JSON:["a","10.0.0.1"]`},
+		{"a Job that runs is not said to be complete or not", "{apiVersion: batch/v1, kind: Job, status: {active: 1}}",
+			"jobSucceeded=Number:0 jobFailed=Number:0 jobActive=Number:1"},
+		{"a cloud with names, and one with several addresses", "{apiVersion: v1, kind: Service, status: {loadBalancer: " +
+			"{ingress: [{hostname: a}, {ip: 10.0.0.1}]}}}", `loadBalancerAddress=JSON:["a","10.0.0.1"]`},
 		{"a Service without a balancer", "{apiVersion: v1, kind: Service, status: {loadBalancer: {}}}", ""},
 		{"a kind of the same name is another kind", "{apiVersion: example.com/v1, kind: Pod, status: {phase: Running}}", ""},
 		{"nothing is well known of a ConfigMap", "{apiVersion: v1, kind: ConfigMap, data: {phase: a}}", ""},
-		{"nonsense is as good as nothing", "{apiVersion: v1, kind: Pod, status: {phase: " + strings.Repeat("x", 2000) + ", conditions: 1}}", ""},
+		{"nonsense is as good as nothing", "{apiVersion: v1, kind: Pod, status: {phase: " + strings.Repeat("x", 2000) +
+			", conditions: 1}}", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // A hub whose members give back their Works when they leave.
 func ExampleGate() {
 	setup := func(mgr manager.Manager, c client.Client) error {
-		return hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{leave.Gate(c)}, AgentRules: agent.HubRules()})
+		return hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{leave.Gate(c)},
+			AgentRules: agent.HubRules()})
 	}
 	_ = setup
 }

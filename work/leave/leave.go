@@ -1,5 +1,5 @@
-// Package leave ties the Works of a member to its leave: on the hub a gate that holds the leave back until the member has
-// taken back all of them, and on the member a cleaner for what is left when the hub has forgotten it.
+// Package leave ties the Works of a member to its leave: on the hub a gate that holds the leave back until the member
+// has taken back all of them, and on the member a cleaner for what is left when the hub has forgotten it.
 //
 //	hub.Options{Gates: []membership.LeaveGate{leave.Gate(client)}, AgentRules: agent.HubRules()}
 //	agent.Options{Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}}
@@ -33,12 +33,13 @@ const Name = "works"
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Gate deletes the Works of a member that leaves, and is open when there are none. A member whose leave policy is to orphan its
-// resources is told so by each Work before that is deleted. The client's scheme knows work/v1alpha1. The permissions are in the
-// folder rbac.
+// Gate deletes the Works of a member that leaves, and is open when there are none. A member whose leave policy is to
+// orphan its resources is told so by each Work before that is deleted. The client's scheme knows work/v1alpha1. The
+// permissions are in the folder rbac.
 //
-// A leave that is forced takes the agent's finalizer off Works that are being deleted, so they go while the member may still have
-// their objects. It may be forced before this gate has been asked, while another is shut: the Works are told to orphan then, too.
+// A leave that is forced takes the agent's finalizer off Works that are being deleted, so they go while the member may
+// still have their objects. It may be forced before this gate has been asked, while another is shut: the Works are told
+// to orphan then, too.
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
@@ -66,8 +67,8 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 	return remaining, errors.Join(errs...)
 }
 
-// release begins to delete a Work. A note on it says that this is a request: without the note the agent keeps the objects of a
-// generated Work, and of one that is deleted with the namespace.
+// release begins to delete a Work. A note on it says that this is a request: without the note the agent keeps the
+// objects of a generated Work, and of one that is deleted with the namespace.
 func (g gate) release(ctx context.Context, member membership.Member, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	changed := member.Leave.Resources == membershipv1alpha1.OrphanResources && work.Spec.Orphan()
@@ -76,7 +77,8 @@ func (g gate) release(ctx context.Context, member membership.Member, work *v1alp
 		changed = true
 	}
 	if changed {
-		if err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before,
+			client.MergeFromWithOptimisticLock{})); err != nil {
 			return client.IgnoreNotFound(wrapf(err, "request the deletion of Work %s/%s", work.Namespace, work.Name))
 		}
 	}
@@ -126,8 +128,8 @@ func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (told bool, err e
 	return true, nil
 }
 
-// Force has Works orphan their objects, where the member's leave policy says so, and takes the agent's finalizer off those that
-// are being deleted. One Work that cannot be written does not keep the others.
+// Force has Works orphan their objects, where the member's leave policy says so, and takes the agent's finalizer off
+// those that are being deleted. One Work that cannot be written does not keep the others.
 func (g gate) Force(ctx context.Context, member membership.Member) error {
 	works, err := g.list(ctx, member)
 	if err != nil {
@@ -140,8 +142,8 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 			told, err = g.orphan(ctx, &works[i])
 			errs = append(errs, err)
 		}
-		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes by
-		// what it knew before. Force is called again.
+		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes
+		// by what it knew before. Force is called again.
 		if !told && works[i].DeletionTimestamp != nil {
 			errs = append(errs, g.letGo(ctx, &works[i]))
 		}
@@ -149,8 +151,9 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 	return errors.Join(errs...)
 }
 
-// Release takes the agent's finalizer off Works that are being deleted with the member's namespace. The agent keeps their
-// objects as orphans, because nothing notes that their deletion was requested, and adopts them when the Works are back.
+// Release takes the agent's finalizer off Works that are being deleted with the member's namespace. The agent keeps
+// their objects as orphans, because nothing notes that their deletion was requested, and adopts them when the Works are
+// back.
 func (g gate) Release(ctx context.Context, member membership.Member) error {
 	works, err := g.list(ctx, member)
 	if err != nil {
@@ -178,9 +181,10 @@ func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
 	return nil
 }
 
-// Cleaner takes back what Works have left on a member, by the leave policy that the member knew last. Clean is the method of
-// that name of an agent's Cleaner.
-func Cleaner(clean func(ctx context.Context, action v1alpha1.DeleteAction) (remaining []string, err error)) membership.LeaveGate {
+// Cleaner takes back what Works have left on a member, by the leave policy that the member knew last. Clean is the
+// method of that name of an agent's Cleaner.
+func Cleaner(clean func(ctx context.Context,
+	action v1alpha1.DeleteAction) (remaining []string, err error)) membership.LeaveGate {
 	return membership.GateFunc(Name, func(ctx context.Context, member membership.Member) ([]string, error) {
 		if member.Leave.Resources == membershipv1alpha1.OrphanResources {
 			return clean(ctx, v1alpha1.OrphanObject)

@@ -47,9 +47,11 @@ func newWorld(t *testing.T, name string) *world {
 	user, role := "hub-"+name, mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = user
 	require.NoError(t, mustertest.Grant(t.Context(), admin, user, role))
-	w := &world{t: t, admin: admin, hub: mustertest.Client(t, p.User(user), scheme), member: membership.Member{Name: name, Namespace: "member-" + name}}
+	w := &world{t: t, admin: admin, hub: mustertest.Client(t, p.User(user), scheme), member: membership.Member{Name: name,
+		Namespace: "member-" + name}}
 	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 	} {
 		require.NoError(t, admin.Create(t.Context(), o))
 	}
@@ -74,7 +76,8 @@ func (w *world) work(name, spec string) *v1alpha1.Work {
 }
 
 func (w *world) spec(options string) string {
-	return fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: %s}}]%s}", w.member.Name, options)
+	return fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: %s}}]%s}",
+		w.member.Name, options)
 }
 
 func (w *world) eventually(try func() error) {
@@ -126,10 +129,11 @@ func TestGate(t *testing.T) {
 		resources       membershipv1alpha1.ResourcePolicy
 		kept            bool
 	}{
-		"deletes":  {"a member that leaves takes all back", "", membershipv1alpha1.DeleteResources, false},
-		"spares":   {"what its Work orphans stays", ", delete: {action: Orphan}", membershipv1alpha1.DeleteResources, true},
-		"orphans":  {"a member may keep all", "", membershipv1alpha1.OrphanResources, true},
-		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: a}, delete: Delete}]", membershipv1alpha1.OrphanResources, true},
+		"deletes": {"a member that leaves takes all back", "", membershipv1alpha1.DeleteResources, false},
+		"spares":  {"what its Work orphans stays", ", delete: {action: Orphan}", membershipv1alpha1.DeleteResources, true},
+		"orphans": {"a member may keep all", "", membershipv1alpha1.OrphanResources, true},
+		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: a}, delete: Delete}]",
+			membershipv1alpha1.OrphanResources, true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -172,8 +176,8 @@ func TestForce(t *testing.T) {
 	w.opens()
 }
 
-// A leave can be forced while an earlier gate is still shut, so that this one was never asked: what Force says of the Works then comes before
-// their deletion, and is what a living agent goes by.
+// A leave can be forced while an earlier gate is still shut, so that this one was never asked: what Force says of the
+// Works then comes before their deletion, and is what a living agent goes by.
 func TestForceUnasked(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -199,7 +203,7 @@ func TestForceUnasked(t *testing.T) {
 			w.eventually(func() error {
 				err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work)
 				if err == nil {
-					return errors.New("it is there")
+					return errors.New("the Work exists")
 				}
 				return client.IgnoreNotFound(err)
 			})
@@ -228,8 +232,8 @@ func TestForceTellsFirst(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
 }
 
-// One Work that cannot be written does not keep the others from being let go of, nor does one that cannot be told to orphan its objects
-// keep its namespace.
+// One Work that cannot be written does not keep the others from being let go of, nor does one that cannot be told to
+// orphan its objects keep its namespace.
 func TestForceGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -276,7 +280,8 @@ func TestGateGoesOn(t *testing.T) {
 	remaining, err := leave.Gate(failing).Remaining(t.Context(), w.member)
 	require.ErrorContains(t, err, "delete Work member-goeson/a: no")
 	require.Equal(t, []string{"work/a", "work/b"}, remaining)
-	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"}, &v1alpha1.Work{}))
+	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"},
+		&v1alpha1.Work{}))
 }
 
 // TestGate_ChangedConcurrently checks that a Work stays which a user changes after the gate has observed it.
@@ -335,9 +340,11 @@ func TestCleaner(t *testing.T) {
 	})
 	require.Equal(t, leave.Name, cleaner.Name())
 	for resources, want := range map[membershipv1alpha1.ResourcePolicy]v1alpha1.DeleteAction{
-		membershipv1alpha1.DeleteResources: v1alpha1.DeleteObject, membershipv1alpha1.OrphanResources: v1alpha1.OrphanObject, "": v1alpha1.DeleteObject,
+		membershipv1alpha1.DeleteResources: v1alpha1.DeleteObject, membershipv1alpha1.OrphanResources: v1alpha1.OrphanObject,
+		"": v1alpha1.DeleteObject,
 	} {
-		remaining, err := cleaner.Remaining(t.Context(), membership.Member{Leave: membershipv1alpha1.LeavePolicy{Resources: resources}})
+		remaining, err := cleaner.Remaining(t.Context(),
+			membership.Member{Leave: membershipv1alpha1.LeavePolicy{Resources: resources}})
 		require.NoError(t, err)
 		require.Equal(t, []string{"ConfigMap shop/a"}, remaining)
 		require.Equal(t, want, asked)

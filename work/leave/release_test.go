@@ -23,7 +23,8 @@ func TestGate_ReleaseWithoutARequest(t *testing.T) {
 			Namespace: "member-east", Name: name, Finalizers: []string{v1alpha1.Finalizer, other},
 		}}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work("deleted", "example.com/observer"), work("kept", "example.com/observer")).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work("deleted", "example.com/observer"),
+		work("kept", "example.com/observer")).Build()
 	require.NoError(t, c.Delete(t.Context(), work("deleted", "")))
 
 	require.NoError(t, Gate(c).Release(t.Context(), membership.Member{Name: "east", Namespace: "member-east"}))

@@ -14,7 +14,8 @@ func BenchmarkAssess(b *testing.B) {
 	o := object(b, `apps/v1 Deployment
 metadata: {name: web, namespace: shop, generation: 1}
 spec: {replicas: 2, progressDeadlineSeconds: 600, template: {spec: {containers: [{name: web, image: "web:1"}]}}}
-status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`)
+status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2,
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`)
 	rule := compiled(b, `object.status.conditions.exists(c, c.type == "Available" && c.status == "True")`)
 	for _, assess := range []struct {
 		by string

@@ -83,7 +83,8 @@ func progressingByWord(object *unstructured.Unstructured) (Result, bool) {
 			"bootstrapping", "building", "configuring", "creating", "deleting", "deploying", "init",
 			"initialising", //nolint:misspell // some operators write it so
 			"initializing", "inprogress", "installing", "notready", "notreconciled", "pending", "preparing", "progressing",
-			"promoting", "provisioning", "reconciling", "restarting", "scaling", "starting", "stopping", "terminating", "updating", "upgrading", "waiting",
+			"promoting", "provisioning", "reconciling", "restarting", "scaling", "starting", "stopping", "terminating",
+			"updating", "upgrading", "waiting",
 		}, word)
 	})
 }
@@ -122,7 +123,8 @@ func byNamedConditions(object *unstructured.Unstructured) (Result, bool) {
 // that is named after a failure, and one that is named after what the object is to become and is not True.
 func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 	kinds := conditionTypes(object)
-	if conditions, set, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions"); set && len(kinds) == 0 {
+	if conditions, set, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions"); set &&
+		len(kinds) == 0 {
 		if _, is := conditions.([]any); is {
 			return Result{Status: Progressing, Message: "no controller has reported a condition yet"}, true
 		}

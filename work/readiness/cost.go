@@ -46,8 +46,9 @@ func compares(function string) bool {
 // tooMuch is what no rule can pay for.
 const tooMuch = CostLimit * perUnit
 
-// weight is how much there is to go through to find out whether b equals a, or has it, up to what is too much. Two values
-// differ no later than where the smaller one ends, so that the greater one is not gone through to its end here either.
+// weight is how much there is to go through to find out whether b equals a, or has it, up to what is too much. Two
+// values differ no later than where the smaller one ends, so that the greater one is not gone through to its end here
+// either.
 func weight(function string, a, b ref.Val) uint64 {
 	for budget := uint64(perUnit); ; budget = min(perUnit*budget, tooMuch) {
 		spare := left(b, budget)
@@ -83,8 +84,8 @@ func left(value ref.Val, budget uint64) uint64 {
 	return budget
 }
 
-// guardComparison weighs what is compared before it is: CEL tells the cost of a call when it is over, and a list of twice the
-// same list of twice the same list, and so on, compared with itself, is not over in a lifetime.
+// guardComparison weighs what is compared before it is: CEL tells the cost of a call when it is over, and a list of
+// twice the same list of twice the same list, and so on, compared with itself, is not over in a lifetime.
 func guardComparison(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if call, is := step.(interpreter.InterpretableCall); is && compares(call.Function()) && len(call.Args()) == 2 {
 		return comparison{call}, nil
@@ -106,7 +107,8 @@ func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		}
 	}
 	if weight(c.Function(), a, b) == tooMuch {
-		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "too much to compare"}) // as CEL does
+		// as CEL does
+		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "too much to compare"})
 	}
 	switch c.Function() {
 	case operators.Equals:

@@ -89,7 +89,8 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 			result.Message = "condition " + kind + " is not set yet"
 			return result
 		case c.generation != 0 && c.generation < generation:
-			result.Message = fmt.Sprintf("condition %s is about generation %d, not about generation %d", kind, c.generation, generation)
+			result.Message = fmt.Sprintf("condition %s is about generation %d, not about generation %d", kind, c.generation,
+				generation)
 			return result
 		case c.status != "True":
 			if c.status == "False" && permanentReason(c.reason) {
@@ -131,7 +132,8 @@ func fieldText(object *unstructured.Unstructured, fields ...string) string {
 // customKind reports whether a kind is none of Kubernetes' own.
 func customKind(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && (!strings.HasSuffix(kind.Group, ".k8s.io") ||
-		kind.Group == "gateway.networking.k8s.io" || strings.HasSuffix(kind.Group, ".x-k8s.io") || kind.Group == "snapshot.storage.k8s.io")
+		kind.Group == "gateway.networking.k8s.io" || strings.HasSuffix(kind.Group, ".x-k8s.io") ||
+		kind.Group == "snapshot.storage.k8s.io")
 }
 
 // nestedConditions is the rule of kinds whose status has conditions for each of several others.
@@ -226,7 +228,8 @@ func gateway(object *unstructured.Unstructured) (Result, error) {
 		fields, part := partOf(entry, 0)
 		for _, kind := range words("Accepted", "ResolvedRefs", "Programmed") {
 			if c := condition(part, kind); c.status == "False" {
-				return Result{Status: Failed, Message: fmt.Sprintf("listener %v: %s is False%s", fields["name"], kind, c.because())}, nil
+				return Result{Status: Failed, Message: fmt.Sprintf("listener %v: %s is False%s", fields["name"], kind,
+					c.because())}, nil
 			}
 		}
 	}

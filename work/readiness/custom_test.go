@@ -13,8 +13,9 @@ import (
 func TestTooEarly(t *testing.T) {
 	const ready, progressing, failed = readiness.Ready, readiness.Progressing, readiness.Failed
 	const (
-		stateful   = "apps/v1 StatefulSet\nmetadata: {generation: 1}\n"
-		full       = "status: {observedGeneration: 1, replicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 2, availableReplicas: 1}"
+		stateful = "apps/v1 StatefulSet\nmetadata: {generation: 1}\n"
+		full     = "status: {observedGeneration: 1, replicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: " +
+			"2, availableReplicas: 1}"
 		controller = "v1 ReplicationController\nmetadata: {generation: 1}\n"
 		balancer   = "v1 Service\nspec: {type: LoadBalancer, clusterIP: 10.0.0.1}\n"
 		definition = "apiextensions.k8s.io/v1 CustomResourceDefinition\n"
@@ -26,35 +27,67 @@ func TestTooEarly(t *testing.T) {
 		status         readiness.Status
 		message        string
 	}{
-		{"pods that are ready count when they have been for minReadySeconds", stateful + "spec: {replicas: 2, minReadySeconds: 30}\n" + full, progressing, "1 of 2 replicas are available"},
-		{"without minReadySeconds they count at once", stateful + "spec: {replicas: 2}\n" + full, ready, "All replicas scheduled as expected. Replicas: 2"},
-		{"OnDelete at zero has to wait for the pods that go", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", progressing, "2 replicas more than it wants are still there"},
-		{"OnDelete at zero has to wait for its controller", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}", progressing, "its controller has not seen it yet"},
-		{"OnDelete at zero", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, replicas: 0}", ready, "0 of 0 replicas are ready"},
+		{"pods that are ready count when they have been for minReadySeconds",
+			stateful + "spec: {replicas: 2, minReadySeconds: 30}\n" + full, progressing, "1 of 2 replicas are available"},
+		{"without minReadySeconds they count at once", stateful + "spec: {replicas: 2}\n" + full, ready,
+			"All replicas scheduled as expected. Replicas: 2"},
+		{"OnDelete at zero has to wait for the pods that go", stateful + "spec: {replicas: 0, updateStrategy: {type: " +
+			"OnDelete}}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", progressing,
+			"2 replicas more than it wants are still there"},
+		{"OnDelete at zero has to wait for its controller",
+			stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}", progressing,
+			"its controller has not seen it yet"},
+		{"OnDelete at zero", stateful + "spec: {replicas: 0, updateStrategy: {type: OnDelete}}\nstatus: " +
+			"{observedGeneration: 1, replicas: 0}", ready, "0 of 0 replicas are ready"},
 
-		{"a ReplicationController without a status", controller + "spec: {replicas: 2}", progressing, "its controller has not seen it yet"},
-		{"a ReplicationController starts pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 1}", progressing, "1 of 2 replicas are ready"},
-		{"a ReplicationController waits for minReadySeconds", controller + "spec: {replicas: 2, minReadySeconds: 5}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 1}", progressing, "1 of 2 replicas are available"},
-		{"a ReplicationController is done", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", ready, "2 of 2 replicas are ready"},
-		{"a ReplicationController cannot create pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}", progressing, "it cannot create its pods: exceeded quota"},
+		{"a ReplicationController without a status", controller + "spec: {replicas: 2}", progressing,
+			"its controller has not seen it yet"},
+		{"a ReplicationController starts pods",
+			controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 1}", progressing,
+			"1 of 2 replicas are ready"},
+		{"a ReplicationController waits for minReadySeconds", controller + "spec: {replicas: 2, minReadySeconds: " +
+			"5}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 1}", progressing,
+			"1 of 2 replicas are available"},
+		{"a ReplicationController is done",
+			controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 2, readyReplicas: 2}", ready,
+			"2 of 2 replicas are ready"},
+		{"a ReplicationController cannot create pods", controller + "spec: {replicas: 2}\nstatus: {observedGeneration: 1, " +
+			"conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}", progressing,
+			"it cannot create its pods: exceeded quota"},
 
-		{"an entry of a load balancer without an address is none", balancer + "status: {loadBalancer: {ingress: [{ports: [{port: 80, protocol: TCP, error: x}]}]}}", progressing, "its load balancer has no address yet"},
-		{"an entry with an IP is one", balancer + "status: {loadBalancer: {ingress: [{}, {ip: 192.0.2.1}]}}", ready, "Service is ready"},
+		{"an entry of a load balancer without an address is none",
+			balancer + "status: {loadBalancer: {ingress: [{ports: [{port: 80, protocol: TCP, error: x}]}]}}", progressing,
+			"its load balancer has no address yet"},
+		{"an entry with an IP is one", balancer + "status: {loadBalancer: {ingress: [{}, {ip: 192.0.2.1}]}}", ready,
+			"Service is ready"},
 
-		{"the order of conditions has no meaning", definition + "status: {conditions: [{type: Established, status: 'True'}, {type: NamesAccepted, status: 'False', message: databases is taken}]}", failed, "databases is taken"},
-		{"a definition that goes is not served for long", definition + "status: {conditions: [{type: Established, status: 'True'}, {type: Terminating, status: 'True'}]}", progressing, "the definition is being removed with all of its objects"},
+		{"the order of conditions has no meaning", definition + "status: {conditions: [{type: Established, status: " +
+			"'True'}, {type: NamesAccepted, status: 'False', message: databases is taken}]}", failed, "databases is taken"},
+		{"a definition that goes is not served for long", definition + "status: {conditions: [{type: Established, status: " +
+			"'True'}, {type: Terminating, status: 'True'}]}", progressing,
+			"the definition is being removed with all of its objects"},
 
-		{"a lost claim does not come back", "v1 PersistentVolumeClaim\nstatus: {phase: Lost}", failed, "the volume of the claim is lost: the PersistentVolume that it was bound to does not exist any more"},
+		{"a lost claim does not come back", "v1 PersistentVolumeClaim\nstatus: {phase: Lost}", failed,
+			"the volume of the claim is lost: the PersistentVolume that it was bound to does not exist any more"},
 
-		{"a generation as a string", rollout + "status: {observedGeneration: '2', phase: Healthy}", ready, `status.phase is "Healthy"`},
-		{"an older generation as a string", rollout + "status: {observedGeneration: '1', phase: Healthy}", progressing, "its status is about generation 1, not about generation 2, which it is now"},
-		{"a hash says nothing about the generation", rollout + "status: {observedGeneration: 6f8b5cf, phase: Degraded, message: aborted}", failed, `status.phase is "Degraded": aborted`},
-		{"a string of another kind", database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: [{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
+		{"a generation as a string", rollout + "status: {observedGeneration: '2', phase: Healthy}", ready,
+			`status.phase is "Healthy"`},
+		{"an older generation as a string", rollout + "status: {observedGeneration: '1', phase: Healthy}", progressing,
+			"its status is about generation 1, not about generation 2, which it is now"},
+		{"a hash says nothing about the generation",
+			rollout + "status: {observedGeneration: 6f8b5cf, phase: Degraded, message: aborted}", failed,
+			`status.phase is "Degraded": aborted`},
+		{"a string of another kind", database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: " +
+			"[{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
 
 		{"an autoscaler that was just created", hpa, progressing, "the autoscaler has not been observed yet"},
-		{"an autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: ScalingActive, status: 'False', reason: FailedGetResourceMetric, message: no metrics}]}", failed, "ScalingActive is False: FailedGetResourceMetric: no metrics"},
-		{"an autoscaler whose target has no replicas", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: ScalingActive, status: 'False', reason: ScalingDisabled}]}", ready, "the autoscaler is able to scale"},
-		{"an autoscaler without a target", hpa + "status: {conditions: [{type: AbleToScale, status: 'False', reason: FailedGetScale, message: not found}]}", failed, "AbleToScale is False: FailedGetScale: not found"},
+		{"an autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: " +
+			"ScalingActive, status: 'False', reason: FailedGetResourceMetric, message: no metrics}]}", failed,
+			"ScalingActive is False: FailedGetResourceMetric: no metrics"},
+		{"an autoscaler whose target has no replicas", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, " +
+			"{type: ScalingActive, status: 'False', reason: ScalingDisabled}]}", ready, "the autoscaler is able to scale"},
+		{"an autoscaler without a target", hpa + "status: {conditions: [{type: AbleToScale, status: 'False', reason: " +
+			"FailedGetScale, message: not found}]}", failed, "AbleToScale is False: FailedGetScale: not found"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			want := readiness.Result{Status: tc.status, Message: tc.message}
@@ -76,40 +109,67 @@ func TestCustomResources(t *testing.T) {
 		message        string
 	}{
 		{"no status yet after creation", certificate, progressing, "no controller has reported a status yet"},
-		{"the condition of the kind is not set yet", certificate + "status: {conditions: [{type: Issuing, status: 'True'}]}", progressing, "condition Ready is not set yet"},
-		{"the condition is about an earlier generation", certificate + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", progressing, "condition Ready is about generation 1, not about generation 2"},
-		{"ready", certificate + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}", ready, "Ready is True"},
-		{"not ready", certificate + "status: {conditions: [{type: Ready, status: 'False', reason: DoesNotExist, message: issuing}]}", progressing, "Ready is False: DoesNotExist: issuing"},
+		{"the condition of the kind is not set yet", certificate + "status: {conditions: [{type: Issuing, status: 'True'}]}",
+			progressing, "condition Ready is not set yet"},
+		{"the condition is about an earlier generation", certificate +
+			"status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", progressing,
+			"condition Ready is about generation 1, not about generation 2"},
+		{"ready", certificate + "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}", ready,
+			"Ready is True"},
+		{"not ready", certificate +
+			"status: {conditions: [{type: Ready, status: 'False', reason: DoesNotExist, message: issuing}]}", progressing,
+			"Ready is False: DoesNotExist: issuing"},
 
-		{"a Gateway that is accepted and not programmed", gateway + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'False', reason: Pending}]}", progressing, "Programmed is False: Pending"},
-		{"a Gateway that is refused", gateway + "status: {conditions: [{type: Accepted, status: 'False', reason: UnsupportedAddress}]}", failed, "Accepted is False: UnsupportedAddress"},
-		{"a Gateway that serves", gateway + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}]}", ready, "Accepted and Programmed is True"},
+		{"a Gateway that is accepted and not programmed", gateway + "status: {conditions: [{type: Accepted, status: " +
+			"'True'}, {type: Programmed, status: 'False', reason: Pending}]}", progressing, "Programmed is False: Pending"},
+		{"a Gateway that is refused",
+			gateway + "status: {conditions: [{type: Accepted, status: 'False', reason: UnsupportedAddress}]}", failed,
+			"Accepted is False: UnsupportedAddress"},
+		{"a Gateway that serves", gateway + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Programmed, " +
+			"status: 'True'}]}", ready, "Accepted and Programmed is True"},
 		{"a route without a parent", route, progressing, "no Gateway has reported on the route yet"},
-		{"a route with a parent that refuses it", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}, {parentRef: {name: b}, conditions: [{type: Accepted, status: 'False', reason: NotAllowedByListeners}]}]}", failed, "parent b: Accepted is False: NotAllowedByListeners"},
-		{"a route that is served", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]}", ready, "all parents have accepted the route"},
+		{"a route with a parent that refuses it", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: " +
+			"Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}, {parentRef: {name: b}, conditions: [{type: " +
+			"Accepted, status: 'False', reason: NotAllowedByListeners}]}]}", failed,
+			"parent b: Accepted is False: NotAllowedByListeners"},
+		{"a route that is served", route + "status: {parents: [{parentRef: {name: a}, conditions: [{type: Accepted, " +
+			"status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]}", ready, "all parents have accepted the route"},
 
 		{"a kind without a status", "monitoring.coreos.com/v1 ServiceMonitor", ready, "the kind has no status"},
-		{"an Application is as its parts are", "argoproj.io/v1alpha1 Application\nstatus: {health: {status: Degraded}}", failed, `status.health.status is "Degraded"`},
-		{"a yes or no", "snapshot.storage.k8s.io/v1 VolumeSnapshot\nstatus: {readyToUse: false}", progressing, `status.readyToUse is "false"`},
+		{"an Application is as its parts are", "argoproj.io/v1alpha1 Application\nstatus: {health: {status: Degraded}}",
+			failed, `status.health.status is "Degraded"`},
+		{"a yes or no", "snapshot.storage.k8s.io/v1 VolumeSnapshot\nstatus: {readyToUse: false}", progressing,
+			`status.readyToUse is "false"`},
 
-		{"a convention: it has failed", database + "status: {conditions: [{type: Degraded, status: 'True', reason: Lost}, {type: Ready, status: 'True'}]}", failed, "Degraded is True: Lost"},
-		{"a convention: phase", database + "status: {phase: Failed, message: no disk}", failed, `status.phase is "Failed": no disk`},
+		{"a convention: it has failed", database + "status: {conditions: [{type: Degraded, status: 'True', reason: Lost}, " +
+			"{type: Ready, status: 'True'}]}", failed, "Degraded is True: Lost"},
+		{"a convention: phase", database + "status: {phase: Failed, message: no disk}", failed,
+			`status.phase is "Failed": no disk`},
 		{"a convention: state", database + "status: {state: Error}", failed, `status.state is "Error"`},
-		{"a convention: Synced", database + "status: {conditions: [{type: Synced, status: 'False', reason: ReconcileError, message: forbidden}, {type: Ready, status: 'True'}]}", failed, "Synced is False: ReconcileError: forbidden"},
-		{"a convention: Available", database + "status: {conditions: [{type: Available, status: 'False', reason: Creating}]}", progressing, "Available is False: Creating"},
-		{"a convention: Unknown is not True", database + "status: {conditions: [{type: Programmed, status: Unknown}]}", progressing, "Programmed is Unknown"},
-		{"Ready is explained by kstatus", database + "status: {conditions: [{type: Accepted, status: 'True'}, {type: Ready, status: 'False', message: 3 of 5 GiB}]}", progressing, "3 of 5 GiB"},
+		{"a convention: Synced", database + "status: {conditions: [{type: Synced, status: 'False', reason: ReconcileError, " +
+			"message: forbidden}, {type: Ready, status: 'True'}]}", failed, "Synced is False: ReconcileError: forbidden"},
+		{"a convention: Available", database + "status: {conditions: [{type: Available, status: 'False', reason: Creating}]}",
+			progressing, "Available is False: Creating"},
+		{"a convention: Unknown is not True", database + "status: {conditions: [{type: Programmed, status: Unknown}]}",
+			progressing, "Programmed is Unknown"},
+		{"Ready is explained by kstatus", database + "status: {conditions: [{type: Accepted, status: 'True'}, {type: " +
+			"Ready, status: 'False', message: 3 of 5 GiB}]}", progressing, "3 of 5 GiB"},
 		{"what follows no convention is ready", database + "status: {size: 3}", ready, "Resource is current"},
-		{"kinds of Kubernetes are judged by what they mean", "apps/v1 Deployment\nmetadata: {generation: 1}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", ready, "Deployment is available. Replicas: 0"},
+		{"kinds of Kubernetes are judged by what they mean", "apps/v1 Deployment\nmetadata: {generation: 1}\nspec: " +
+			"{replicas: 0}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True'}, {type: " +
+			"Progressing, status: 'True', reason: NewReplicaSetAvailable}]}", ready, "Deployment is available. Replicas: 0"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			want := readiness.Result{Status: tc.status, Message: tc.message}
 			require.Empty(t, cmp.Diff(want, readiness.Registry{}.Assess(object(t, tc.object))), "(-want +got)")
 		})
 	}
-	run := readiness.Registry{}.Assess(object(t, "tekton.dev/v1 PipelineRun\nstatus: {conditions: [{type: Succeeded, status: 'True', reason: Completed}]}"))
-	require.Equal(t, readiness.Result{Status: ready, Ends: true, Complete: true, Message: "Succeeded is True: Completed"}, run, "a run ends")
-	own := readiness.Registry{{Group: "cert-manager.io", Kind: "Certificate"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
+	run := readiness.Registry{}.Assess(object(t, "tekton.dev/v1 PipelineRun\nstatus: {conditions: [{type: Succeeded, "+
+		"status: 'True', reason: Completed}]}"))
+	require.Equal(t, readiness.Result{Status: ready, Ends: true, Complete: true, Message: "Succeeded is True: Completed"},
+		run, "a run ends")
+	own := readiness.Registry{{Group: "cert-manager.io",
+		Kind: "Certificate"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
 		return readiness.Result{Status: ready, Message: "own"}, nil
 	}}
 	require.Equal(t, "own", own.Assess(object(t, certificate)).Message, "a product's own rule comes first")

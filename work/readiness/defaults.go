@@ -16,7 +16,8 @@ var (
 	podKind = schema.GroupKind{Kind: "Pod"}
 )
 
-// defaults are the kinds of which kstatus does not know enough. Pods are among them because it reads the clock for them, too.
+// defaults are the kinds of which kstatus does not know enough. Pods are among them because it reads the clock for
+// them, too.
 var defaults = map[schema.GroupKind]Func{
 	jobKind:                             job,
 	podKind:                             pod,
@@ -58,7 +59,9 @@ func byKstatus(object *unstructured.Unstructured) (Result, error) {
 	ready := condition(object, "Ready")
 	generation, _ := integer(object, "metadata", "generation")
 	if ready.generation != 0 && ready.generation < generation {
-		return Result{Status: Progressing, Message: fmt.Sprintf("its condition Ready is about generation %d, not about generation %d, which it is now", ready.generation, generation)}, nil
+		return Result{Status: Progressing,
+			Message: fmt.Sprintf("its condition Ready is about generation %d, not about generation %d, which it is now",
+				ready.generation, generation)}, nil
 	}
 	computed, err := status.Compute(object)
 	if err != nil {
@@ -131,7 +134,8 @@ func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error
 		return result, err
 	}
 	if there, _ := integer(object, "status", "replicas"); there > wanted {
-		return Result{Status: Progressing, Message: fmt.Sprintf("%d replicas more than it wants are still there", there-wanted)}, nil
+		return Result{Status: Progressing, Message: fmt.Sprintf("%d replicas more than it wants are still there",
+			there-wanted)}, nil
 	}
 	if unobserved(object) {
 		return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
@@ -183,7 +187,8 @@ func replicationController(object *unstructured.Unstructured) (Result, error) {
 // claim has failed when its volume is lost: the data is gone, and the claim does not bind again.
 func claim(object *unstructured.Unstructured) (Result, error) {
 	if text(object, "status", "phase") == "Lost" {
-		return Result{Status: Failed, Message: "the volume of the claim is lost: the PersistentVolume that it was bound to does not exist any more"}, nil
+		return Result{Status: Failed, Message: "the volume of the claim is lost: the PersistentVolume that it was bound to " +
+			"does not exist any more"}, nil
 	}
 	return byKstatus(object)
 }

@@ -19,7 +19,8 @@
 //	all else                 as kstatus says: by replicas, phase, and the conditions Ready, Reconciling, Stalled, Established
 //
 // What has no status (a ConfigMap, a Role, a webhook's configuration) is ready as soon as it is there. A claim on a
-// volume whose class waits for the first consumer is not bound before a pod uses it: do not have that pod's wave wait for it.
+// volume whose class waits for the first consumer is not bound before a pod uses it: do not have that pod's wave wait
+// for it.
 //
 // A product adds what it knows of its own kinds:
 //
@@ -32,8 +33,9 @@
 //	object.?status.?phase.orValue("") in ["Running", "Done"]
 //	object.status.conditions.exists(c, c.type == "Synced" && c.status == "True")
 //
-// Two rules hold for every Func: an object that is being deleted is not ready (a Job that has failed is still failed), and neither is one whose
-// status.observedGeneration is not its generation, since its status is about what it was before.
+// Two rules hold for every Func: an object that is being deleted is not ready (a Job that has failed is still failed),
+// and neither is one whose status.observedGeneration is not its generation, since its status is about what it was
+// before.
 //
 // The caller never fails: a [Func] that panics, a rule that costs too much and an object that makes no sense each
 // give a [Result] that says so.

@@ -25,7 +25,8 @@ func job(object *unstructured.Unstructured) (Result, error) {
 	case text(object, "status", "startTime") == "":
 		result.Message = "it has not started yet"
 	default:
-		result.Message = fmt.Sprintf("it runs: of its pods %d are active, %d succeeded and %d failed", active, succeeded, failed)
+		result.Message = fmt.Sprintf("it runs: of its pods %d are active, %d succeeded and %d failed", active, succeeded,
+			failed)
 	}
 	return result, nil
 }
@@ -80,7 +81,8 @@ func stuck(object *unstructured.Unstructured) (message, reason string) {
 				continue
 			}
 			detail, _ := waiting["message"].(string)
-			reason, message = why, fmt.Sprintf("its container %v is stuck%s", state["name"], conditionState{reason: why, message: detail}.because())
+			reason, message = why, fmt.Sprintf("its container %v is stuck%s", state["name"], conditionState{reason: why,
+				message: detail}.because())
 		}
 	}
 	return message, reason

@@ -42,7 +42,8 @@ var operatorKinds = map[string]map[string]customRule{
 	"kustomize.toolkit.fluxcd.io": {"Kustomization": {conditions: []string{"Ready"}, failing: []string{"Stalled"}}},
 	"helm.toolkit.fluxcd.io":      {"HelmRelease": {conditions: []string{"Ready"}, failing: []string{"Stalled"}}},
 	"source.toolkit.fluxcd.io": {
-		"GitRepository": readyCondition, "OCIRepository": readyCondition, "Bucket": readyCondition, "HelmChart": readyCondition,
+		"GitRepository": readyCondition, "OCIRepository": readyCondition, "Bucket": readyCondition,
+		"HelmChart": readyCondition,
 	},
 	// Application: https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#argocd-app evaluates
 	// status.health.status. The section "Health Checks" of the same page lists the values, from the most to the least
@@ -52,9 +53,11 @@ var operatorKinds = map[string]map[string]customRule{
 	// AnalysisRun: the type AnalysisPhase and its method Completed in
 	// https://github.com/argoproj/argo-rollouts/blob/master/pkg/apis/rollouts/v1alpha1/analysis_types.go
 	"argoproj.io": {
-		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"}, failed: []string{"Degraded"}},
+		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"},
+			failed: []string{"Degraded"}},
 		"Rollout": {
-			field: words("phase"), ready: words("Healthy"), failed: words("Degraded", "Error", "Failed"), failing: words("InvalidSpec"),
+			field: words("phase"), ready: words("Healthy"), failed: words("Degraded", "Error", "Failed"),
+			failing: words("InvalidSpec"),
 		},
 		"Workflow":    phaseOfRun(words("Succeeded"), words("Failed", "Error")),
 		"AnalysisRun": phaseOfRun(words("Successful"), words("Failed", "Error", "Inconclusive")),
@@ -69,9 +72,11 @@ var operatorKinds = map[string]map[string]customRule{
 	"bitnami.com": {"SealedSecret": {conditions: []string{"Synced"}}},
 	// https://prometheus-operator.dev/docs/api-reference/api/
 	"monitoring.coreos.com": {
-		"Prometheus": {conditions: []string{"Reconciled", "Available"}}, "Alertmanager": {conditions: []string{"Reconciled", "Available"}},
-		"ThanosRuler": {conditions: []string{"Reconciled", "Available"}}, "PrometheusAgent": {conditions: []string{"Reconciled", "Available"}},
-		"ServiceMonitor": noStatus, "PodMonitor": noStatus, "Probe": noStatus, "PrometheusRule": noStatus,
+		"Prometheus":      {conditions: []string{"Reconciled", "Available"}},
+		"Alertmanager":    {conditions: []string{"Reconciled", "Available"}},
+		"ThanosRuler":     {conditions: []string{"Reconciled", "Available"}},
+		"PrometheusAgent": {conditions: []string{"Reconciled", "Available"}},
+		"ServiceMonitor":  noStatus, "PodMonitor": noStatus, "Probe": noStatus, "PrometheusRule": noStatus,
 	},
 	// https://gateway-api.sigs.k8s.io/reference/spec/
 	"gateway.networking.k8s.io": {
@@ -81,10 +86,12 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://keda.sh/docs/latest/reference/scaledobject-spec/
 	"keda.sh": {"ScaledObject": readyCondition, "ScaledJob": readyCondition, "TriggerAuthentication": noStatus},
 	// https://knative.dev/docs/serving/reference/serving-api/
-	"serving.knative.dev": {"Service": readyCondition, "Configuration": readyCondition, "Route": readyCondition, "Revision": readyCondition},
+	"serving.knative.dev": {"Service": readyCondition, "Configuration": readyCondition, "Route": readyCondition,
+		"Revision": readyCondition},
 	// https://docs.crossplane.io/latest/packages/
 	"pkg.crossplane.io": {
-		"Provider": {conditions: []string{"Installed", "Healthy"}}, "Function": {conditions: []string{"Installed", "Healthy"}},
+		"Provider":      {conditions: []string{"Installed", "Healthy"}},
+		"Function":      {conditions: []string{"Installed", "Healthy"}},
 		"Configuration": {conditions: []string{"Installed", "Healthy"}},
 	},
 	// https://cloudnative-pg.io/documentation/current/cloudnative-pg.v1/
@@ -130,10 +137,13 @@ var operatorKinds = map[string]map[string]customRule{
 	"operators.coreos.com": {
 		"ClusterServiceVersion": phase(words("Succeeded"), words("Failed")),
 		"InstallPlan":           phase(words("Complete"), words("Failed")),
-		"Subscription":          {field: []string{"state"}, ready: []string{"AtLatestKnown"}, failed: []string{"UpgradeFailed"}, failing: words("CatalogSourcesUnhealthy", "InstallPlanFailed", "ResolutionFailed")},
+		"Subscription": {field: []string{"state"}, ready: []string{"AtLatestKnown"},
+			failed: []string{"UpgradeFailed"}, failing: words("CatalogSourcesUnhealthy", "InstallPlanFailed",
+				"ResolutionFailed")},
 	},
 	// https://kubernetes.io/docs/concepts/storage/volume-snapshots/
-	"snapshot.storage.k8s.io": {"VolumeSnapshot": {field: []string{"readyToUse"}, ready: []string{"true"}}, "VolumeSnapshotClass": noStatus,
+	"snapshot.storage.k8s.io": {"VolumeSnapshot": {field: []string{"readyToUse"}, ready: []string{"true"}},
+		"VolumeSnapshotClass":   noStatus,
 		"VolumeSnapshotContent": {field: words("readyToUse"), ready: words("true")}},
 	// https://kubevirt.io/api-reference/
 	"kubevirt.io": {
@@ -153,10 +163,12 @@ var operatorKinds = map[string]map[string]customRule{
 	"jobset.x-k8s.io": {"JobSet": {succeeds: "Completed", failing: []string{"Failed"}, ends: true}},
 	"kueue.x-k8s.io":  {"ClusterQueue": {conditions: []string{"Active"}}, "LocalQueue": {conditions: []string{"Active"}}},
 	// https://docs.ray.io/en/latest/cluster/kubernetes/references.html
-	"ray.io": {"RayCluster": {field: []string{"state"}, ready: []string{"ready", "suspended"}, failed: []string{"failed"}}},
+	"ray.io": {"RayCluster": {field: []string{"state"}, ready: []string{"ready", "suspended"},
+		failed: []string{"failed"}}},
 	// https://www.kubeflow.org/docs/components/spark-operator/user-guide/working-with-sparkapplication/
 	"sparkoperator.k8s.io": {"SparkApplication": {
-		field: []string{"applicationState", "state"}, ready: []string{"COMPLETED"}, failed: []string{"FAILED", "SUBMISSION_FAILED"}, ends: true,
+		field: []string{"applicationState", "state"}, ready: []string{"COMPLETED"}, failed: []string{"FAILED",
+			"SUBMISSION_FAILED"}, ends: true,
 	}},
 	// https://karpenter.sh/docs/concepts/nodeclaims/
 	"karpenter.sh": {"NodeClaim": readyCondition, "NodePool": readyCondition},
@@ -191,7 +203,8 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://github.com/minio/operator/blob/master/docs/tenant_crd.adoc
 	"minio.min.io": {"Tenant": {field: words("currentState"), ready: words("Initialized"), failed: words(
 		"Another MinIO Tenant already exists in the namespace", "Different versions across MinIO Pools",
-		"Pool Decommissioning Not Allowed", "Statefulset not controlled by operator", "Tenant credentials are not set properly",
+		"Pool Decommissioning Not Allowed", "Statefulset not controlled by operator",
+		"Tenant credentials are not set properly",
 	)}},
 	// https://postgres-operator.readthedocs.io/en/latest/administrator/
 	"acid.zalan.do": {"postgresql": {
@@ -199,8 +212,10 @@ var operatorKinds = map[string]map[string]customRule{
 		failed: words("CreateFailed", "UpdateFailed", "SyncFailed", "Invalid"),
 	}},
 	// https://docs.percona.com/percona-operator-for-mongodb/ and https://docs.percona.com/percona-operator-for-mysql/pxc/
-	"psmdb.percona.com": {"PerconaServerMongoDB": {field: words("state"), ready: words("ready", "paused"), failed: words("error")}},
-	"pxc.percona.com":   {"PerconaXtraDBCluster": {field: words("state"), ready: words("ready", "paused"), failed: words("error")}},
+	"psmdb.percona.com": {"PerconaServerMongoDB": {field: words("state"), ready: words("ready", "paused"),
+		failed: words("error")}},
+	"pxc.percona.com": {"PerconaXtraDBCluster": {field: words("state"), ready: words("ready", "paused"),
+		failed: words("error")}},
 	// https://github.com/Altinity/clickhouse-operator/tree/master/docs
 	"clickhouse.altinity.com": {"ClickHouseInstallation": {
 		field: words("status"), ready: words("Completed"), failed: words("Failed", "Aborted"),
@@ -209,12 +224,14 @@ var operatorKinds = map[string]map[string]customRule{
 		field: words("status"), ready: words("Completed"), failed: words("Failed", "Aborted"),
 	}},
 	// https://nightlies.apache.org/flink/flink-kubernetes-operator-docs-main/docs/custom-resource/reference/
-	"flink.apache.org": {"FlinkDeployment": {field: words("jobManagerDeploymentStatus"), ready: words("READY"), failed: words("ERROR")}},
+	"flink.apache.org": {"FlinkDeployment": {field: words("jobManagerDeploymentStatus"), ready: words("READY"),
+		failed: words("ERROR")}},
 	// https://github.com/banzaicloud/koperator
 	"kafka.banzaicloud.io": {"KafkaCluster": {field: words("state"), ready: words("ClusterRunning")}},
 	// https://docs.victoriametrics.com/operator/api/
 	"operator.victoriametrics.com": {
-		"VMAgent": vmStatus, "VMAlert": vmStatus, "VMAuth": vmStatus, "VMSingle": vmStatus, "VMCluster": vmStatus, "VMAlertmanager": vmStatus,
+		"VMAgent": vmStatus, "VMAlert": vmStatus, "VMAuth": vmStatus, "VMSingle": vmStatus, "VMCluster": vmStatus,
+		"VMAlertmanager": vmStatus,
 	},
 	// https://www.elastic.co/docs/reference/cloud-on-k8s
 	"beat.k8s.elastic.co":     {"Beat": elasticHealth},
@@ -225,7 +242,8 @@ var operatorKinds = map[string]map[string]customRule{
 	"kiali.io":         {"Kiali": {conditions: words("Successful"), failing: words("Failure")}},
 	"jaegertracing.io": {"Jaeger": phase(words("Running"), words("Failed"))},
 	// https://docs.openshift.com/container-platform/latest/rest_api/
-	"operator.openshift.io": {"IngressController": {conditions: words("Admitted", "Available"), failing: words("Degraded")}},
+	"operator.openshift.io": {"IngressController": {conditions: words("Admitted", "Available"),
+		failing: words("Degraded")}},
 	// https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 	"policy.open-cluster-management.io": {
 		"Policy": compliant, "ConfigurationPolicy": compliant, "OperatorPolicy": compliant, "CertificatePolicy": compliant,
@@ -241,7 +259,8 @@ var operatorKinds = map[string]map[string]customRule{
 	"objectbucket.io": {"ObjectBucketClaim": phase(words("Bound"), words("Failed"))},
 	// https://cloud.google.com/kubernetes-engine/docs/how-to/managed-certs
 	"networking.gke.io": {"ManagedCertificate": {
-		field: words("certificateStatus"), ready: words("Active"), failed: words("ProvisioningFailed", "ProvisioningFailedPermanently", "RenewalFailed"),
+		field: words("certificateStatus"), ready: words("Active"), failed: words("ProvisioningFailed",
+			"ProvisioningFailedPermanently", "RenewalFailed"),
 	}},
 	// https://docs.netapp.com/us-en/trident/trident-use/manage_tbc.html
 	"trident.netapp.io": {
@@ -257,11 +276,14 @@ var operatorKinds = map[string]map[string]customRule{
 	},
 	// https://ansible.readthedocs.io/projects/awx-resource-operator/
 	"tower.ansible.com": {"AnsibleJob": {
-		field: words("ansibleJobResult", "status"), ready: words("successful"), failed: words("failed", "error", "canceled"), ends: true,
+		field: words("ansibleJobResult", "status"), ready: words("successful"), failed: words("failed", "error", "canceled"),
+		ends: true,
 	}},
 	// https://istio.io/latest/docs/reference/config/
-	"networking.istio.io": {"VirtualService": noStatus, "DestinationRule": noStatus, "Gateway": noStatus, "ServiceEntry": noStatus, "Sidecar": noStatus},
-	"security.istio.io":   {"AuthorizationPolicy": noStatus, "PeerAuthentication": noStatus, "RequestAuthentication": noStatus},
+	"networking.istio.io": {"VirtualService": noStatus, "DestinationRule": noStatus, "Gateway": noStatus,
+		"ServiceEntry": noStatus, "Sidecar": noStatus},
+	"security.istio.io": {"AuthorizationPolicy": noStatus, "PeerAuthentication": noStatus,
+		"RequestAuthentication": noStatus},
 	// https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/
 	"traefik.io": {"IngressRoute": noStatus, "Middleware": noStatus, "TLSOption": noStatus},
 }
@@ -305,12 +327,13 @@ func knownCustom(kind schema.GroupKind) Func {
 
 // notManaged are the groups of Crossplane itself, whose kinds are no managed resources.
 var notManaged = map[string]bool{
-	"apiextensions.crossplane.io": true, "ops.crossplane.io": true, "pkg.crossplane.io": true, "protection.crossplane.io": true,
-	"secrets.crossplane.io": true, "stacks.crossplane.io": true,
+	"apiextensions.crossplane.io": true, "ops.crossplane.io": true, "pkg.crossplane.io": true,
+	"protection.crossplane.io": true,
+	"secrets.crossplane.io":    true, "stacks.crossplane.io": true,
 }
 
-// operatorGroups are the rules for all kinds of the groups with a suffix, of operators with a kind for each resource of a
-// cloud.
+// operatorGroups are the rules for all kinds of the groups with a suffix, of operators with a kind for each resource of
+// a cloud.
 var operatorGroups = map[string]customRule{
 	// https://docs.crossplane.io/latest/managed-resources/managed-resources/#conditions
 	".crossplane.io": {conditions: words("Synced", "Ready")}, ".upbound.io": {conditions: words("Synced", "Ready")},

@@ -18,9 +18,12 @@ const (
 	degraded    = "conditions: [{type: Available, status: Degraded}, {type: Reconciled, status: 'True'}]"
 	isActive    = "conditions: [{type: Active, status: 'True'}]"
 	isHealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'True'}]"
-	unhealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: UnhealthyPackageRevision}]"
-	routed      = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]"
-	unrouted    = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound}]}]"
+	unhealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: " +
+		"UnhealthyPackageRevision}]"
+	routed = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
+		"status: 'True'}]}]"
+	unrouted = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
+		"status: 'False', reason: BackendNotFound}]}]"
 )
 
 // operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and others
@@ -100,9 +103,13 @@ var operatorStatuses = map[string][]struct {
 		{"conditions: [{type: Accepted, status: 'True'}]", yes},
 		{"conditions: [{type: Accepted, status: Unknown}]", wait},
 	},
-	"gateway.networking.k8s.io Gateway": {{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}]", yes}, {"conditions: [{type: Accepted, status: 'True'}]", wait},
-		{"{conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}], listeners: [{name: a, conditions: [{type: ResolvedRefs, status: 'False'}]}]}", no},
-		{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}, {type: ResolvedRefs, status: 'False'}]", no}},
+	"gateway.networking.k8s.io Gateway": {
+		{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}]", yes},
+		{"conditions: [{type: Accepted, status: 'True'}]", wait},
+		{"{conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}], listeners: [{name: a, " +
+			"conditions: [{type: ResolvedRefs, status: 'False'}]}]}", no},
+		{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}, {type: ResolvedRefs, status: " +
+			"'False'}]", no}},
 	"gateway.networking.k8s.io ReferenceGrant": {{"-", yes}},
 	"gateway.networking.k8s.io HTTPRoute":      {{routed, yes}, {unrouted, wait}},
 	"gateway.networking.k8s.io GRPCRoute":      {{routed, yes}, {unrouted, wait}},
@@ -218,7 +225,8 @@ var operatorStatuses = map[string][]struct {
 	},
 	"operators.coreos.com Subscription": {
 		{"state: AtLatestKnown", yes}, {"state: UpgradePending", wait}, {"state: UpgradeFailed", no},
-		{"{state: AtLatestKnown, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable}]}", no},
+		{"{state: AtLatestKnown, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable}]}",
+			no},
 	},
 	"snapshot.storage.k8s.io VolumeSnapshot":      {{"readyToUse: true", yes}, {"readyToUse: false", wait}},
 	"snapshot.storage.k8s.io VolumeSnapshotClass": {{"-", yes}},
@@ -278,7 +286,8 @@ var operatorStatuses = map[string][]struct {
 	},
 	"onepassword.com OnePasswordItem": {{isReady, yes}, {readyFailed, no}},
 	"grafana.integreatly.org Grafana": {
-		{"{stage: complete, stageStatus: success}", yes}, {"{stage: deployment, stageStatus: success}", wait}, {"{stage: ingress, stageStatus: failed}", no},
+		{"{stage: complete, stageStatus: success}", yes}, {"{stage: deployment, stageStatus: success}", wait},
+		{"{stage: ingress, stageStatus: failed}", no},
 	},
 	"grafana.integreatly.org GrafanaDashboard": {
 		{"conditions: [{type: DashboardSynchronized, status: 'True'}]", yes},
@@ -395,7 +404,8 @@ var operatorStatuses = map[string][]struct {
 		{"phase: Failed", no},
 	},
 	"operator.openshift.io IngressController": {
-		{"conditions: [{type: Admitted, status: 'True'}, {type: Available, status: 'True'}]", yes}, {"conditions: [{type: Admitted, status: 'True'}]", wait},
+		{"conditions: [{type: Admitted, status: 'True'}, {type: Available, status: 'True'}]", yes},
+		{"conditions: [{type: Admitted, status: 'True'}]", wait},
 		{"conditions: [{type: Available, status: 'True'}, {type: Degraded, status: 'True'}]", no},
 	},
 	"policy.open-cluster-management.io Policy": {
@@ -417,7 +427,8 @@ var operatorStatuses = map[string][]struct {
 	},
 	"work.karmada.io ResourceBinding": {
 		{"conditions: [{type: FullyApplied, status: 'True'}]", yes},
-		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]", no},
+		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]",
+			no},
 	},
 	"work.karmada.io ClusterResourceBinding": {
 		{"conditions: [{type: FullyApplied, status: 'True'}]", yes},
@@ -469,13 +480,17 @@ var operatorStatuses = map[string][]struct {
 		{"readyToUse: false", wait},
 	},
 	"gateway.networking.k8s.io BackendTLSPolicy": {
-		{"ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'True'}]}]", yes}, {"ancestors: []", wait},
+		{"ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'True'}]}]", yes},
+		{"ancestors: []", wait},
 		{"ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'False', reason: Invalid}]}]", no},
-		{"ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: InvalidCACertificateRef}]}]", no},
+		{"ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: " +
+			"'False', reason: InvalidCACertificateRef}]}]", no},
 	},
 	"route.openshift.io Route": {
-		{"ingress: [{conditions: [{type: Admitted, status: 'True'}]}]", yes}, {"ingress: [{conditions: [{type: Admitted, status: Unknown}]}]", wait},
-		{"ingress: [{conditions: [{type: Admitted, status: 'True'}]}, {conditions: [{type: Admitted, status: 'False', reason: HostAlreadyClaimed}]}]", no},
+		{"ingress: [{conditions: [{type: Admitted, status: 'True'}]}]", yes},
+		{"ingress: [{conditions: [{type: Admitted, status: Unknown}]}]", wait},
+		{"ingress: [{conditions: [{type: Admitted, status: 'True'}]}, {conditions: [{type: Admitted, status: 'False', " +
+			"reason: HostAlreadyClaimed}]}]", no},
 	},
 
 	"networking.istio.io VirtualService":      {{"-", yes}},
@@ -539,9 +554,11 @@ func TestOperatorGroups(t *testing.T) {
 		{"s3.services.k8s.aws/v1 Bucket\nstatus: {conditions: [{type: ACK.ResourceSynced, status: 'True'}]}", yes},
 		{"s3.services.k8s.aws/v1 Bucket\nstatus: {conditions: [{type: ACK.Terminal, status: 'True'}]}", no},
 		{"sql.cnrm.cloud.google.com/v1 SQLInstance\nstatus: {conditions: [{type: Ready, status: 'True'}]}", yes},
-		{"sql.cnrm.cloud.google.com/v1 SQLInstance\nstatus: {conditions: [{type: Ready, status: 'False', reason: UpdateFailed}]}", no},
+		{"sql.cnrm.cloud.google.com/v1 SQLInstance\nstatus: {conditions: [{type: Ready, status: 'False', reason: " +
+			"UpdateFailed}]}", no},
 		{"gateway.solo.io/v1 VirtualService\n", wait},
-		{"gateway.solo.io/v1 VirtualService\nstatus: {statuses: {a: {state: Accepted}, b: {state: Rejected, reason: x}}}", no},
+		{"gateway.solo.io/v1 VirtualService\nstatus: {statuses: {a: {state: Accepted}, b: {state: Rejected, reason: x}}}",
+			no},
 		{"gateway.solo.io/v1 VirtualService\nstatus: {statuses: {a: {state: Accepted}}}", yes},
 		{"gloo.solo.io/v1 Upstream\nstatus: {state: 1}", yes},
 		{"gloo.solo.io/v1 Upstream\nstatus: {state: 3}", no},

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MaxMessageBytes is how long a message may be: those of the 1000 manifests that a Work may have take half of its status.
+// MaxMessageBytes is how long a message may be: those of the 1000 manifests that a Work may have take half of its
+// status.
 const MaxMessageBytes = 256
 
 // Status of an object.
@@ -42,7 +43,8 @@ type Result struct {
 // Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
 //
 // It is asked about an object that is being deleted only if the object is one that ends, and not about an object whose
-// status is about an older generation. If it panics or returns an error, the Status is Unknown, and the Message says so.
+// status is about an older generation. If it panics or returns an error, the Status is Unknown, and the Message says
+// so.
 type Func func(object *unstructured.Unstructured) (Result, error)
 
 // Registry has the Funcs of a product, by kind. They come before the defaults; nil has the defaults alone.
@@ -76,7 +78,8 @@ func (r Registry) Assess(object *unstructured.Unstructured) Result {
 func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			result = Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told, for there was a panic: %v", cause)}
+			result = Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told, for there was a panic: %v",
+				cause)}
 		}
 		result.Message = bounded(result.Message)
 	}()
@@ -96,7 +99,9 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 		}
 		return Result{Status: Progressing, Message: "it is being deleted", Ends: ends(object)}
 	case generated && observes && observed != generation:
-		return Result{Status: Progressing, Ends: ends(object), Message: fmt.Sprintf("its status is about generation %d, not about generation %d, which it is now", observed, generation)}
+		return Result{Status: Progressing, Ends: ends(object),
+			Message: fmt.Sprintf("its status is about generation %d, not about generation %d, which it is now", observed,
+				generation)}
 	}
 	result, err := f(object)
 	if err != nil {

@@ -41,9 +41,13 @@ func TestGuards(t *testing.T) {
 	rule, err := readiness.CompileCEL("true")
 	require.NoError(t, err)
 	tests := []struct{ reason, object, want string }{
-		{"what is about to go cannot be relied on", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}", "it is being deleted"},
-		{"a status of yesterday says nothing of what was asked for today", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", "its status is about generation 1, not about generation 2, which it is now"},
-		{"nor does one from before a restore", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}", "its status is about generation 7, not about generation 2, which it is now"},
+		{"what is about to go cannot be relied on", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}",
+			"it is being deleted"},
+		{"a status of yesterday says nothing of what was asked for today",
+			database + "metadata: {generation: 2}\nstatus: {observedGeneration: 1}",
+			"its status is about generation 1, not about generation 2, which it is now"},
+		{"nor does one from before a restore", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}",
+			"its status is about generation 7, not about generation 2, which it is now"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -77,8 +81,10 @@ func TestRegistry(t *testing.T) {
 		{"an error is no verdict", returns(all, errors.New("no idea")), unknown("its readiness cannot be told: no idea")},
 		{"a panic harms nobody else", func(*unstructured.Unstructured) (readiness.Result, error) { panic("oops") },
 			unknown("its readiness cannot be told, for there was a panic: oops")},
-		{"a Func that forgot is found out", returns(readiness.Result{}, nil), unknown(`its readiness cannot be told: "" is no status`)},
-		{"a message is a line", returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil), readiness.Result{Status: readiness.Failed, Message: "a b\x00"}},
+		{"a Func that forgot is found out", returns(readiness.Result{}, nil),
+			unknown(`its readiness cannot be told: "" is no status`)},
+		{"a message is a line", returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil),
+			readiness.Result{Status: readiness.Failed, Message: "a b\x00"}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -18,11 +18,12 @@ import (
 const MaxRuleLength = 2048
 
 // CostLimit is the cost that a rule may have for one object: a hundredth of what Kubernetes lets one expression cost
-// that validates a request (PerCallLimit in k8s.io/apiserver/pkg/apis/cel), since readiness is asked for at every change of every object.
+// that validates a request (PerCallLimit in k8s.io/apiserver/pkg/apis/cel), since readiness is asked for at every
+// change of every object.
 //
-// To read a field costs 1, and so do most calls; to go through a list or a text costs in proportion to it. What people ask costs
-// from 5 to 50, and a look at each item of a list of a thousand fits. There is no deadline beside it, so that an answer never depends on
-// how busy the machine is.
+// To read a field costs 1, and so do most calls; to go through a list or a text costs in proportion to it. What people
+// ask costs from 5 to 50, and a look at each item of a list of a thousand fits. There is no deadline beside it, so that
+// an answer never depends on how busy the machine is.
 const CostLimit = 10_000
 
 // Rule is a compiled rule. It does not change, and may be used concurrently.
@@ -50,13 +51,15 @@ func CompileCEL(expression string) (*Rule, error) {
 		if first.Location.Line() < 1 { // it is about the whole
 			return nil, errors.New(bounded(first.Message))
 		}
-		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, bounded(first.Message))
+		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1,
+			bounded(first.Message))
 	}
 	// The type of most fields is not known before there is an object.
 	if is := ast.OutputType(); !is.IsExactType(types.BoolType) && !is.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("must be true or false, but is of type %s", is)
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.CostTracking(costs{}), cel.CustomDecoratorV2(guardComparison))
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.CostTracking(costs{}),
+		cel.CustomDecoratorV2(guardComparison))
 	if err != nil {
 		return nil, errors.New(bounded(err.Error()))
 	}
@@ -93,7 +96,8 @@ func (r *Rule) Assess(object *unstructured.Unstructured) Result {
 		case answer == types.False:
 			result.Message = "the rule does not hold: " + r.expression
 		default:
-			result.Message = fmt.Sprintf("the rule is neither true nor false but of type %s: %s", answer.Type().TypeName(), r.expression)
+			result.Message = fmt.Sprintf("the rule is neither true nor false but of type %s: %s", answer.Type().TypeName(),
+				r.expression)
 		}
 		return result, nil
 	})

@@ -22,7 +22,8 @@ func compiled(t testing.TB, expression string) *readiness.Rule {
 
 func TestRuleHolds(t *testing.T) {
 	running := object(t, database+`
-status: {phase: Running, replicas: 3, load: 1.5, primary: true, endpoint: null, hosts: [a, b], conditions: [{type: Synced, status: "True"}]}
+status: {phase: Running, replicas: 3, load: 1.5, primary: true, endpoint: null, hosts: [a, b],
+  conditions: [{type: Synced, status: "True"}]}
 spec: {hosts: [a, b]}`)
 	for _, test := range []struct{ reason, expression string }{
 		{"a text", `object.status.phase == "Running" && object.kind == "Database"`},
@@ -31,8 +32,10 @@ spec: {hosts: [a, b]}`)
 		{"a field that may not be there", `has(object.status.phase) && !has(object.status.state)`},
 		{"the same with optional types", `object.?status.?state.orValue("none") == "none"`},
 		{"conditions", `object.status.conditions.exists(c, c.type == "Synced" && c.status == "True")`},
-		{"lists and maps are compared to their depths", `object.status.hosts == object.spec.hosts && object.spec != object.status`},
-		{"a list has a value", `"b" in object.status.hosts && !("c" in object.status.hosts) && "spec" in object && [1] in [[1]]`},
+		{"lists and maps are compared to their depths",
+			`object.status.hosts == object.spec.hosts && object.spec != object.status`},
+		{"a list has a value", `"b" in object.status.hosts && !("c" in object.status.hosts) && "spec" in object && [1] in ` +
+			`[[1]]`},
 		{"an answer that does not depend on what is missing is one", `object.nothing.at.all || object.status.primary`},
 		{"null", `object.status.endpoint == null`},
 		{"optional values are compared", `object.?status.?phase == optional.of("Running") && object.?no == optional.none()`},
@@ -48,12 +51,16 @@ spec: {hosts: [a, b]}`)
 func TestRuleDoesNotHold(t *testing.T) {
 	for _, test := range []struct{ reason, expression, want string }{
 		{"it is false", "object.status.phase ==\n\t\"Done\"", `the rule does not hold: object.status.phase == "Done"`},
-		{"a field is not there yet", `object.status.endpoint != ""`, `the rule has no answer: no such key: endpoint, in object.status.endpoint != ""`},
-		{"a field is not there, to look for", `object.status.phase in object.hosts`, `the rule has no answer: no such key: hosts, in object.status.phase in object.hosts`},
+		{"a field is not there yet", `object.status.endpoint != ""`,
+			`the rule has no answer: no such key: endpoint, in object.status.endpoint != ""`},
+		{"a field is not there, to look for", `object.status.phase in object.hosts`,
+			`the rule has no answer: no such key: hosts, in object.status.phase in object.hosts`},
 		{"a text is no list", `"a" in object.status.phase`, `the rule has no answer: no such overload`},
-		{"a field is no answer", `object.status.phase`, `the rule is neither true nor false but of type string: object.status.phase`},
+		{"a field is no answer", `object.status.phase`,
+			`the rule is neither true nor false but of type string: object.status.phase`},
 		{"numbers", `1 / object.status.zero == 1`, `the rule has no answer: division by zero`},
-		{"a long text does not become a long message", `object.status[object.status.long]`, `the rule has no answer: no such key: xxx`},
+		{"a long text does not become a long message", `object.status[object.status.long]`,
+			`the rule has no answer: no such key: xxx`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			o := object(t, database+"status: {phase: Running, zero: 0, long: "+strings.Repeat("x", 10000)+"}")
@@ -73,9 +80,11 @@ func TestRuleKnowsWhatEnds(t *testing.T) {
 
 // TestRuleOfSecret finds that a rule can ask which keys are there, and that nothing else gets out.
 func TestRuleOfSecret(t *testing.T) {
-	secret := object(t, "v1 Secret\ntype: Opaque\nmetadata: {name: a, annotations: {last-applied: hunter2}}\ndata: {password: hunter2}\nstringData: {password: hunter2}")
+	secret := object(t, "v1 Secret\ntype: Opaque\nmetadata: {name: a, annotations: {last-applied: hunter2}}\ndata: "+
+		"{password: hunter2}\nstringData: {password: hunter2}")
 	before := secret.DeepCopy()
-	holds := compiled(t, `has(object.data.password) && object.data.password == "" && object.stringData.password == "" && object.metadata.annotations["last-applied"] == "" && object.type == "Opaque"`)
+	holds := compiled(t, `has(object.data.password) && object.data.password == "" && object.stringData.password == "" `+
+		`&& object.metadata.annotations["last-applied"] == "" && object.type == "Opaque"`)
 	require.Equal(t, readiness.Ready, holds.Assess(secret).Status)
 	require.NotContains(t, compiled(t, `int(object.data.password) == 1`).Assess(secret).Message, "hunter2")
 	require.Empty(t, cmp.Diff(before, secret), "assessing changes nothing (-before +after)")
@@ -89,7 +98,8 @@ func TestCompileErrors(t *testing.T) {
 		{"what is known not to be true or false never will be", `object.size()`, "must be true or false, but is of type int"},
 		{"no such pattern", `object.kind.matches("(")`, "invalid matches argument"},
 		{"it is too long", strings.Repeat("!", 2048) + "true", "has 2052 characters, more than 2048"},
-		{"it is too deep", strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000), "expression recursion limit exceeded"},
+		{"it is too deep", strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000),
+			"expression recursion limit exceeded"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := readiness.CompileCEL(test.expression)
@@ -126,7 +136,8 @@ func TestExpensive(t *testing.T) {
 		{"a list of itself is not different", doubling(`[[1]]`, `.map(a, [a, a])`) + `.all(a, a != a)`},
 		{"a list of itself is looked for in itself", doubling(`[dyn([1])]`, `.map(a, [a, a])`) + `.all(a, a in [a])`},
 		{"a map of itself is compared", doubling(`[dyn(1)]`, `.map(a, {1: a, 2: a})`) + `.all(a, a == a)`},
-		{"an optional list of itself is compared", doubling(`[[1]]`, `.map(a, [a, a])`) + `.all(a, optional.of(a) == optional.of(a))`},
+		{"an optional list of itself is compared", doubling(`[[1]]`, `.map(a, [a, a])`) +
+			`.all(a, optional.of(a) == optional.of(a))`},
 		{"all of a large object is compared", tenfold("object == object")},
 		{"a small value is compared with a large one", tenfold("object.map != {}")},
 		{"a map is looked for in a long list", tenfold(`!({"a": "c"} in object.list)`)},
@@ -153,7 +164,8 @@ func TestListOfThousandFits(t *testing.T) {
 
 // TestConcurrent is for the race detector.
 func TestConcurrent(t *testing.T) {
-	rule, o := compiled(t, `object.status.phase.matches("^Run") && object.status == object.status`), object(t, database+"status: {phase: Running}")
+	rule, o := compiled(t, `object.status.phase.matches("^Run") && object.status == object.status`),
+		object(t, database+"status: {phase: Running}")
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

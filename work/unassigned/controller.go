@@ -127,8 +127,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// memberOf returns the member that a namespace belongs to. Empty: none. That is confirmed by the API server, since a cache
-// may lag behind: an agent might be there already.
+// memberOf returns the member that a namespace belongs to. Empty: none. That is confirmed by the API server, since a
+// cache may lag behind: an agent might be there already.
 func (r *reconciler) memberOf(ctx context.Context, namespace string) (string, error) {
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var found corev1.Namespace
@@ -172,7 +172,8 @@ func (r *reconciler) write(ctx context.Context, work *v1alpha1.Work, member stri
 	if !news || apiequality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}
-	meta := metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion}
+	meta := metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name, UID: work.UID,
+		ResourceVersion: work.ResourceVersion}
 	before := &v1alpha1.Work{ObjectMeta: *meta.DeepCopy(), Status: work.Status}
 	next := &v1alpha1.Work{ObjectMeta: meta, Status: status}
 	err := r.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))

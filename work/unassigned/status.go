@@ -33,10 +33,13 @@ func statusOf(work *v1alpha1.Work, now time.Time) (v1alpha1.WorkStatus, bool) {
 	status.Message = messageOf(work)
 	status.Manifests, status.Truncated = nil, ""
 	for _, condition := range []metav1.Condition{
-		{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMember, Message: status.Message},
-		{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotApplied, Message: status.Message},
+		{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMember,
+			Message: status.Message},
+		{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotApplied,
+			Message: status.Message},
 		{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMember},
-		{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoMember, Message: status.Message},
+		{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoMember,
+			Message: status.Message},
 	} {
 		condition.ObservedGeneration = work.Generation
 		condition.LastTransitionTime = metav1.NewTime(now)
@@ -52,7 +55,8 @@ func messageOf(work *v1alpha1.Work) string {
 		return fmt.Sprintf("Namespace %s belongs to no member cluster, so no agent deletes the objects of the Work. "+
 			"If no cluster has objects of the Work, remove the finalizer %s from the Work.", work.Namespace, v1alpha1.Finalizer)
 	}
-	return fmt.Sprintf("Namespace %s belongs to no member cluster, so no agent applies the Work. Delete the Work and create it in the "+
+	return fmt.Sprintf("Namespace %s belongs to no member cluster, so no agent applies the Work. Delete the Work and "+
+		"create it in the "+
 		"namespace of a member: see status.namespace of the MemberClusters.", work.Namespace)
 }
 

@@ -15,8 +15,8 @@ type WorkReference struct {
 	Name string `json:"name"`
 	// UID of the Work. A Work that is created again under the name has another UID, and adopts the inventory.
 	UID types.UID `json:"uid"`
-	// Generation of the Work when this AppliedWork was written last. A Work with the UID and a lower generation comes from a
-	// restored hub.
+	// Generation of the Work when this AppliedWork was written last. A Work with the UID and a lower generation comes from
+	// a restored hub.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }
@@ -60,8 +60,8 @@ type AppliedResource struct {
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
 
-	// OrphanedTime is when the agent found that no Work has the object any more, although no user asked for its deletion. The
-	// object stays as it is until a Work has it again, or it is released. Unset: the object is not orphaned.
+	// OrphanedTime is when the agent found that no Work has the object any more, although no user asked for its deletion.
+	// The object stays as it is until a Work has it again, or it is released. Unset: the object is not orphaned.
 	// +optional
 	OrphanedTime *metav1.Time `json:"orphanedTime,omitempty"`
 
@@ -86,8 +86,8 @@ type AppliedWorkStatus struct {
 	// +optional
 	Resources []AppliedResource `json:"resources,omitempty"`
 
-	// DeletionRequest is set before the first object is deleted because the Work was. The deletion of objects then goes on even if
-	// the Work vanishes before the agent is done.
+	// DeletionRequest is set before the first object is deleted because the Work was. The deletion of objects then goes on
+	// even if the Work vanishes before the agent is done.
 	// +optional
 	DeletionRequest *DeletionRequest `json:"deletionRequest,omitempty"`
 
@@ -99,11 +99,12 @@ type AppliedWorkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AppliedWork is the inventory of one Work, on the member. The deletion of an AppliedWork deletes no objects: while the Work
-// exists the agent creates it again from the Work and from the marks on the objects.
+// AppliedWork is the inventory of one Work, on the member. The deletion of an AppliedWork deletes no objects: while the
+// Work exists the agent creates it again from the Work and from the marks on the objects.
 //
-// Objects whose Work is missing on the hub without a request to delete it are orphaned: they stay as they are, and a Work with the
-// same namespace and name adopts them. To delete them, set the annotation work.muster.dev/release to the UID of the AppliedWork.
+// Objects whose Work is missing on the hub without a request to delete it are orphaned: they stay as they are, and a
+// Work with the same namespace and name adopts them. To delete them, set the annotation work.muster.dev/release to the
+// UID of the AppliedWork.
 //
 // It has no status subresource, so that an inventory is written by the request that creates it.
 //

@@ -13,7 +13,8 @@ import (
 func ExampleWorkSpec() {
 	spec := v1alpha1.WorkSpec{
 		Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
-			`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}}`,
+			`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": ` +
+				`{"replicas": 2}}`,
 		)}}},
 		ManifestOptions: []v1alpha1.ManifestOption{{
 			Select:        v1alpha1.ManifestSelector{Kind: "Deployment"},
@@ -60,7 +61,8 @@ func ExampleWorkSpec_Validate() {
 // One manifest that cannot be right does not keep the others from being applied.
 func ExampleWorkSpec_Decode() {
 	spec := of(
-		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "shop"}, "stringData": {"user": "web"}}`,
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "shop"}, "stringData": {"user": `+
+			`"web"}}`,
 		`{"apiVersion": "v1", "kind": "List", "items": []}`,
 	)
 	manifests, _ := spec.Decode()

@@ -10,15 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// FieldPath leads to a field of an object. It is written as the API server writes the fields of a conflict of server-side
-// apply, and as differences are reported:
+// FieldPath leads to a field of an object. It is written as the API server writes the fields of a conflict of
+// server-side apply, and as differences are reported:
 //
 //   - .spec.replicas: fields. One whose name has other than plain characters is written .data["game.properties"].
 //   - .spec.containers[name="web"].image: the item of a list that has these keys. There may be several, such as
 //     [containerPort=80,protocol="TCP"].
 //   - .metadata.finalizers[="example.com/a"]: an item of a list of plain values.
 //   - .spec.args[0]: the item of a list at that index.
-//   - .spec.containers[*].image: in all items of a list, or all fields of a map. [FieldPath.Expand] finds them; Get, Set and Remove do not.
+//   - .spec.containers[*].image: in all items of a list, or all fields of a map. [FieldPath.Expand] finds them; Get,
+//     Set and Remove do not.
 //
 // The API server writes a name as it is, whatever it contains. What follows .metadata.labels or
 // .metadata.annotations is therefore taken to be one name, up to the end: .metadata.annotations.example.com/note is the
@@ -108,7 +109,8 @@ func (p FieldPath) Matches(pattern FieldPath) bool {
 func (p FieldPath) Equal(other FieldPath) bool { return len(p) == len(other) && p.HasPrefix(other) }
 
 func (e element) equal(other element) bool {
-	return e.kind == other.kind && e.name == other.name && e.value == other.value && e.index == other.index && maps.Equal(e.keys, other.keys)
+	return e.kind == other.kind && e.name == other.name && e.value == other.value && e.index == other.index &&
+		maps.Equal(e.keys, other.keys)
 }
 
 // String is the path as [ParseFieldPath] reads it.
@@ -158,7 +160,9 @@ func (p FieldPath) isFreeForm() bool {
 // isPlain says whether a name may be written without quotes. A name that begins with an asterisk has quotes, because an
 // asterisk in brackets stands for all items.
 func isPlain(name string) bool {
-	return name != "" && name[0] != '*' && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '.' || !isPlainRune(r) })
+	return name != "" && name[0] != '*' && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '.' || !isPlainRune(r)
+	})
 }
 
 func isPlainRune(r rune) bool {

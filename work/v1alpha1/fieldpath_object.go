@@ -68,9 +68,9 @@ func childrenOf(parent any) []element {
 	return children
 }
 
-// Set puts a value where the path leads to. Fields on the way that are missing are made, and an item with keys or a plain
-// item is added at the end of its list if it is what comes last in the path; the value must then be that item. The
-// value becomes part of the object. On an error, which says how far the path leads, nothing has changed.
+// Set puts a value where the path leads to. Fields on the way that are missing are made, and an item with keys or a
+// plain item is added at the end of its list if it is what comes last in the path; the value must then be that item.
+// The value becomes part of the object. On an error, which says how far the path leads, nothing has changed.
 func (p FieldPath) Set(object map[string]any, value any) error {
 	if len(p) == 0 {
 		return fmt.Errorf("the whole object cannot be set")

@@ -85,13 +85,15 @@ func TestSet(t *testing.T) {
 		{"maps on the way are made", `{}`, ".a.b.c", int64(2), `{"a": {"b": {"c": 2}}}`, ""},
 		{"null is as good as missing", `{"a": null}`, ".a.b", int64(2), `{"a": {"b": 2}}`, ""},
 		{"an item", `{"l": [1, 2]}`, ".l[1]", int64(3), `{"l": [1, 3]}`, ""},
-		{"within an item", `{"l": [{"k": "a"}, {"k": "b"}]}`, `.l[k="b"].v`, int64(3), `{"l": [{"k": "a"}, {"k": "b", "v": 3}]}`, ""},
+		{"within an item", `{"l": [{"k": "a"}, {"k": "b"}]}`, `.l[k="b"].v`, int64(3),
+			`{"l": [{"k": "a"}, {"k": "b", "v": 3}]}`, ""},
 		{"a whole item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"]`, map[string]any{"k": "a"}, `{"l": [{"k": "a"}]}`, ""},
 		{"a new item", `{"l": [{"k": "a"}]}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "a"}, {"k": "b"}]}`, ""},
 		{"the first item", `{}`, `.l[k="b"]`, map[string]any{"k": "b"}, `{"l": [{"k": "b"}]}`, ""},
 		{"a new plain item", `{"l": ["a"]}`, `.l[="b"]`, "b", `{"l": ["a", "b"]}`, ""},
 		{"a plain item that is there", `{"l": ["a"]}`, `.l[="a"]`, "a", `{"l": ["a"]}`, ""},
-		{"an item must stay the one that it is", `{"l": [{"k": "a"}]}`, `.l[k="a"]`, map[string]any{"k": "b"}, "", `.l[k="a"]: the value is not the item that the path names`},
+		{"an item must stay the one that it is", `{"l": [{"k": "a"}]}`, `.l[k="a"]`, map[string]any{"k": "b"}, "",
+			`.l[k="a"]: the value is not the item that the path names`},
 		{"a plain item, too", `{"l": ["a"]}`, `.l[="a"]`, "b", "", `.l[="a"]: the value is not the item that the path names`},
 		{"a list is not made longer by index", `{"l": [1]}`, ".l[1]", int64(2), "", ".l[1]: there is no such item"},
 		{"nor begun", `{}`, ".l[0]", int64(2), "", ".l[0]: there is no such item"},
@@ -113,7 +115,8 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", test.reason, diff)
 		}
 	}
-	if err := root.Set(map[string]any{}, "a"); err == nil || !strings.Contains(err.Error(), "the whole object cannot be set") {
+	if err := root.Set(map[string]any{}, "a"); err == nil || !strings.Contains(err.Error(),
+		"the whole object cannot be set") {
 		t.Errorf("the whole object: got %v", err)
 	}
 }
@@ -125,7 +128,8 @@ func TestRemove(t *testing.T) {
 		{"what becomes empty stays", `{"a": {"b": 1}}`, ".a.b", `{"a": {}}`},
 		{"an item", `{"l": [1, 2, 3]}`, ".l[1]", `{"l": [1, 3]}`},
 		{"the last item", `{"l": ["a"]}`, `.l[="a"]`, `{"l": []}`},
-		{"an item by its key, and what only looks like it", `{"l": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}`, `.l[k="a"]`, `{"l": [{"k": "b"}]}`},
+		{"an item by its key, and what only looks like it", `{"l": [{"k": "a"}, {"k": "b"}, {"k": "a"}]}`, `.l[k="a"]`,
+			`{"l": [{"k": "b"}]}`},
 		{"an item of an item", `{"l": [[1, 2], [3]]}`, ".l[0][0]", `{"l": [[2], [3]]}`},
 		{"a field of an item", `{"l": [{"k": "a", "v": 1}]}`, `.l[k="a"].v`, `{"l": [{"k": "a"}]}`},
 		{"nothing", `{"a": 1}`, ".b", ""},
@@ -149,7 +153,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A list of the object that is shared with another one, as after a shallow copy, is not written into by removing from it.
+// A list of the object that is shared with another one, as after a shallow copy, is not written into by removing from
+// it.
 func TestRemoveLeavesTheOldListAlone(t *testing.T) {
 	shared := []any{"a", "b", "c"}
 	parsed(t, ".l[0]").Remove(map[string]any{"l": shared})
@@ -158,7 +163,8 @@ func TestRemoveLeavesTheOldListAlone(t *testing.T) {
 	}
 }
 
-// walk has the path of everything in an object, in each way that leads there; the last step is into a map, or into a list.
+// walk has the path of everything in an object, in each way that leads there; the last step is into a map, or into a
+// list.
 func walk(path v1alpha1.FieldPath, value any, visit func(path v1alpha1.FieldPath, intoMap bool)) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -183,7 +189,8 @@ func anyObject() *rapid.Generator[map[string]any] {
 	var value func(depth int) *rapid.Generator[any]
 	names := rapid.SampledFrom([]string{"a", "b.c", "metadata", "labels", "k"})
 	value = func(depth int) *rapid.Generator[any] {
-		plain := rapid.OneOf(rapid.Int64Range(-2, 2).AsAny(), rapid.SampledFrom([]string{"x", "y"}).AsAny(), rapid.Bool().AsAny())
+		plain := rapid.OneOf(rapid.Int64Range(-2, 2).AsAny(), rapid.SampledFrom([]string{"x", "y"}).AsAny(),
+			rapid.Bool().AsAny())
 		if depth == 0 {
 			return plain
 		}
@@ -256,15 +263,18 @@ func TestSetIsFoundAnywhere(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	web := decoded(t, `{"spec": {"containers": [{"name": "a", "env": [{"name": "X"}, {"name": "Y"}]}, {"name": "b"}], "args": ["x", {}], "labels": {"k.l": 1}}}`)
+	web := decoded(t, `{"spec": {"containers": [{"name": "a", "env": [{"name": "X"}, {"name": "Y"}]}, {"name": "b"}], `+
+		`"args": ["x", {}], "labels": {"k.l": 1}}}`)
 	other := decoded(t, `{"spec": {"containers": [{"name": "c"}, {"name": "a"}]}}`)
 	for _, test := range []struct {
 		reason, path string
 		want         []string
 	}{
 		{"a path without [*] is itself", ".spec.replicas", []string{".spec.replicas"}},
-		{"items of both objects, each once", ".spec.containers[*].image", []string{`.spec.containers[name="a"].image`, `.spec.containers[name="b"].image`, `.spec.containers[name="c"].image`}},
-		{"items of items", ".spec.containers[*].env[*].value", []string{`.spec.containers[name="a"].env[name="X"].value`, `.spec.containers[name="a"].env[name="Y"].value`}},
+		{"items of both objects, each once", ".spec.containers[*].image", []string{`.spec.containers[name="a"].image`,
+			`.spec.containers[name="b"].image`, `.spec.containers[name="c"].image`}},
+		{"items of items", ".spec.containers[*].env[*].value", []string{`.spec.containers[name="a"].env[name="X"].value`,
+			`.spec.containers[name="a"].env[name="Y"].value`}},
 		{"items without a name", ".spec.args[*]", []string{".spec.args[0]", ".spec.args[1]"}},
 		{"fields of a map", ".spec.labels[*]", []string{`.spec.labels["k.l"]`}},
 		{"nothing there", ".spec.none[*].x", nil},

@@ -36,7 +36,8 @@ func (p *pathParser) element(parent FieldPath) (element, error) {
 	case p.take("."):
 		name := p.plain(parent.isFreeForm())
 		if name == "" {
-			return element{}, fmt.Errorf(`expected the name of a field; a name with other than plain characters is written ["name"], without a dot`)
+			return element{}, fmt.Errorf(`expected the name of a field; a name with other than plain characters is written ` +
+				`["name"], without a dot`)
 		}
 		return element{kind: fieldElement, name: name}, nil
 	case p.take("["):
@@ -101,7 +102,8 @@ func (p *pathParser) keyName() (string, error) {
 	if name := p.plain(false); name != "" {
 		return name, nil
 	}
-	return "", fmt.Errorf(`expected an index such as 0, a key such as name="web", a value such as ="a", or a field such as "example.com/note"`)
+	return "", fmt.Errorf(`expected an index such as 0, a key such as name="web", a value such as ="a", or a field such ` +
+		`as "example.com/note"`)
 }
 
 // scalar reads a string, number or boolean.

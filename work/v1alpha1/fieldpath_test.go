@@ -24,20 +24,33 @@ func TestParseFieldPath(t *testing.T) {
 		{"quotes that are not needed", `["spec"]["replicas"]`, root.Field("spec").Field("replicas"), ".spec.replicas"},
 		{"no name is a name, too", `.data[""]`, root.Field("data").Field(""), ""},
 		{"what Go escapes", `.data["a\"\\\n]"]`, root.Field("data").Field("a\"\\\n]"), ""},
-		{"an annotation as the API server writes it", `.metadata.annotations.example.com/note`, root.Field("metadata").Field("annotations").Field("example.com/note"), `.metadata.annotations["example.com/note"]`},
-		{"a label of a template", `.spec.template.metadata.labels.app.kubernetes.io/name`, root.Field("spec").Field("template").Field("metadata").Field("labels").Field("app.kubernetes.io/name"), `.spec.template.metadata.labels["app.kubernetes.io/name"]`},
-		{"an annotation is text: what has fields below it is read by itself", `.metadata.annotations["a"].b`, root.Field("metadata").Field("annotations").Field("a").Field("b"), ""},
+		{"an annotation as the API server writes it", `.metadata.annotations.example.com/note`,
+			root.Field("metadata").Field("annotations").Field("example.com/note"), `.metadata.annotations["example.com/note"]`},
+		{"a label of a template", `.spec.template.metadata.labels.app.kubernetes.io/name`,
+			root.Field("spec").Field("template").Field("metadata").Field("labels").Field("app.kubernetes.io/name"),
+			`.spec.template.metadata.labels["app.kubernetes.io/name"]`},
+		{"an annotation is text: what has fields below it is read by itself", `.metadata.annotations["a"].b`,
+			root.Field("metadata").Field("annotations").Field("a").Field("b"), ""},
 		{"all annotations", ".metadata.annotations", root.Field("metadata").Field("annotations"), ""},
-		{"other annotations are like other fields", ".spec.annotations.a.b", root.Field("spec").Field("annotations").Field("a").Field("b"), ""},
-		{"an item by its key", `.spec.containers[name="web"].image`, containers.Item(map[string]any{"name": "web"}).Field("image"), ""},
-		{"an item by two keys, in order", `.spec.ports[protocol="TCP",containerPort=80]`, root.Field("spec").Field("ports").Item(map[string]any{"containerPort": 80, "protocol": "TCP"}), `.spec.ports[containerPort=80,protocol="TCP"]`},
+		{"other annotations are like other fields", ".spec.annotations.a.b",
+			root.Field("spec").Field("annotations").Field("a").Field("b"), ""},
+		{"an item by its key", `.spec.containers[name="web"].image`,
+			containers.Item(map[string]any{"name": "web"}).Field("image"), ""},
+		{"an item by two keys, in order", `.spec.ports[protocol="TCP",containerPort=80]`,
+			root.Field("spec").Field("ports").Item(map[string]any{"containerPort": 80, "protocol": "TCP"}),
+			`.spec.ports[containerPort=80,protocol="TCP"]`},
 		{"a key that looks like an index", `.spec.containers[0="web"]`, containers.Item(map[string]any{"0": "web"}), ""},
-		{"a key that begins with an asterisk", `.spec.containers["*"="web"]`, containers.Item(map[string]any{"*": "web"}), ""},
-		{"a key with other than plain characters", `.spec.containers["a.b"=true]`, containers.Item(map[string]any{"a.b": true}), ""},
-		{"a bracket in a value", `.spec.containers[name="a]b,c=d"].image`, containers.Item(map[string]any{"name": "a]b,c=d"}).Field("image"), ""},
-		{"a plain item", `.metadata.finalizers[="example.com/a"]`, root.Field("metadata").Field("finalizers").Value("example.com/a"), ""},
+		{"a key that begins with an asterisk", `.spec.containers["*"="web"]`, containers.Item(map[string]any{"*": "web"}),
+			""},
+		{"a key with other than plain characters", `.spec.containers["a.b"=true]`,
+			containers.Item(map[string]any{"a.b": true}), ""},
+		{"a bracket in a value", `.spec.containers[name="a]b,c=d"].image`,
+			containers.Item(map[string]any{"name": "a]b,c=d"}).Field("image"), ""},
+		{"a plain item", `.metadata.finalizers[="example.com/a"]`,
+			root.Field("metadata").Field("finalizers").Value("example.com/a"), ""},
 		{"a number", `.spec.ports[=8080]`, root.Field("spec").Field("ports").Value(8080), ""},
-		{"a number is the same however it is written", `.spec.ports[=8080.0]`, root.Field("spec").Field("ports").Value(int32(8080)), `.spec.ports[=8080]`},
+		{"a number is the same however it is written", `.spec.ports[=8080.0]`,
+			root.Field("spec").Field("ports").Value(int32(8080)), `.spec.ports[=8080]`},
 		{"a number with a fraction", `.spec.ratios[=-0.5]`, root.Field("spec").Field("ratios").Value(-0.5), ""},
 		{"a truth", `.spec.flags[=false]`, root.Field("spec").Field("flags").Value(false), ""},
 		{"an index", ".spec.args[10][0]", root.Field("spec").Field("args").Index(10).Index(0), ""},
@@ -74,11 +87,13 @@ func TestParseFieldPathRefuses(t *testing.T) {
 		{"an index that no list has", ".spec[99999999999]", `position 6: expected an index such as 0`},
 		{"a filter, as JSONPath has it", ".spec.containers[?].image", `position 18: expected "=" and a value behind the key`},
 		{"a key without a value", ".spec[name]", `position 10: expected "=" and a value behind the key`},
-		{"a key without quotes around its value", ".spec[name=web]", `position 11: expected a string in double quotes, a number, true or false`},
+		{"a key without quotes around its value", ".spec[name=web]",
+			`position 11: expected a string in double quotes, a number, true or false`},
 		{"single quotes", ".spec[name='web']", `position 11: expected a string in double quotes, a number, true or false`},
 		{"a key twice", `.spec[a=1,a=2]`, `key "a" is there twice`},
 		{"nothing is null", ".spec[=null]", `position 7: expected a string in double quotes, a number, true or false`},
-		{"a value that is not closed", ".spec[=1", `expected a string in double quotes, a number, true or false, and a closing bracket`},
+		{"a value that is not closed", ".spec[=1",
+			`expected a string in double quotes, a number, true or false, and a closing bracket`},
 		{"a number that is none", ".spec[=0x1p-2]", `position 7: expected a string`},
 		{"a number without bounds", ".spec[=1e999]", `position 7: expected a string`},
 		{"a list as a value", ".spec[=[1]]", `position 7: expected a string`},
@@ -103,7 +118,8 @@ func TestFieldPathPrefixes(t *testing.T) {
 		{"below", metadata.Field("name"), metadata, true},
 		{"above", metadata, metadata.Field("name"), false},
 		{"beside", metadata.Field("namespace"), metadata.Field("name"), false},
-		{"an item by its key, and what it has", metadata.Item(map[string]any{"k": 1}).Field("a"), metadata.Item(map[string]any{"k": 1.0}), true},
+		{"an item by its key, and what it has", metadata.Item(map[string]any{"k": 1}).Field("a"),
+			metadata.Item(map[string]any{"k": 1.0}), true},
 		{"another item", metadata.Item(map[string]any{"k": 1}), metadata.Item(map[string]any{"k": 2}), false},
 		{"a text is no number", metadata.Value("1"), metadata.Value(1), false},
 		{"a field is no index", metadata.Field("0"), metadata.Index(0), false},
@@ -129,7 +145,8 @@ func TestFieldPathsAreNeverChanged(t *testing.T) {
 func TestFieldPathOfOtherValues(t *testing.T) {
 	object := map[string]any{"list": []any{nil, math.NaN(), map[string]any{"k": nil}, []any{}}}
 	for _, value := range []any{nil, math.NaN(), math.Inf(1), []any{}, map[string]any{}} {
-		for _, path := range []v1alpha1.FieldPath{root.Field("list").Value(value), root.Field("list").Item(map[string]any{"k": value}), root.Field("list").Item(nil)} {
+		for _, path := range []v1alpha1.FieldPath{root.Field("list").Value(value),
+			root.Field("list").Item(map[string]any{"k": value}), root.Field("list").Item(nil)} {
 			if got, found := path.Get(object); found || !path.Equal(path) {
 				t.Errorf("%s: got %v", path, got)
 			}
@@ -138,7 +155,8 @@ func TestFieldPathOfOtherValues(t *testing.T) {
 }
 
 func anyPath() *rapid.Generator[v1alpha1.FieldPath] {
-	name := rapid.OneOf(rapid.SampledFrom([]string{"metadata", "annotations", "labels", "a.b/c", "0", "", "\xff", "a]", `"`, "*", "*a"}), rapid.String())
+	name := rapid.OneOf(rapid.SampledFrom([]string{"metadata", "annotations", "labels", "a.b/c", "0", "", "\xff", "a]",
+		`"`, "*", "*a"}), rapid.String())
 	value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.Bool().AsAny())
 	return rapid.Custom(func(t *rapid.T) v1alpha1.FieldPath {
 		var path v1alpha1.FieldPath
@@ -170,7 +188,9 @@ func TestFieldPathsAreReadAsTheyAreWritten(t *testing.T) {
 
 func FuzzParseFieldPath(f *testing.F) {
 	for _, seed := range []string{
-		"", ".", ".spec.replicas", `.metadata.annotations.example.com/note`, `.metadata.labels["a"].b`, `.a[name="web",port=80]["b.c"]`, `[=1e3][0][=-0.0]`, `.a["\xff\u00e9"]`, `[=9007199254740993.0]`, `.metadata.labels.a[0]`,
+		"", ".", ".spec.replicas", `.metadata.annotations.example.com/note`, `.metadata.labels["a"].b`,
+		`.a[name="web",port=80]["b.c"]`, `[=1e3][0][=-0.0]`, `.a["\xff\u00e9"]`, `[=9007199254740993.0]`,
+		`.metadata.labels.a[0]`,
 	} {
 		f.Add(seed)
 	}

@@ -27,12 +27,13 @@ type DecodedManifest struct {
 }
 
 // Decode reads the manifests, each by itself: the entry at index i is of manifest i, and one that is refused does not
-// keep the others from being applied. If there are too many, or they are too long together, there are no entries at all,
-// and the first result is nil. The errors are all that there are, those of single manifests included.
+// keep the others from being applied. If there are too many, or they are too long together, there are no entries at
+// all, and the first result is nil. The errors are all that there are, those of single manifests included.
 //
-// What an object cannot have from a manifest is left out: its status; the fields of metadata that the API server writes,
-// such as uid, resourceVersion and managedFields; and fields that are null, which server-side apply would take for
-// wanted. The stringData of a Secret becomes data, as which alone it can be read back. Numbers are int64 or float64.
+// What an object cannot have from a manifest is left out: its status; the fields of metadata that the API server
+// writes, such as uid, resourceVersion and managedFields; and fields that are null, which server-side apply would take
+// for wanted. The stringData of a Secret becomes data, as which alone it can be read back. Numbers are int64 or
+// float64.
 //
 // Manifests of the same object are all refused: by group, kind, namespace and name, whatever the version. While a
 // manifest is refused, the object that it used to be may be unknown: prune nothing until there are no errors.
@@ -73,8 +74,8 @@ func (s *WorkSpec) rawManifests(at *field.Path) ([][]byte, *field.Error) {
 	return nil, tooLong(at, size, MaxManifestBytes)
 }
 
-// StoredBytes is how many bytes a JSON text takes where the API server stores it, which is what limits are about: it writes <, > and &
-// as escapes of six bytes, and the separators U+2028 and U+2029, too.
+// StoredBytes is how many bytes a JSON text takes where the API server stores it, which is what limits are about: it
+// writes <, > and & as escapes of six bytes, and the separators U+2028 and U+2029, too.
 func StoredBytes(text []byte) int {
 	n := len(text)
 	for _, c := range []string{"<", ">", "&"} {

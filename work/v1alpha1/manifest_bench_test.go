@@ -12,9 +12,13 @@ import (
 func deployments(n int) v1alpha1.WorkSpec {
 	var texts []string
 	for i := range n {
-		texts = append(texts, fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d", "namespace": "shop", "labels": {"app": "web"}},
-			"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
-			"spec": {"containers": [{"name": "web", "image": "web:1", "ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "100m"}}}]}}}}`, i))
+		texts = append(texts, fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-%d",
+			    "namespace": "shop",
+			  "labels": {"app": "web"}},
+			"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+			  "template": {"metadata": {"labels": {"app": "web"}},
+			"spec": {"containers": [{"name": "web", "image": "web:1", "ports": [{"containerPort": 80}],
+			  "resources": {"requests": {"cpu": "100m"}}}]}}}}`, i))
 	}
 	return of(texts...)
 }

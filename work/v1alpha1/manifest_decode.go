@@ -22,10 +22,12 @@ func decode(raw []byte, at *field.Path) (d DecodedManifest) {
 	var content map[string]any
 	switch {
 	case depth(raw) > MaxManifestDepth: // before anything recurses into it
-		d.refuse(field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep", MaxManifestDepth)))
+		d.refuse(field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep",
+			MaxManifestDepth)))
 		return d
 	case utiljson.Unmarshal(raw, &content) != nil || content == nil:
-		d.refuse(field.TypeInvalid(at, field.OmitValueType{}, "a manifest must be a JSON object with apiVersion, kind and metadata.name"))
+		d.refuse(field.TypeInvalid(at, field.OmitValueType{},
+			"a manifest must be a JSON object with apiVersion, kind and metadata.name"))
 		return d
 	}
 	dropNulls(content)
@@ -63,11 +65,15 @@ func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind
 	version, err := schema.ParseGroupVersion(apiVersion)
 	switch {
 	case apiVersion == "":
-		errs = append(errs, field.Required(at.Child("apiVersion"), "write the group and version of the object's API, such as apps/v1"))
-	case err != nil, version.Group != "" && len(validation.IsDNS1123Subdomain(version.Group)) > 0, len(validation.IsDNS1035Label(version.Version)) > 0:
-		errs = append(errs, field.Invalid(at.Child("apiVersion"), apiVersion, "apiVersion must be the group and version of an API, such as apps/v1, or v1 for the core group"))
+		errs = append(errs, field.Required(at.Child("apiVersion"),
+			"write the group and version of the object's API, such as apps/v1"))
+	case err != nil, version.Group != "" && len(validation.IsDNS1123Subdomain(version.Group)) > 0,
+		len(validation.IsDNS1035Label(version.Version)) > 0:
+		errs = append(errs, field.Invalid(at.Child("apiVersion"), apiVersion,
+			"apiVersion must be the group and version of an API, such as apps/v1, or v1 for the core group"))
 	case version.Group == GroupName:
-		errs = append(errs, field.Forbidden(at.Child("apiVersion"), "a Work cannot carry objects of work.muster.dev: apply them to the cluster that they are for"))
+		errs = append(errs, field.Forbidden(at.Child("apiVersion"),
+			"a Work cannot carry objects of work.muster.dev: apply them to the cluster that they are for"))
 	}
 	kind, _ := content["kind"].(string)
 	switch {
@@ -81,7 +87,8 @@ func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind
 
 // writtenByAPIServer are the fields of metadata that come back with every object, and that no manifest can set.
 var writtenByAPIServer = []string{
-	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid",
 }
 
 // exported reports whether the metadata of a manifest come from an API server. The generation alone does not tell,
@@ -114,21 +121,25 @@ func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if meta.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), "metadata.name is required: an object without a fixed name cannot be applied twice"))
+		errs = append(errs, field.Required(at.Child("name"),
+			"metadata.name is required: an object without a fixed name cannot be applied twice"))
 		meta.Name = "unnamed" // it is said once
 	}
 	if meta.GenerateName != "" {
-		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used: it would make another object each time; set metadata.name"))
+		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used: it would make "+
+			"another object each time; set metadata.name"))
 		meta.GenerateName = ""
 	}
 	if len(meta.OwnerReferences) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("ownerReferences"), "an owner is found by its UID, which is another one on each cluster: remove it; the Work is what the object is deleted with"))
+		errs = append(errs, field.Forbidden(at.Child("ownerReferences"), "an owner is found by its UID, which is another "+
+			"one on each cluster: remove it; the Work is what the object is deleted with"))
 		meta.OwnerReferences = nil
 	}
 	// What more a name must be depends on the kind, and is for the member to say.
 	inPaths := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	more := apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", inPaths, at)
-	slices.SortFunc(more, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) }) // labels are in the order of a map
+	// labels are in the order of a map
+	slices.SortFunc(more, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return append(errs, more...)
 }
 
@@ -146,7 +157,8 @@ func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if !isMap {
-		errs = append(errs, field.Invalid(at.Child("stringData"), field.OmitValueType{}, "stringData must be a map of strings"))
+		errs = append(errs, field.Invalid(at.Child("stringData"), field.OmitValueType{},
+			"stringData must be a map of strings"))
 	}
 	if !dataIsMap {
 		errs = append(errs, field.Invalid(at.Child("data"), field.OmitValueType{}, "data must be a map of strings in base64"))
@@ -157,7 +169,8 @@ func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		value, isString := values[key].(string)
 		if !isString {
-			errs = append(errs, field.Invalid(at.Child("stringData").Key(key), field.OmitValueType{}, "stringData must be a map of strings"))
+			errs = append(errs, field.Invalid(at.Child("stringData").Key(key), field.OmitValueType{},
+				"stringData must be a map of strings"))
 		}
 		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
 	}

@@ -41,28 +41,46 @@ func nested(depth int) string {
 
 func TestDecode(t *testing.T) {
 	for _, test := range []struct{ reason, manifest, want string }{
-		{"numbers keep what they are", thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`), thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`)},
-		{"the status is not ours", thing(`"status": {"ready": true}, "spec": {"status": "mine"}`), thing(`"spec": {"status": "mine"}`)},
+		{"numbers keep what they are", thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`),
+			thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`)},
+		{"the status is not ours", thing(`"status": {"ready": true}, "spec": {"status": "mine"}`),
+			thing(`"spec": {"status": "mine"}`)},
 		{
 			"what the API server writes, as kubectl get -o yaml has it",
-			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "1", "generation": 2, "selfLink": "/",
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "uid": "u",
+				  "resourceVersion": "1", "generation": 2, "selfLink": "/",
 				"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0,
-				"managedFields": [{"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1"}], "labels": {"uid": "kept"}, "annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
-			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "labels": {"uid": "kept"}, "annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
+				"managedFields": [{"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1"}], "labels": {
+				  "uid": "kept"}, "annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "labels": {"uid": "kept"}, ` +
+				`"annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
 		},
-		{"null is nothing, at any depth", thing(`"spec": {"a": null, "b": {"c": null}, "d": [{"e": null}]}`), thing(`"spec": {"b": {}, "d": [{}]}`)},
+		{"null is nothing, at any depth", thing(`"spec": {"a": null, "b": {"c": null}, "d": [{"e": null}]}`),
+			thing(`"spec": {"b": {}, "d": [{}]}`)},
 		{"an item of a list counts, even as null", thing(`"spec": [null, 1]`), thing(`"spec": [null, 1]`)},
 		{"stringData cannot be read back", secret(`"stringData": {"b": "text"}`), secret(`"data": {"b": "dGV4dA=="}`)},
-		{"stringData goes before data, as on the API server", secret(`"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"b": "text"}`), secret(`"data": {"a": "YQ==", "b": "dGV4dA=="}`)},
-		{"no stringData makes no data", secret(`"stringData": {}`), `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
-		{"null stringData makes none either", secret(`"stringData": null, "data": null`), `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
+		{"stringData goes before data, as on the API server",
+			secret(`"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"b": "text"}`),
+			secret(`"data": {"a": "YQ==", "b": "dGV4dA=="}`)},
+		{"no stringData makes no data", secret(`"stringData": {}`),
+			`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
+		{"null stringData makes none either", secret(`"stringData": null, "data": null`),
+			`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
 		{"stringData of another kind is its own", thing(`"stringData": {"b": "text"}`), thing(`"stringData": {"b": "text"}`)},
-		{"a Secret of another group, too", `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}}`, `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}}`},
+		{"a Secret of another group, too", `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
+			`"stringData": {"b": "c"}}`, `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, ` +
+			`"stringData": {"b": "c"}}`},
 		{"as deep as may be", nested(v1alpha1.MaxManifestDepth), nested(v1alpha1.MaxManifestDepth)},
-		{"brackets in a text are no depth", thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`), thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`)},
-		{"items of what is no list", `{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`, `{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`},
-		{"a kind that ends in List and is none", `{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`, `{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`},
-		{"no owners", thing(`"metadata": {"name": "a", "ownerReferences": []}`), thing(`"metadata": {"name": "a", "ownerReferences": []}`)},
+		{"brackets in a text are no depth", thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`),
+			thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`)},
+		{"items of what is no list",
+			`{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`,
+			`{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`},
+		{"a kind that ends in List and is none",
+			`{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`,
+			`{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`},
+		{"no owners", thing(`"metadata": {"name": "a", "ownerReferences": []}`),
+			thing(`"metadata": {"name": "a", "ownerReferences": []}`)},
 	} {
 		spec := of(test.manifest)
 		got, errs := spec.Decode()
@@ -86,27 +104,43 @@ func TestDecodeRefuses(t *testing.T) {
 		{"two objects", `{}{}`, "", "must be a JSON object"},
 		{"deeper than anybody writes", nested(v1alpha1.MaxManifestDepth + 1), "", "nested more than 100 deep"},
 		{"deep enough to overflow what recurses into it", strings.Repeat("[", 1<<19), "", "nested more than 100 deep"},
-		{"a version of a version", `{"apiVersion": "apps/v1/v2", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
-		{"a group is a DNS name", `{"apiVersion": "Apps/v1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
-		{"a version is a word", `{"apiVersion": "apps/1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
-		{"a group without a version", `{"apiVersion": "apps/", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
-		{"a version that is no text", `{"apiVersion": 1, "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "write the group and version"},
-		{"a kind that is no text", `{"apiVersion": "v1", "kind": {}, "metadata": {"name": "a"}}`, ".kind", "write the kind of the object"},
-		{"a name that is no text", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": 5}}`, ".metadata", "ObjectMeta.name of type string"},
-		{"metadata that are none", `{"apiVersion": "v1", "kind": "Thing", "metadata": []}`, ".metadata", "cannot unmarshal array"},
-		{"a name that leads out of its URL", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": ".."}}`, ".metadata.name", "may not be '..'"},
-		{"an annotation that no object can have", thing(`"metadata": {"name": "a", "annotations": {"two words": ""}}`), ".metadata.annotations", "two words"},
-		{"a finalizer that no object can have", thing(`"metadata": {"name": "a", "finalizers": ["two words"]}`), ".metadata.finalizers", "two words"},
+		{"a version of a version", `{"apiVersion": "apps/v1/v2", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+			"must be the group and version of an API"},
+		{"a group is a DNS name", `{"apiVersion": "Apps/v1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+			"must be the group and version of an API"},
+		{"a version is a word", `{"apiVersion": "apps/1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+			"must be the group and version of an API"},
+		{"a group without a version", `{"apiVersion": "apps/", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+			"must be the group and version of an API"},
+		{"a version that is no text", `{"apiVersion": 1, "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion",
+			"write the group and version"},
+		{"a kind that is no text", `{"apiVersion": "v1", "kind": {}, "metadata": {"name": "a"}}`, ".kind",
+			"write the kind of the object"},
+		{"a name that is no text", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": 5}}`, ".metadata",
+			"ObjectMeta.name of type string"},
+		{"metadata that are none", `{"apiVersion": "v1", "kind": "Thing", "metadata": []}`, ".metadata",
+			"cannot unmarshal array"},
+		{"a name that leads out of its URL", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": ".."}}`,
+			".metadata.name", "may not be '..'"},
+		{"an annotation that no object can have", thing(`"metadata": {"name": "a", "annotations": {"two words": ""}}`),
+			".metadata.annotations", "two words"},
+		{"a finalizer that no object can have", thing(`"metadata": {"name": "a", "finalizers": ["two words"]}`),
+			".metadata.finalizers", "two words"},
 		{
-			"an owner on another cluster", thing(`"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}`),
+			"an owner on another cluster", thing(`"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": ` +
+				`"Node", "name": "n", "uid": "u"}]}`),
 			".metadata.ownerReferences", "its UID, which is another one on each cluster: remove it",
 		},
-		{"an owner that is none is said once", thing(`"metadata": {"name": "a", "ownerReferences": [{}]}`), ".metadata.ownerReferences", "remove it"},
-		{"a list that has its items here", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1"}]}`, ".items", "put its items into spec.manifests"},
-		{"a list of one kind, without any", `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []}`, ".items", "put its items into spec.manifests"},
+		{"an owner that is none is said once", thing(`"metadata": {"name": "a", "ownerReferences": [{}]}`),
+			".metadata.ownerReferences", "remove it"},
+		{"a list that has its items here", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1"}]}`, ".items",
+			"put its items into spec.manifests"},
+		{"a list of one kind, without any", `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []}`,
+			".items", "put its items into spec.manifests"},
 		{"a text that is no text", secret(`"stringData": {"a": 1}`), ".stringData[a]", "must be a map of strings"},
 		{"texts that are no map", secret(`"stringData": ["a"]`), ".stringData", "must be a map of strings"},
-		{"data that are no map", secret(`"stringData": {"a": "b"}, "data": "c"`), ".data", "must be a map of strings in base64"},
+		{"data that are no map", secret(`"stringData": {"a": "b"}, "data": "c"`), ".data",
+			"must be a map of strings in base64"},
 	} {
 		spec := of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "beside"}}`, test.manifest)
 		got, errs := spec.Decode()
@@ -126,9 +160,10 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 	const (
-		ours     = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
-		older    = `{"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
-		broken   = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "generateName": "web-"}}`
+		ours   = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
+		older  = `{"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
+		broken = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", ` +
+			`"generateName": "web-"}}`
 		another  = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "other"}}`
 		nameless = `{"apiVersion": "apps/v1", "kind": "Deployment"}`
 	)
@@ -155,7 +190,8 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 			}
 			var want []string
 			if other, found := test.want[i]; found {
-				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": the manifest has the object of spec.manifests[%d] as well: remove one of them`, i, other)}
+				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": the manifest has `+
+					`the object of spec.manifests[%d] as well: remove one of them`, i, other)}
 			}
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Errorf("%s: manifest %d (-want +got)\n%s", test.reason, i, diff)
@@ -206,7 +242,8 @@ func TestDecodeLimits(t *testing.T) {
 	decoded, errs = larger.Decode()
 	require.Nil(t, decoded)
 	require.Len(t, errs, 1)
-	require.Equal(t, "spec.manifests: Too long: must have at most 786432 bytes as JSON, got 786433: split the Work into several", errs[0].Error())
+	require.Equal(t, "spec.manifests: Too long: must have at most 786432 bytes as JSON, got 786433: split the Work into "+
+		"several", errs[0].Error())
 
 	many := v1alpha1.WorkSpec{Manifests: make([]v1alpha1.Manifest, v1alpha1.MaxManifests+1)}
 	decoded, errs = many.Decode()
@@ -225,11 +262,13 @@ func TestDecodeTypedObjects(t *testing.T) {
 	typed := func(object runtime.Object) v1alpha1.WorkSpec {
 		return v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Object: object}}}}
 	}
-	config := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"b": "c"}}
+	config := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"b": "c"}}
 	spec := typed(config)
 	got, errs := spec.Decode()
 	require.Empty(t, errs)
-	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"b": "c"}}
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
+		"data": map[string]any{"b": "c"}}
 	if diff := cmp.Diff(want, got[0].Object.Object); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -252,7 +291,8 @@ func TestDecodeKeepsSecrets(t *testing.T) {
 		secret(`"stringData": {"a": "b"}, "data": "` + hidden + `"`),
 		strings.Replace(nested(200), "[]", `"`+hidden+`"`, 1),
 		`{"apiVersion": "v1", "kind": "Secret", "data": {"a": "` + hidden + `"}}`,
-		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "annotations": ["` + hidden + `"]}, "data": {"a": "` + hidden + `"}}`,
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "annotations": ["` + hidden +
+			`"]}, "data": {"a": "` + hidden + `"}}`,
 	} {
 		spec := of(manifest)
 		_, errs := spec.Decode()
@@ -276,7 +316,8 @@ func TestDecodeChangesNothing(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		"", "null", "{}", nested(5), secret(`"stringData": {"a": "b"}`), thing(`"a": null, "status": 1`), `{"apiVersion":"v1","kind":"List","items":[]}`, `{"metadata":{"name":"a","ownerReferences":[{}]}}`,
+		"", "null", "{}", nested(5), secret(`"stringData": {"a": "b"}`), thing(`"a": null, "status": 1`),
+		`{"apiVersion":"v1","kind":"List","items":[]}`, `{"metadata":{"name":"a","ownerReferences":[{}]}}`,
 		`{"a":"\ud800"}`, strings.Repeat(`{"a":`, 200),
 	} {
 		f.Add(seed)
@@ -318,7 +359,8 @@ func TestStoredBytes(t *testing.T) {
 }
 
 func TestEscapesCount(t *testing.T) {
-	page := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop"},"data":{"html":%q}}`, strings.Repeat("<", v1alpha1.MaxManifestBytes/4))
+	page := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop"},`+
+		`"data":{"html":%q}}`, strings.Repeat("<", v1alpha1.MaxManifestBytes/4))
 	spec := v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: page}}}}
 	require.ErrorContains(t, spec.Validate().ToAggregate(), "spec.manifests")
 }

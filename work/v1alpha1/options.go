@@ -27,7 +27,8 @@ type EffectiveOptions struct {
 	Wave              *int32 // nil: by the kind
 }
 
-// Orphan has the spec leave all objects as they are when the Work is deleted, whatever manifestOptions say. It reports whether that has changed it.
+// Orphan has the spec leave all objects as they are when the Work is deleted, whatever manifestOptions say. It reports
+// whether that has changed it.
 func (s *WorkSpec) Orphan() (changed bool) {
 	changed = s.Delete.Action != OrphanObject
 	s.Delete.Action = OrphanObject
@@ -39,8 +40,8 @@ func (s *WorkSpec) Orphan() (changed bool) {
 }
 
 // OptionsFor merges what the spec says of the object: of all objects in apply and delete, and of this one in the
-// manifestOptions that select it, of which the later one wins, field by field. A list that an option sets takes the place
-// of the one before. What is empty gets the documented default, so that a spec need not have been through the API
+// manifestOptions that select it, of which the later one wins, field by field. A list that an option sets takes the
+// place of the one before. What is empty gets the documented default, so that a spec need not have been through the API
 // server. The result shares its lists and pointers with the spec.
 func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
 	effective := EffectiveOptions{
@@ -88,7 +89,8 @@ func (s *ManifestSelector) Selects(object ResourceIdentifier) bool {
 		(s.Name == "" || s.Name == object.Name)
 }
 
-// Timeout is how long a wave may take to be ready until the Work is reported as degraded: TimeoutSeconds, or its default.
+// Timeout is how long a wave may take to be ready until the Work is reported as degraded: TimeoutSeconds, or its
+// default.
 func (w WavePolicy) Timeout() time.Duration {
 	return time.Duration(cmp.Or(w.TimeoutSeconds, 600)) * time.Second
 }

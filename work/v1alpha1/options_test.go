@@ -11,7 +11,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-var web = v1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"}
+var web = v1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
+	Namespace: "shop", Name: "web"}
 
 func TestSelects(t *testing.T) {
 	node := v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Node", Name: "n"}
@@ -33,8 +34,10 @@ func TestSelects(t *testing.T) {
 		{"what is cluster-scoped is in no namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, node, false},
 		{"the name", v1alpha1.ManifestSelector{Name: "web"}, web, true},
 		{"another name", v1alpha1.ManifestSelector{Name: "we"}, web, false},
-		{"all of it", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}, web, true},
-		{"all but one", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "api"}, web, false},
+		{"all of it", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}, web,
+			true},
+		{"all but one", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "api"},
+			web, false},
 	} {
 		if got := test.selector.Selects(test.object); got != test.want {
 			t.Errorf("%s: want %t", test.reason, test.want)
@@ -45,7 +48,8 @@ func TestSelects(t *testing.T) {
 func TestOptionsFor(t *testing.T) {
 	all, other := v1alpha1.ManifestSelector{Kind: "Deployment"}, v1alpha1.ManifestSelector{Name: "api"}
 	defaults := v1alpha1.EffectiveOptions{
-		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep,
+		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect,
+		Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep,
 		Delete: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground,
 	}
 	but := func(change func(*v1alpha1.EffectiveOptions)) v1alpha1.EffectiveOptions {
@@ -54,12 +58,15 @@ func TestOptionsFor(t *testing.T) {
 		return options
 	}
 	full := v1alpha1.ManifestOption{
-		Select: all, Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Delete: v1alpha1.OrphanObject,
+		Select: all, Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport,
+		Delete:        v1alpha1.OrphanObject,
 		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
 	}
 	effective := v1alpha1.EffectiveOptions{
-		Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationForeground,
+		Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport,
+		Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, Delete: v1alpha1.OrphanObject,
+		Propagation:   metav1.DeletePropagationForeground,
 		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
 	}
@@ -74,15 +81,18 @@ func TestOptionsFor(t *testing.T) {
 		{
 			"what is said of all",
 			v1alpha1.WorkSpec{
-				Apply:  v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, KeepConflicts: true},
+				Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff,
+					Drift: v1alpha1.DriftReport, KeepConflicts: true},
 				Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground},
 			},
 			v1alpha1.EffectiveOptions{
-				Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, KeepConflicts: true,
+				Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport,
+				Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, KeepConflicts: true,
 				Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground,
 			},
 		},
-		{"what is said of this one", v1alpha1.WorkSpec{Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly}, ManifestOptions: []v1alpha1.ManifestOption{full}}, effective},
+		{"what is said of this one", v1alpha1.WorkSpec{Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly},
+			ManifestOptions: []v1alpha1.ManifestOption{full}}, effective},
 		{"what is said of another one", v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{unlike}}, defaults},
 		{
 			"an option that says nothing takes nothing back",
@@ -101,11 +111,14 @@ func TestOptionsFor(t *testing.T) {
 		{
 			"a list takes the place of another, which is easier to foresee than a sum of both",
 			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{
-				{Select: all, IgnoredFields: []string{".a", ".b"}, Feedback: []v1alpha1.FeedbackRule{{Name: "a"}, {Name: "b"}}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"}},
-				{Select: all, IgnoredFields: []string{".c"}, Feedback: []v1alpha1.FeedbackRule{{Name: "c"}}, Readiness: &v1alpha1.ReadinessRule{CEL: "c"}},
+				{Select: all, IgnoredFields: []string{".a", ".b"}, Feedback: []v1alpha1.FeedbackRule{{Name: "a"}, {Name: "b"}},
+					Readiness: &v1alpha1.ReadinessRule{CEL: "a"}},
+				{Select: all, IgnoredFields: []string{".c"}, Feedback: []v1alpha1.FeedbackRule{{Name: "c"}},
+					Readiness: &v1alpha1.ReadinessRule{CEL: "c"}},
 			}},
 			but(func(o *v1alpha1.EffectiveOptions) {
-				o.IgnoredFields, o.Feedback, o.Readiness = []string{".c"}, []v1alpha1.FeedbackRule{{Name: "c"}}, &v1alpha1.ReadinessRule{CEL: "c"}
+				o.IgnoredFields, o.Feedback, o.Readiness = []string{".c"}, []v1alpha1.FeedbackRule{{Name: "c"}},
+					&v1alpha1.ReadinessRule{CEL: "c"}
 			}),
 		},
 	} {
@@ -122,11 +135,14 @@ func TestOrphan(t *testing.T) {
 		changed bool
 	}{
 		{"objects are deleted by default", v1alpha1.WorkSpec{}, true},
-		{"an option must not overrule it", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject}, ManifestOptions: []v1alpha1.ManifestOption{{}, {Delete: v1alpha1.DeleteObject}}}, true},
-		{"it is so already", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject}, ManifestOptions: []v1alpha1.ManifestOption{{Mode: v1alpha1.Observe}}}, false},
+		{"an option must not overrule it", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
+			ManifestOptions: []v1alpha1.ManifestOption{{}, {Delete: v1alpha1.DeleteObject}}}, true},
+		{"it is so already", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject},
+			ManifestOptions: []v1alpha1.ManifestOption{{Mode: v1alpha1.Observe}}}, false},
 	} {
 		require.Equal(t, test.changed, test.spec.Orphan(), test.reason)
-		require.Equal(t, v1alpha1.OrphanObject, test.spec.OptionsFor(v1alpha1.ResourceIdentifier{Kind: "ConfigMap", Name: "a"}).Delete, test.reason)
+		require.Equal(t, v1alpha1.OrphanObject, test.spec.OptionsFor(v1alpha1.ResourceIdentifier{Kind: "ConfigMap",
+			Name: "a"}).Delete, test.reason)
 		require.False(t, test.spec.Orphan(), test.reason)
 	}
 }

@@ -15,15 +15,15 @@ const (
 	DisabledAnnotation = GroupName + "/disabled"
 	// HubLabel is on every AppliedWork and names the hub that its Work is on, so that one member may serve several.
 	HubLabel = GroupName + "/hub"
-	// GeneratedByAnnotation is on a Work that a controller generates, and names the object that it is generated from, such as
-	// "WorkSet shop/web". The deletion of such a Work is a request only with [DeletionRequestedByAnnotation]: otherwise the agent
-	// keeps the objects, and the Work that the controller creates again adopts them.
+	// GeneratedByAnnotation is on a Work that a controller generates, and names the object that it is generated from, such
+	// as "WorkSet shop/web". The deletion of such a Work is a request only with [DeletionRequestedByAnnotation]: otherwise
+	// the agent keeps the objects, and the Work that the controller creates again adopts them.
 	GeneratedByAnnotation = GroupName + "/generated-by"
-	// DeletionRequestedByAnnotation is set on a Work, before it is deleted, by the controller that deletes it. Its value is the UID
-	// of the object on whose behalf the Work is deleted.
+	// DeletionRequestedByAnnotation is set on a Work, before it is deleted, by the controller that deletes it. Its value
+	// is the UID of the object on whose behalf the Work is deleted.
 	DeletionRequestedByAnnotation = GroupName + "/deletion-requested-by"
-	// ReleaseAnnotation on an AppliedWork asks the agent to delete the orphaned objects of its inventory. Its value must be the UID
-	// of the AppliedWork; any other value has no effect.
+	// ReleaseAnnotation on an AppliedWork asks the agent to delete the orphaned objects of its inventory. Its value must
+	// be the UID of the AppliedWork; any other value has no effect.
 	ReleaseAnnotation = GroupName + "/release"
 )
 

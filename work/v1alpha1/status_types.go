@@ -4,11 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions of a Work, and of each of its manifests. Their names are those of the Work API of SIG Multicluster (KEP-6456).
+// Conditions of a Work, and of each of its manifests. Their names are those of the Work API of SIG Multicluster
+// (KEP-6456).
 const (
 	// ConditionApplied is True when the member has applied all manifests.
 	ConditionApplied = "Applied"
-	// ConditionReady is True when all objects are applied and available, and nothing is degraded. It is derived from the other conditions.
+	// ConditionReady is True when all objects are applied and available, and nothing is degraded. It is derived from the
+	// other conditions.
 	ConditionReady = "Ready"
 	// ConditionStalled exists, and is True, only while an error needs an action of a user.
 	ConditionStalled = "Stalled"
@@ -19,8 +21,8 @@ const (
 	// ConditionDegraded is True when an error needs an action of a user, or a timeout has passed. Only a Work has it, and
 	// not its manifests.
 	ConditionDegraded = "Degraded"
-	// ConditionComplete is True when all Jobs, and all pods that must end, have succeeded. Only a Work with such objects has
-	// it.
+	// ConditionComplete is True when all Jobs, and all pods that must end, have succeeded. Only a Work with such objects
+	// has it.
 	ConditionComplete = "Complete"
 )
 
@@ -90,8 +92,8 @@ const (
 	ReasonPruneWithheld = "PruneWithheld"
 )
 
-// ConditionOrphaned is True on an AppliedWork while its inventory has orphaned objects: see [AppliedResource.OrphanedTime]. An
-// AppliedWork without orphaned objects does not have it.
+// ConditionOrphaned is True on an AppliedWork while its inventory has orphaned objects: see
+// [AppliedResource.OrphanedTime]. An AppliedWork without orphaned objects does not have it.
 const ConditionOrphaned = "Orphaned"
 
 // Reasons of the condition Orphaned of an AppliedWork. Each names a situation that is not a request to delete objects.
@@ -178,8 +180,8 @@ type ManifestStatus struct {
 type FieldDiff struct {
 	// Path of the field, such as .spec.replicas.
 	Path string `json:"path"`
-	// Wanted is the value in the manifest, as JSON; empty where the manifest does not want the field. It is cut when it is long, and
-	// "(redacted)" in a Secret.
+	// Wanted is the value in the manifest, as JSON; empty where the manifest does not want the field. It is cut when it is
+	// long, and "(redacted)" in a Secret.
 	// +optional
 	Wanted string `json:"wanted,omitempty"`
 	// Found is the value on the member, likewise; empty where the field is not there.

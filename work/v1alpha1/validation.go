@@ -13,13 +13,14 @@ import (
 //
 // It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
 // [WorkSpec.Decode] says of the manifests, and that ignored fields can be ignored. What is empty and has a default is
-// valid. CEL expressions and JSONPaths are not compiled, and whether the member knows the kinds is for its agent to say.
-// That apply.fieldOwner stays as it is takes two specs, and the API server, to tell.
+// valid. CEL expressions and JSONPaths are not compiled, and whether the member knows the kinds is for its agent to
+// say. That apply.fieldOwner stays as it is takes two specs, and the API server, to tell.
 func (s *WorkSpec) Validate() field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
 	if s.Manifests == nil {
-		errs = append(errs, field.Required(path.Child("manifests"), "write an empty list if there is to be nothing on the member"))
+		errs = append(errs, field.Required(path.Child("manifests"),
+			"write an empty list if there is to be nothing on the member"))
 	}
 	_, manifestErrs := s.Decode()
 	errs = append(errs, manifestErrs...)
@@ -31,7 +32,8 @@ func (s *WorkSpec) Validate() field.ErrorList {
 		errs = append(errs, s.Executor.validate(path.Child("executor"))...)
 	}
 	if ttl := s.TTLSecondsAfterCompletion; ttl != nil && *ttl < 0 {
-		errs = append(errs, field.Invalid(path.Child("ttlSecondsAfterCompletion"), *ttl, "should be greater than or equal to 0; leave it out to keep the Work"))
+		errs = append(errs, field.Invalid(path.Child("ttlSecondsAfterCompletion"), *ttl,
+			"should be greater than or equal to 0; leave it out to keep the Work"))
 	}
 	return errs
 }
@@ -50,7 +52,8 @@ func (a *ApplyPolicy) validate(path *field.Path) field.ErrorList {
 func (d *DeletePolicy) validate(path *field.Path) field.ErrorList {
 	return slices.Concat(
 		validateAction(d.Action, path.Child("action")),
-		oneOf(d.Propagation, path.Child("propagation"), metav1.DeletePropagationForeground, metav1.DeletePropagationBackground),
+		oneOf(d.Propagation, path.Child("propagation"), metav1.DeletePropagationForeground,
+			metav1.DeletePropagationBackground),
 	)
 }
 
@@ -95,7 +98,8 @@ func (s *ManifestSelector) validate(path *field.Path) field.ErrorList {
 	if *s != (ManifestSelector{}) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, "", "should have at least 1 properties: name a group, kind, namespace or name; what is true of all manifests goes into apply")}
+	return field.ErrorList{field.Invalid(path, "", "should have at least 1 properties: name a group, kind, namespace or "+
+		"name; what is true of all manifests goes into apply")}
 }
 
 func (r *FeedbackRule) validate(path *field.Path) field.ErrorList {
@@ -122,7 +126,8 @@ func validateIgnoredField(text *string, at *field.Path) field.ErrorList {
 	case path.Equal(metadata), path.HasPrefix(metadata.with(element{kind: anyElement})),
 		path.HasPrefix(root.Field("apiVersion")), path.HasPrefix(root.Field("kind")),
 		path.HasPrefix(metadata.Field("name")), path.HasPrefix(metadata.Field("namespace")):
-		return field.ErrorList{field.Invalid(at, *text, "apiVersion, kind, metadata.name and metadata.namespace make the object and cannot be ignored; name the fields of metadata that are meant, such as .metadata.annotations")}
+		return field.ErrorList{field.Invalid(at, *text, "apiVersion, kind, metadata.name and metadata.namespace make the "+
+			"object and cannot be ignored; name the fields of metadata that are meant, such as .metadata.annotations")}
 	case path.HasPrefix(root.Field("status")):
 		return field.ErrorList{field.Invalid(at, *text, "the status is never applied: remove it")}
 	}

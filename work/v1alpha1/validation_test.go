@@ -29,7 +29,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 	long := of()
 	for range 64 {
 		long.ManifestOptions = append(long.ManifestOptions, v1alpha1.ManifestOption{
-			Select: v1alpha1.ManifestSelector{Name: "a"}, Readiness: &v1alpha1.ReadinessRule{CEL: strings.Repeat("!", 2044) + "true"},
+			Select: v1alpha1.ManifestSelector{Name: "a"}, Readiness: &v1alpha1.ReadinessRule{CEL: strings.Repeat("!", 2044) +
+				"true"},
 		})
 	}
 	for _, test := range []struct {
@@ -39,7 +40,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		want   string
 	}{
 		{"a path that cannot be read", ignoring("spec.replicas"), ignored, "position 0: expected a field such as .spec"},
-		{"a path as JSONPath has it", ignoring(".spec.containers[?].image"), ignored, `position 18: expected "=" and a value behind the key`},
+		{"a path as JSONPath has it", ignoring(".spec.containers[?].image"), ignored,
+			`position 18: expected "=" and a value behind the key`},
 		{"all of what it is called", ignoring(".metadata[*]"), ignored, "make the object and cannot be ignored"},
 		{"an object is no list", ignoring("[0].spec"), ignored, "begin with a field, such as .spec"},
 		{"what the object is called", ignoring(".metadata.name"), ignored, "make the object and cannot be ignored"},
@@ -51,7 +53,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		{"a part of it", ignoring(".status.replicas"), ignored, "the status is never applied"},
 		{"options that leave no room for the status", long, "spec.manifestOptions", "must have at most 131072 bytes as JSON"},
 		{"a manifest", of(`[]`), "spec.manifests[0]", "must be a JSON object"},
-		{"too long in all", of(`"` + strings.Repeat("x", v1alpha1.MaxManifestBytes) + `"`), "spec.manifests", "split the Work into several"},
+		{"too long in all", of(`"` + strings.Repeat("x", v1alpha1.MaxManifestBytes) + `"`), "spec.manifests",
+			"split the Work into several"},
 	} {
 		errs := test.spec.Validate()
 		if len(errs) != 1 || errs[0].Field != test.field || !strings.Contains(errs[0].Error(), test.want) {
@@ -80,7 +83,8 @@ func TestValidateAcceptsIgnoredFields(t *testing.T) {
 
 // All mistakes are said at once, manifests first, and always in the same order.
 func TestValidateSaysAll(t *testing.T) {
-	spec := option(v1alpha1.ManifestOption{Mode: "No", Wave: new(int32(1000)), Feedback: []v1alpha1.FeedbackRule{{Name: "a b"}}, IgnoredFields: []string{".kind"}})
+	spec := option(v1alpha1.ManifestOption{Mode: "No", Wave: new(int32(1000)),
+		Feedback: []v1alpha1.FeedbackRule{{Name: "a b"}}, IgnoredFields: []string{".kind"}})
 	labels, texts := "", ""
 	for i := range 8 {
 		labels += fmt.Sprintf(`, "wrong %d": ""`, i)
@@ -88,7 +92,8 @@ func TestValidateSaysAll(t *testing.T) {
 	}
 	spec.Manifests = of(
 		`{"kind": "a.b", "metadata": {"generateName": "a-"}}`,
-		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "labels": {"a": "b"`+labels+`}}, "stringData": {"a": "b"`+texts+`}}`,
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "labels": {"a": "b"`+labels+
+			`}}, "stringData": {"a": "b"`+texts+`}}`,
 	).Manifests
 	spec.Apply.Drift, spec.Waves.TimeoutSeconds, spec.Delete.Action = "No", -1, "No"
 	spec.Executor, spec.TTLSecondsAfterCompletion = &v1alpha1.Executor{}, new(int32(-1))
@@ -97,7 +102,8 @@ func TestValidateSaysAll(t *testing.T) {
 	for _, e := range spec.Validate() {
 		fields = append(fields, e.Field)
 	}
-	want := []string{"spec.manifests[0].apiVersion", "spec.manifests[0].kind", "spec.manifests[0].metadata.name", "spec.manifests[0].metadata.generateName"}
+	want := []string{"spec.manifests[0].apiVersion", "spec.manifests[0].kind", "spec.manifests[0].metadata.name",
+		"spec.manifests[0].metadata.generateName"}
 	for range 8 {
 		want = append(want, "spec.manifests[1].metadata.labels")
 	}
@@ -106,9 +112,11 @@ func TestValidateSaysAll(t *testing.T) {
 	}
 	want = append(want,
 		"spec.apply.drift",
-		"spec.manifestOptions[1].mode", "spec.manifestOptions[1].ignoredFields[0]", "spec.manifestOptions[1].feedback[0].name", "spec.manifestOptions[1].feedback[0].jsonPath",
+		"spec.manifestOptions[1].mode", "spec.manifestOptions[1].ignoredFields[0]",
+		"spec.manifestOptions[1].feedback[0].name", "spec.manifestOptions[1].feedback[0].jsonPath",
 		"spec.manifestOptions[1].wave",
-		"spec.waves.timeoutSeconds", "spec.delete.action", "spec.executor.namespace", "spec.executor.name", "spec.ttlSecondsAfterCompletion",
+		"spec.waves.timeoutSeconds", "spec.delete.action", "spec.executor.namespace", "spec.executor.name",
+		"spec.ttlSecondsAfterCompletion",
 	)
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -6,8 +6,8 @@ import (
 )
 
 // Limits of a Work. The API server's own limit is etcd's, 1.5 MiB for the whole object by default: manifests, options,
-// status and bookkeeping have to fit into it together. With all three as long as they may be a Work has 1.38 MiB, and a test
-// stores one.
+// status and bookkeeping have to fit into it together. With all three as long as they may be a Work has 1.38 MiB, and a
+// test stores one.
 const (
 	// MaxManifests is how many manifests a Work may have.
 	MaxManifests = 1000
@@ -86,8 +86,8 @@ type ApplyMode string
 const (
 	// ServerSideApply creates the object, and keeps the fields of the manifest as they are there.
 	ServerSideApply ApplyMode = "ServerSideApply"
-	// CreateOnly creates the object where it is missing, and never changes it. One that is there already is left alone, and
-	// is not deleted with the Work.
+	// CreateOnly creates the object where it is missing, and never changes it. One that is there already is left alone,
+	// and is not deleted with the Work.
 	CreateOnly ApplyMode = "CreateOnly"
 	// Observe only reports on the object: its readiness and its feedback. The manifest needs no more than names.
 	Observe ApplyMode = "Observe"
@@ -167,8 +167,8 @@ type ApplyPolicy struct {
 	Additions AdditionPolicy `json:"additions,omitempty"`
 
 	// KeepConflicts leaves alone what another field manager owns, and reports a conflict. False: the fields of the
-	// manifest are taken from everybody but other Works, as with kubectl apply --server-side --force-conflicts. With true an
-	// edit by hand is such a conflict, and is not corrected.
+	// manifest are taken from everybody but other Works, as with kubectl apply --server-side --force-conflicts. With true
+	// an edit by hand is such a conflict, and is not corrected.
 	// +optional
 	KeepConflicts bool `json:"keepConflicts,omitempty"`
 
@@ -178,8 +178,8 @@ type ApplyPolicy struct {
 	// +optional
 	Recreate RecreatePolicy `json:"recreate,omitempty"`
 
-	// FieldOwner is the name of the field manager. Empty: one of this Work alone, which begins with "muster-work-". It cannot
-	// change, since the old owner's fields would stay.
+	// FieldOwner is the name of the field manager. Empty: one of this Work alone, which begins with "muster-work-". It
+	// cannot change, since the old owner's fields would stay.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^([!-~]([ -~]*[!-~])?)?$`
 	// +optional
@@ -251,7 +251,8 @@ type ManifestOption struct {
 	Feedback []FeedbackRule `json:"feedback,omitempty"`
 
 	// FeedbackWellKnown adds the values that are well known for the kind, such as the replicas of a Deployment. A
-	// rule in feedback goes before a well-known value of the same name. Where one option has said true, a later one cannot take it back.
+	// rule in feedback goes before a well-known value of the same name. Where one option has said true, a later one cannot
+	// take it back.
 	// +optional
 	FeedbackWellKnown bool `json:"feedbackWellKnown,omitempty"`
 

@@ -261,7 +261,7 @@ func TestShares(t *testing.T) {
 		{"fleet/rest", false, []Cluster{{"e", group("of-rest")}}, nil},
 	}
 	if diff := cmp.Diff(want, plan.Shares); diff != "" {
-		t.Errorf("those that leave, or have not joined, are no affair of a rollout: -want +got:\n%s", diff)
+		t.Errorf("a rollout must not contain members that leave or have not joined: -want +got:\n%s", diff)
 	}
 	require.Equal(t, []string{
 		"Placement fleet/gone does not exist: the add-on stays on its members until the Placement is created or " +

@@ -35,7 +35,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	}
 	tooMuch := []rbacv1.PolicyRule{given[0],
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
-	notGranted := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
+	notGranted := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"delete"}}}
 	for name, test := range map[string]struct {
 		rules []rbacv1.PolicyRule
 		want  string

@@ -1,5 +1,5 @@
-// Package carbon is a scheduler plugin that keeps placements to clusters with clean electricity, by a property that has the
-// carbon intensity of the grid in grams of CO2 per kWh. Its arguments, both of which are required:
+// Package carbon is a scheduler plugin that keeps placements to clusters with clean electricity, by a property that has
+// the carbon intensity of the grid in grams of CO2 per kWh. Its arguments, both of which are required:
 //
 //	{"property": "carbon.example.com/intensity", "limit": 400}
 //
@@ -60,13 +60,14 @@ var (
 
 func (p *plugin) Name() string { return Name }
 
-func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) *scheduler.Status {
 	_, refusal := p.intensity(cluster)
 	return refusal
 }
 
-// intensity is that of a cluster, or why the cluster is refused. A value that cannot be read is a reason against its cluster
-// alone: an error would end the whole decision.
+// intensity is that of a cluster, or why the cluster is refused. A value that cannot be read is a reason against its
+// cluster alone: an error would end the whole decision.
 func (p *plugin) intensity(cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	value, known := cluster.Properties[p.Property]
 	if !known {
@@ -87,12 +88,14 @@ func (p *plugin) intensity(cluster *scheduler.Cluster) (float64, *scheduler.Stat
 }
 
 // Score is asked about those alone that Filter has accepted. It is negative so that less is better.
-func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	grams, _ := p.intensity(cluster)
 	return -grams, nil
 }
 
-func (p *plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+func (p *plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	feasible scheduler.Set, scores []float64) *scheduler.Status {
 	scheduler.Normalize(feasible, scores)
 	return nil
 }

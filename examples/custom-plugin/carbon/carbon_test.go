@@ -20,7 +20,8 @@ func TestConformance(t *testing.T) {
 	schedulertest.Conformance(t, schedulertest.Plugin{
 		Name: carbon.Name, Factory: carbon.New, Args: args,
 		Clusters: []*scheduler.Cluster{
-			schedulertest.Cluster("a", grams("28")), schedulertest.Cluster("b", grams("710")), schedulertest.Cluster("c", grams("174.5")),
+			schedulertest.Cluster("a", grams("28")), schedulertest.Cluster("b", grams("710")), schedulertest.Cluster("c",
+				grams("174.5")),
 			schedulertest.Cluster("d", grams("unknown")), schedulertest.Cluster("e"), schedulertest.Cluster("f", grams("-1")),
 		},
 	})
@@ -43,19 +44,23 @@ func TestCarbonIntensity(t *testing.T) {
 			"3 of 3 clusters chosen",
 		},
 		{
-			"too much is refused and has no part in the proportion", map[string]string{"a": "400.5", "b": "200", "c": "1k"}, map[string]float64{"b": 100},
+			"too much is refused and has no part in the proportion", map[string]string{"a": "400.5", "b": "200", "c": "1k"},
+			map[string]float64{"b": 100},
 			"1 of 3 clusters chosen where 3 are wanted; 2 exceed 400 g of CO2 per kWh",
 		},
 		{
-			"what is no number is a reason against its cluster alone", map[string]string{"a": "low", "b": "200"}, map[string]float64{"b": 100},
+			"what is no number is a reason against its cluster alone", map[string]string{"a": "low", "b": "200"},
+			map[string]float64{"b": 100},
 			`1 of 2 clusters chosen where 2 are wanted; 1 has property intensity with value "low", which is no quantity`,
 		},
 		{
-			"less than nothing is a mistake, and not the best", map[string]string{"a": "-5", "b": "200"}, map[string]float64{"b": 100},
+			"less than nothing is a mistake, and not the best", map[string]string{"a": "-5", "b": "200"},
+			map[string]float64{"b": 100},
 			`1 of 2 clusters chosen where 2 are wanted; 1 has property intensity with value "-5", which is negative`,
 		},
 		{
-			"an intensity that nobody has reported may be above the limit", map[string]string{"a": "none", "b": "200"}, map[string]float64{"b": 100},
+			"an intensity that nobody has reported may be above the limit", map[string]string{"a": "none", "b": "200"},
+			map[string]float64{"b": 100},
 			"1 of 2 clusters chosen where 2 are wanted; 1 has no property intensity",
 		},
 	} {
@@ -68,7 +73,8 @@ func TestCarbonIntensity(t *testing.T) {
 				}
 				fleet = append(fleet, cluster)
 			}
-			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(fleet...), schedulertest.Request(t, want(int32(len(fleet)))))
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(fleet...),
+				schedulertest.Request(t, want(int32(len(fleet)))))
 			require.NoError(t, err)
 			scores := map[string]float64{}
 			for _, choice := range result.Chosen {
@@ -97,7 +103,8 @@ func TestHint(t *testing.T) {
 		{"it is within the limit now", scheduler.Event{Old: dirty, New: clean}, true},
 		{"a clean cluster came", scheduler.Event{New: clean}, true},
 		{"a dirty cluster came", scheduler.Event{New: dirty}, false},
-		{"it is cleaner, and still not within the limit", scheduler.Event{Old: dirty, New: schedulertest.Cluster("a", grams("450"))}, false},
+		{"it is cleaner, and still not within the limit", scheduler.Event{Old: dirty, New: schedulertest.Cluster("a",
+			grams("450"))}, false},
 		{"it was within the limit before", scheduler.Event{Old: clean, New: schedulertest.Cluster("a", grams("50"))}, false},
 		{"it went", scheduler.Event{Old: clean}, false},
 	} {
@@ -111,7 +118,8 @@ func TestArgs(t *testing.T) {
 		{"an empty property", `{"property": "", "limit": 400}`, "property: must not be empty"},
 		{"no limit", `{"property": "intensity"}`, "limit: 0 is not above 0"},
 		{"a limit that nothing is within", `{"property": "intensity", "limit": -1.5}`, "limit: -1.5 is not above 0"},
-		{"a limit in quotes", `{"property": "intensity", "limit": "400"}`, "cannot unmarshal string into Go struct field Args.limit of type float64"},
+		{"a limit in quotes", `{"property": "intensity", "limit": "400"}`,
+			"cannot unmarshal string into Go struct field Args.limit of type float64"},
 		{"an unknown field", `{"property": "intensity", "limits": 400}`, `unknown field "limits"`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

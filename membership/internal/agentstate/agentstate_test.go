@@ -27,7 +27,9 @@ func TestReplaces(t *testing.T) {
 		{"the first", State{}, existing, true},
 		{"the same later", existing, with(existing, func(s *State) { s.Time = time.Unix(1, 0) }), false},
 		{"the hub has other words", existing, with(existing, func(s *State) { s.Message = "West is another." }), true},
-		{"it was asked with another token, and said the same", existing, with(existing, func(s *State) { s.Bootstrap = "two" }),
+		{"it was asked with another token, and said the same", existing, with(existing, func(s *State) {
+			s.Bootstrap = "two"
+		}),
 			true},
 		{"the network fails in another way", with(existing, func(s *State) { s.Reason = HubUnreachable }),
 			with(existing, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},

@@ -16,7 +16,8 @@ func ExampleOf() {
 	member := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w,
-			`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"0c7aa5ab-5bd5-4b0f-9a2c-4a2b4d1c8f7e"}}`)
+			`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system",`+
+				`"uid":"0c7aa5ab-5bd5-4b0f-9a2c-4a2b4d1c8f7e"}}`)
 	}))
 	defer member.Close()
 

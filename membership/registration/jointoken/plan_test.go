@@ -112,7 +112,8 @@ func TestPlan(t *testing.T) {
 			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
 		{"but not for ever", ttl(hour), none, existing{}, hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
-		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), existing{}, hour + answerGrace,
+		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), existing{},
+			hour + answerGrace,
 			step{Action: issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + answerGrace)}},
 
 		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0,
@@ -146,7 +147,8 @@ func TestPlan(t *testing.T) {
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 		{"what cannot be used is given to nobody", ttl(2 * hour), none, existing{Problem: "The Secret lacks a usage"}, hour,
 			step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, End: at(2 * hour), Again: at(2 * hour)}},
-		{"a JoinToken that has ended says so first", ttl(hour), none, existing{Problem: "The Secret is gone"}, hour + answerGrace,
+		{"a JoinToken that has ended says so first", ttl(hour), none, existing{Problem: "The Secret is gone"},
+			hour + answerGrace,
 			step{Action: remove, Reason: expired, End: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,

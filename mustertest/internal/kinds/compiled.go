@@ -11,8 +11,8 @@ import (
 // maxCompiled is the number of CustomResourceDefinitions whose compiled form is kept in this process.
 const maxCompiled = 200
 
-// compiled keeps values by the spec of a CustomResourceDefinition and a version of it. Most servers of a process have the same
-// definitions, and to compile their CEL rules takes more CPU time than everything else that a short test does.
+// compiled keeps values by the spec of a CustomResourceDefinition and a version of it. Most servers of a process have
+// the same definitions, and to compile their CEL rules takes more CPU time than everything else that a short test does.
 type compiled[V any] struct {
 	mu     sync.Mutex
 	values map[[sha256.Size]byte]V
@@ -20,7 +20,8 @@ type compiled[V any] struct {
 
 // get returns what was made of the same definition before, or makes it. A failure is not kept. The values must be
 // immutable: several servers use them at the same time.
-func (c *compiled[V]) get(spec *apiextensionsv1.CustomResourceDefinitionSpec, version string, compile func() (V, error)) (V, error) {
+func (c *compiled[V]) get(spec *apiextensionsv1.CustomResourceDefinitionSpec, version string,
+	compile func() (V, error)) (V, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return compile()

@@ -97,11 +97,13 @@ func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-func compile(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
+func compile(crd *apiextensionsv1.CustomResourceDefinition,
+	v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
 	return compiledVersions.get(&crd.Spec, v.Name, func() (*custom, error) { return newCustom(crd, *v.DeepCopy()) })
 }
 
-func newCustom(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
+func newCustom(crd *apiextensionsv1.CustomResourceDefinition,
+	v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
 	c := &custom{
 		gvk:        schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind},
 		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
@@ -244,7 +246,8 @@ func objectMeta(obj Object) (*metav1.ObjectMeta, error) {
 }
 
 // rules evaluates the CEL rules, unless the object is invalid in a way that makes rules fail.
-func (c *custom) rules(ctx context.Context, errs field.ErrorList, obj, old Object, options ...cel.Option) field.ErrorList {
+func (c *custom) rules(ctx context.Context, errs field.ErrorList, obj, old Object,
+	options ...cel.Option) field.ErrorList {
 	if c.cel == nil {
 		return nil
 	}

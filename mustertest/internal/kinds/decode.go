@@ -65,7 +65,8 @@ func (k *Kind) Decode(body []byte, contentType string) (Decoded, error) {
 	}
 	if gvk != k.GVK {
 		if k.builtin != nil && !scheme.Scheme.Recognizes(gvk) {
-			return Decoded{GVK: gvk}, fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind, gvk.GroupVersion(), "pkg/runtime/scheme.go:111")
+			return Decoded{GVK: gvk}, fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind,
+				gvk.GroupVersion(), "pkg/runtime/scheme.go:111")
 		}
 		return Decoded{GVK: gvk}, nil
 	}

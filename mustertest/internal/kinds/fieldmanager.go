@@ -44,12 +44,15 @@ func (k *Kind) FieldManager(subresource string) (*managedfields.FieldManager, er
 	case k.custom != nil:
 		var converter managedfields.TypeConverter
 		if converter, err = k.custom.typeConverter(); err == nil {
-			manager, err = managedfields.NewDefaultCRDFieldManager(converter, helper, helper, helper, k.GVK, gv, subresource, reset)
+			manager, err = managedfields.NewDefaultCRDFieldManager(converter, helper, helper, helper, k.GVK, gv, subresource,
+				reset)
 		}
 	case k.GVK.Group == apiextensionsv1.GroupName:
-		manager, err = managedfields.NewDefaultFieldManager(apiextensionsConverter(), helper, helper, helper, k.GVK, gv, subresource, reset)
+		manager, err = managedfields.NewDefaultFieldManager(apiextensionsConverter(), helper, helper, helper, k.GVK, gv,
+			subresource, reset)
 	default:
-		manager, err = managedfields.NewDefaultFieldManager(builtinConverter(), helper, helper, helper, k.GVK, gv, subresource, reset)
+		manager, err = managedfields.NewDefaultFieldManager(builtinConverter(), helper, helper, helper, k.GVK, gv,
+			subresource, reset)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the field manager of %s: %w", k.GVK, err)

@@ -234,7 +234,9 @@ func (k *Kind) validateMeta(metadata *metav1.ObjectMeta) field.ErrorList {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.nameRule(), path)
 	for i, finalizer := range metadata.Finalizers {
-		if k.GVK.Group != "apiextensions.k8s.io" && k.GVK.Group != "coordination.k8s.io" && !strings.Contains(finalizer, "/") && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents && finalizer != "kubernetes" {
+		if k.GVK.Group != "apiextensions.k8s.io" && k.GVK.Group != "coordination.k8s.io" && !strings.Contains(finalizer,
+			"/") && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents &&
+			finalizer != "kubernetes" {
 			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), finalizer,
 				"name is neither a standard finalizer name nor is it fully qualified"))
 		}

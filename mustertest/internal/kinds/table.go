@@ -47,7 +47,8 @@ func table() []row {
 	}
 	return []row{
 		{gv: "v1", kind: "Namespace", resource: "namespaces", flags: "s", shortNames: "ns", rules: builtin{
-			name: validation.ValidateNamespaceName, fields: map[string]fieldPath{"status.phase": path("status.phase"), "name": path("metadata.name")},
+			name: validation.ValidateNamespaceName, fields: map[string]fieldPath{"status.phase": path("status.phase"),
+				"name": path("metadata.name")},
 			keepStatus: true, defaults: defaultNamespace, prepareCreate: prepareNamespace, prepareUpdate: keepSpecFinalizers,
 		}},
 		{gv: "v1", kind: "Secret", resource: "secrets", flags: "n", rules: builtin{
@@ -74,37 +75,44 @@ func table() []row {
 			name:   validation.NameIsDNS1035Label, defaults: defaultService, validate: validateService,
 		}},
 		{gv: "v1", kind: "Endpoints", resource: "endpoints", flags: "no", shortNames: "ep"},
-		{gv: "v1", kind: "PersistentVolumeClaim", resource: "persistentvolumeclaims", flags: "ns", shortNames: "pvc", rules: builtin{
-			defaults: defaultPVC, keepStatus: true, prepareCreate: preparePVC,
-		}},
+		{gv: "v1", kind: "PersistentVolumeClaim", resource: "persistentvolumeclaims", flags: "ns", shortNames: "pvc",
+			rules: builtin{
+				defaults: defaultPVC, keepStatus: true, prepareCreate: preparePVC,
+			}},
 		{gv: "v1", kind: "PersistentVolume", resource: "persistentvolumes", flags: "s", shortNames: "pv"},
 		{gv: "v1", kind: "ResourceQuota", resource: "resourcequotas", flags: "ns", shortNames: "quota"},
 		{gv: "v1", kind: "LimitRange", resource: "limitranges", flags: "no", shortNames: "limits"},
 		{gv: "v1", kind: "PodTemplate", resource: "podtemplates", flags: "nog", rules: builtin{defaults: defaultPodTemplate}},
-		{gv: "v1", kind: "ReplicationController", resource: "replicationcontrollers", flags: "nsg", shortNames: "rc", categories: "all", rules: builtin{
-			defaults: defaultReplicationController,
-		}},
-		{gv: "apps/v1", kind: "Deployment", resource: "deployments", flags: "nsg", shortNames: "deploy", categories: "all", rules: builtin{
-			defaults: defaultDeployment, validate: validateDeployment, validateUpdate: immutableSelector,
-		}},
-		{gv: "apps/v1", kind: "StatefulSet", resource: "statefulsets", flags: "nsg", shortNames: "sts", categories: "all", rules: builtin{
-			defaults: defaultStatefulSet, validate: validateStatefulSet, validateUpdate: immutableSelector,
-		}},
-		{gv: "apps/v1", kind: "DaemonSet", resource: "daemonsets", flags: "nsg", shortNames: "ds", categories: "all", rules: builtin{
-			defaults: defaultDaemonSet, validate: validateDaemonSet, validateUpdate: immutableSelector,
-		}},
-		{gv: "apps/v1", kind: "ReplicaSet", resource: "replicasets", flags: "nsg", shortNames: "rs", categories: "all", rules: builtin{
-			fields: map[string]fieldPath{"status.replicas": {"status.replicas", "0"}}, defaults: defaultReplicaSet,
-			validate: validateReplicaSet, validateUpdate: immutableSelector,
-		}},
+		{gv: "v1", kind: "ReplicationController", resource: "replicationcontrollers", flags: "nsg", shortNames: "rc",
+			categories: "all", rules: builtin{
+				defaults: defaultReplicationController,
+			}},
+		{gv: "apps/v1", kind: "Deployment", resource: "deployments", flags: "nsg", shortNames: "deploy", categories: "all",
+			rules: builtin{
+				defaults: defaultDeployment, validate: validateDeployment, validateUpdate: immutableSelector,
+			}},
+		{gv: "apps/v1", kind: "StatefulSet", resource: "statefulsets", flags: "nsg", shortNames: "sts", categories: "all",
+			rules: builtin{
+				defaults: defaultStatefulSet, validate: validateStatefulSet, validateUpdate: immutableSelector,
+			}},
+		{gv: "apps/v1", kind: "DaemonSet", resource: "daemonsets", flags: "nsg", shortNames: "ds", categories: "all",
+			rules: builtin{
+				defaults: defaultDaemonSet, validate: validateDaemonSet, validateUpdate: immutableSelector,
+			}},
+		{gv: "apps/v1", kind: "ReplicaSet", resource: "replicasets", flags: "nsg", shortNames: "rs", categories: "all",
+			rules: builtin{
+				fields: map[string]fieldPath{"status.replicas": {"status.replicas", "0"}}, defaults: defaultReplicaSet,
+				validate: validateReplicaSet, validateUpdate: immutableSelector,
+			}},
 		{gv: "apps/v1", kind: "ControllerRevision", resource: "controllerrevisions", flags: "n"},
 		{gv: "batch/v1", kind: "Job", resource: "jobs", flags: "nsg", categories: "all", rules: builtin{
 			orphans: true, fields: map[string]fieldPath{"status.successful": {"status.succeeded", "0"}}, defaults: defaultJob,
 			prepareCreate: prepareJob,
 		}},
-		{gv: "batch/v1", kind: "CronJob", resource: "cronjobs", flags: "nsg", shortNames: "cj", categories: "all", rules: builtin{
-			defaults: defaultCronJob,
-		}},
+		{gv: "batch/v1", kind: "CronJob", resource: "cronjobs", flags: "nsg", shortNames: "cj", categories: "all",
+			rules: builtin{
+				defaults: defaultCronJob,
+			}},
 		{gv: "rbac.authorization.k8s.io/v1", kind: "Role", resource: "roles", flags: "no", rules: builtin{
 			name: pathSegmentName, validate: validateRole,
 		}},
@@ -114,28 +122,37 @@ func table() []row {
 		{gv: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", resource: "rolebindings", flags: "no", rules: builtin{
 			name: pathSegmentName, defaults: defaultBinding, validate: validateBinding, validateUpdate: immutableRoleRef,
 		}},
-		{gv: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", resource: "clusterrolebindings", flags: "o", rules: builtin{
-			name: pathSegmentName, defaults: defaultBinding, validate: validateBinding, validateUpdate: immutableRoleRef,
-		}},
-		{gv: "coordination.k8s.io/v1", kind: "Lease", resource: "leases", flags: "nou", rules: builtin{validate: validateLease, metaOnCreate: true}},
-		{gv: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", resource: "certificatesigningrequests", flags: "s", shortNames: "csr", rules: builtin{
-			name: validation.NameIsDNSSubdomain, fields: map[string]fieldPath{"spec.signerName": path("spec.signerName")},
-			defaults: defaultCSR, validate: validateCSR, prepareUpdate: keepSpec,
-		}},
-		{gv: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", resource: "customresourcedefinitions", flags: "sgu", shortNames: "crd crds",
+		{gv: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", resource: "clusterrolebindings", flags: "o",
+			rules: builtin{
+				name: pathSegmentName, defaults: defaultBinding, validate: validateBinding, validateUpdate: immutableRoleRef,
+			}},
+		{gv: "coordination.k8s.io/v1", kind: "Lease", resource: "leases", flags: "nou",
+			rules: builtin{validate: validateLease, metaOnCreate: true}},
+		{gv: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", resource: "certificatesigningrequests", flags: "s",
+			shortNames: "csr", rules: builtin{
+				name: validation.NameIsDNSSubdomain, fields: map[string]fieldPath{"spec.signerName": path("spec.signerName")},
+				defaults: defaultCSR, validate: validateCSR, prepareUpdate: keepSpec,
+			}},
+		{gv: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", resource: "customresourcedefinitions", flags: "sgu",
+			shortNames: "crd crds",
 			categories: "api-extensions", rules: builtin{
-				defaults: defaultCRD, prepareCreate: prepareCRD, keepStatus: true, validate: validateCRD, validateUpdate: validateCRDUpdate,
+				defaults: defaultCRD, prepareCreate: prepareCRD, keepStatus: true, validate: validateCRD,
+				validateUpdate: validateCRDUpdate,
 			}},
 		{gv: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicy", resource: "validatingadmissionpolicies",
 			flags: "sgu", categories: "api-extensions"},
-		{gv: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", resource: "validatingadmissionpolicybindings",
-			flags: "gu", categories: "api-extensions"},
-		{gv: "networking.k8s.io/v1", kind: "NetworkPolicy", resource: "networkpolicies", flags: "ng", shortNames: "netpol", rules: builtin{defaults: defaultNetworkPolicy}},
+		{gv: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding",
+			resource: "validatingadmissionpolicybindings",
+			flags:    "gu", categories: "api-extensions"},
+		{gv: "networking.k8s.io/v1", kind: "NetworkPolicy", resource: "networkpolicies", flags: "ng", shortNames: "netpol",
+			rules: builtin{defaults: defaultNetworkPolicy}},
 		{gv: "networking.k8s.io/v1", kind: "Ingress", resource: "ingresses", flags: "nsg", shortNames: "ing"},
 		{gv: "networking.k8s.io/v1", kind: "IngressClass", resource: "ingressclasses", flags: "g"},
 		{gv: "policy/v1", kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", flags: "nsgu", shortNames: "pdb"},
-		{gv: "autoscaling/v2", kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", flags: "ns", shortNames: "hpa", categories: "all"},
-		{gv: "scheduling.k8s.io/v1", kind: "PriorityClass", resource: "priorityclasses", flags: "g", shortNames: "pc", rules: builtin{constant: true}},
+		{gv: "autoscaling/v2", kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", flags: "ns",
+			shortNames: "hpa", categories: "all"},
+		{gv: "scheduling.k8s.io/v1", kind: "PriorityClass", resource: "priorityclasses", flags: "g", shortNames: "pc",
+			rules: builtin{constant: true}},
 		{gv: "storage.k8s.io/v1", kind: "StorageClass", resource: "storageclasses", shortNames: "sc"},
 		{gv: "discovery.k8s.io/v1", kind: "EndpointSlice", resource: "endpointslices", flags: "ng"},
 		{gv: "events.k8s.io/v1", kind: "Event", resource: "events", flags: "no", shortNames: "ev", rules: builtin{

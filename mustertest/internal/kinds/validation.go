@@ -161,7 +161,8 @@ func validateNewEvent(obj runtime.Object) field.ErrorList {
 }
 
 func eventNamespace(namespace, involved, path string) field.ErrorList {
-	if involved == "" && (namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem) || namespace == involved {
+	if involved == "" && (namespace == metav1.NamespaceDefault || namespace == metav1.NamespaceSystem) ||
+		namespace == involved {
 		return nil
 	}
 	if involved == "" {
@@ -211,7 +212,8 @@ func validateService(obj runtime.Object) field.ErrorList {
 	return errs
 }
 
-func validateWorkload(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, replicas *int32) field.ErrorList {
+func validateWorkload(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec,
+	replicas *int32) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if replicas != nil {
@@ -221,7 +223,8 @@ func validateWorkload(selector *metav1.LabelSelector, template *corev1.PodTempla
 	if selector == nil {
 		errs = append(errs, field.Required(at, ""))
 	} else {
-		errs = append(errs, unversionedvalidation.ValidateLabelSelector(selector, unversionedvalidation.LabelSelectorValidationOptions{}, at)...)
+		errs = append(errs, unversionedvalidation.ValidateLabelSelector(selector,
+			unversionedvalidation.LabelSelectorValidationOptions{}, at)...)
 		if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 			errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for deployment"))
 		}
@@ -397,10 +400,12 @@ func validateLease(obj runtime.Object) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("holderIdentity"), *spec.HolderIdentity, "must not be empty"))
 	}
 	if spec.LeaseDurationSeconds != nil && *spec.LeaseDurationSeconds <= 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *spec.LeaseDurationSeconds, "must be greater than 0"))
+		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *spec.LeaseDurationSeconds,
+			"must be greater than 0"))
 	}
 	if spec.LeaseTransitions != nil && *spec.LeaseTransitions < 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *spec.LeaseTransitions, "must be greater than or equal to 0"))
+		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *spec.LeaseTransitions,
+			"must be greater than or equal to 0"))
 	}
 	return errs
 }
@@ -439,7 +444,8 @@ func validateCRD(obj runtime.Object) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if want := crd.Spec.Names.Plural + "." + crd.Spec.Group; crd.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, "must be spec.names.plural+\".\"+spec.group"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name,
+			"must be spec.names.plural+\".\"+spec.group"))
 	}
 	if crd.Spec.Group == "" {
 		errs = append(errs, field.Required(path.Child("group"), ""))
@@ -457,14 +463,17 @@ func validateCRD(obj runtime.Object) field.ErrorList {
 			stored++
 		}
 		if _, err := compile(crd, version); err != nil {
-			errs = append(errs, field.Invalid(path.Child("versions").Index(i).Child("schema", "openAPIV3Schema"), "", err.Error()))
+			errs = append(errs, field.Invalid(path.Child("versions").Index(i).Child("schema", "openAPIV3Schema"), "",
+				err.Error()))
 		}
 	}
 	if stored != 1 {
-		errs = append(errs, field.Invalid(path.Child("versions"), "", "must have exactly one version marked as storage version"))
+		errs = append(errs, field.Invalid(path.Child("versions"), "",
+			"must have exactly one version marked as storage version"))
 	}
 	if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
-		errs = append(errs, field.Forbidden(path.Child("conversion", "strategy"), "conversion webhooks are not supported by this server"))
+		errs = append(errs, field.Forbidden(path.Child("conversion", "strategy"),
+			"conversion webhooks are not supported by this server"))
 	}
 	return errs
 }
@@ -473,10 +482,12 @@ func validateCRDUpdate(obj, old runtime.Object) field.ErrorList {
 	crd, before := obj.(*apiextensionsv1.CustomResourceDefinition), old.(*apiextensionsv1.CustomResourceDefinition)
 	path := field.NewPath("spec")
 	errs := apivalidation.ValidateImmutableField(crd.Spec.Group, before.Spec.Group, path.Child("group"))
-	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural, path.Child("names", "plural"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural,
+		path.Child("names", "plural"))...)
 	if established(before) {
 		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Scope, before.Spec.Scope, path.Child("scope"))...)
-		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind, path.Child("names", "kind"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind,
+			path.Child("names", "kind"))...)
 	}
 	return errs
 }

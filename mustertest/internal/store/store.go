@@ -124,8 +124,8 @@ type Store struct {
 	observe   func(Event)
 }
 
-// Observe has f called for each change, in the order of revisions, while the Store is locked: f must not use the Store. It must be
-// called before the Store is used. Restore is no change.
+// Observe has f called for each change, in the order of revisions, while the Store is locked: f must not use the Store.
+// It must be called before the Store is used. Restore is no change.
 func (s *Store) Observe(f func(Event)) { s.observe = f }
 
 // New returns an empty Store. History is the number of changes per resource that the Store keeps at least; older

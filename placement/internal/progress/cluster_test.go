@@ -66,12 +66,14 @@ func TestHealth(t *testing.T) {
 			rollout.Succeeded},
 
 		{"it cannot be told, and nothing that it does changes that", assigned(says(allWell)).but(problem), rollout.Failed},
-		{"nor does it matter whether it could be reached", assigned(says(allWell)).but(problem).but(outOfReach), rollout.Failed},
+		{"nor does it matter whether it could be reached", assigned(says(allWell)).but(problem).but(outOfReach),
+			rollout.Failed},
 		{"nor that its Works are not as they are to be, which they cannot be",
 			assigned(says(allWell)).but(problem).but(unwritten), rollout.Failed},
 
 		{"what an agent said last may not be so anymore", assigned(says(allWell)).but(outOfReach), rollout.Unknown},
-		{"also if that was that it has failed: the deadline counts", assigned(says(rejected)).but(outOfReach), rollout.Unknown},
+		{"also if that was that it has failed: the deadline counts", assigned(says(rejected)).but(outOfReach),
+			rollout.Unknown},
 		{"also if it was never told all of it", assigned(says(allWell)).but(outOfReach).but(unwritten), rollout.Unknown},
 		{"also if it has not looked yet", assigned(says(allWell).but(unseen)).but(outOfReach), rollout.Unknown},
 
@@ -106,7 +108,8 @@ func TestHealth(t *testing.T) {
 			assigned(says("Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady")),
 			rollout.Failed},
 		{"a wave that is late is failed, though it may still come",
-			assigned(says("Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout")),
+			assigned(says("Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing " +
+				"Degraded=True/Timeout")),
 			rollout.Failed},
 		{"an object that is somebody else's",
 			assigned(says("Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay")),
@@ -115,7 +118,8 @@ func TestHealth(t *testing.T) {
 			assigned(says("Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted")),
 			rollout.Failed},
 		{"an object to look at that is not there",
-			assigned(says("Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound")),
+			assigned(says("Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired " +
+				"Degraded=True/NotFound")),
 			rollout.Failed},
 		{"an object that is not what it is compared with",
 			assigned(says("Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs")),
@@ -128,14 +132,16 @@ func TestHealth(t *testing.T) {
 		{"which may be another Work, that has given the object up by now", assigned(says(conflict), says(allWell)),
 			rollout.Progressing},
 		{"what is there and ready in spite of it is no success as long as it is degraded",
-			assigned(says("Applied=True/Applied Available=True/Ready Degraded=True/Conflict"), says(allWell)), rollout.Progressing},
+			assigned(says("Applied=True/Applied Available=True/Ready Degraded=True/Conflict"), says(allWell)),
+			rollout.Progressing},
 		{"that excuses no other Work", assigned(says(unknown), says(rejected)), rollout.Failed},
 
 		{"it is on its way", assigned(says(onItsWay)), rollout.Progressing},
 		{"a Job runs", assigned(says(onItsWay + " Complete=False/Progressing")), rollout.Progressing},
 		{"a Job has ended well", assigned(says(allWell + " Complete=True/Completed")), rollout.Succeeded},
 		{"an attempt failed and is repeated",
-			assigned(says("Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired")),
+			assigned(says("Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing " +
+				"Degraded=False/AsDesired")),
 			rollout.Progressing},
 		{"what it is to replace is still being deleted on the member",
 			assigned(says(
@@ -158,7 +164,8 @@ func TestHealth(t *testing.T) {
 		{"suspended when it was all there",
 			assigned(says("Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired")),
 			rollout.Succeeded},
-		{"an agent of somebody else's that does not know Degraded", assigned(says("Applied=True/Applied Available=True/Ready")),
+		{"an agent of somebody else's that does not know Degraded",
+			assigned(says("Applied=True/Applied Available=True/Ready")),
 			rollout.Succeeded},
 		{"or says nothing of readiness", assigned(says("Applied=True/Applied")), rollout.Progressing},
 	} {

@@ -60,8 +60,9 @@ func TestStatus(t *testing.T) {
 	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
 	unchosen := func(c *Cluster) { c.Chosen = false }
 	well, ill := assigned(says(allWell)), assigned(saying(rejected, "apps/Deployment shop/web: Invalid."))
-	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(
-		unchosen)
+	leaves := assigned(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).
+		but(
+			unchosen)
 	done := phase(v1alpha1.PhaseSucceeded, "Done: 2 of 2 clusters at r2.")
 	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a.")
 	back.StableRevision, back.Rollback = "r1", &v1alpha1.RollbackStatus{}
@@ -138,7 +139,8 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"what is applied is not yet ready",
-			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""), Clusters: []Cluster{assigned(says(onItsWay))}},
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
+				Clusters: []Cluster{assigned(says(onItsWay))}},
 			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Progressing Degraded=False/AsDesired",
 			"Revision r2 is on 1 of 1 cluster: 1 on the way.",
 			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1},

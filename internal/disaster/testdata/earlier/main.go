@@ -1,5 +1,5 @@
-// Program earlier is a hub or an agent of the release before hubs had an identity. TestUpgrade_EarlierPrograms copies it
-// into the source of that release and builds it there.
+// Program earlier is a hub or an agent of the release before hubs had an identity. TestUpgrade_EarlierPrograms copies
+// it into the source of that release and builds it there.
 package main
 
 import (
@@ -78,7 +78,8 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c), placementcrds.Install(ctx, c), addoncrds.Install(ctx, c))
+	err = errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c), placementcrds.Install(ctx, c),
+		addoncrds.Install(ctx, c))
 	if err != nil {
 		return err
 	}
