@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/api.md")
@@ -73,7 +74,8 @@ func reference(definitions []apiextensionsv1.CustomResourceDefinition) string {
 		version := d.Spec.Versions[0]
 		schema := version.Schema.OpenAPIV3Schema
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n",
-			d.Spec.Names.Kind, paragraph(fmt.Sprintf("`%s/%s`. %s", d.Spec.Group, version.Name, text(schema.Description))))
+			d.Spec.Names.Kind, testkit.Paragraph(fmt.Sprintf("`%s/%s`. %s", d.Spec.Group, version.Name,
+				text(schema.Description))))
 		fields(&out, "", schema)
 	}
 	return out.String()
@@ -145,27 +147,6 @@ func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
 	default:
 		return cmp.Or(schema.Type, "any")
 	}
-}
-
-// paragraph divides a text into lines of at most 120 columns.
-func paragraph(text string) string {
-	var out strings.Builder
-	columns := 0
-	for _, word := range strings.Fields(text) {
-		width := utf8.RuneCountInString(word)
-		switch {
-		case columns == 0:
-		case columns+1+width > 120:
-			out.WriteByte('\n')
-			columns = 0
-		default:
-			out.WriteByte(' ')
-			columns++
-		}
-		out.WriteString(word)
-		columns += width
-	}
-	return out.String()
 }
 
 // text returns a description as the text of a cell.

@@ -17,6 +17,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/conditions.md")
@@ -46,7 +48,7 @@ func TestConditions_Documented(t *testing.T) {
 		require.NotEmpty(t, blocks, folder)
 		fmt.Fprintf(&text, "\n## %s.muster.dev\n", filepath.Base(filepath.Dir(folder)))
 		for _, b := range blocks {
-			fmt.Fprintf(&text, "\n%s\n\n| %s | meaning |\n|---|---|\n", b.title, b.kind)
+			fmt.Fprintf(&text, "\n%s\n\n| %s | meaning |\n|---|---|\n", testkit.Paragraph(b.title), b.kind)
 			for _, e := range b.entries {
 				fmt.Fprintf(&text, "| `%s` | %s |\n", e.value, e.meaning)
 			}

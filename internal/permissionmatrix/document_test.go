@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/security.md")
@@ -23,9 +25,8 @@ What every role and every credential of muster may do. [SECURITY.md](../SECURITY
 
 This page is generated from the roles that muster ships. To write it after a change, run
 ` + "`go test ./internal/permissionmatrix -update`" + `. A test grants the same roles on a control plane,
-	and asks its API
-server for the permissions of each credential in the cluster and in eight namespaces. The answers must be these tables:
-what is not listed is denied, for every verb, every kind and every namespace. A kind of the form
+and asks its API server for the permissions of each credential in the cluster and in eight namespaces. The answers
+must be these tables: what is not listed is denied, for every verb, every kind and every namespace. A kind of the form
 ` + "`pods/log`" + ` is a subresource. A name in parentheses restricts a row to objects with this name.
 `
 
@@ -34,11 +35,11 @@ func TestDocument(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(preface)
 	for _, chapter := range chapters(t) {
-		fmt.Fprintf(&text, "\n## %s\n\n%s\n", chapter.title, chapter.text)
+		fmt.Fprintf(&text, "\n## %s\n\n%s\n", chapter.title, testkit.Paragraph(chapter.text))
 		for _, c := range chapter.credentials {
 			fmt.Fprintf(&text, "\n### %s\n", c.title)
 			if c.text != "" {
-				fmt.Fprintf(&text, "\n%s\n", c.text)
+				fmt.Fprintf(&text, "\n%s\n", testkit.Paragraph(c.text))
 			}
 			grants, err := c.grants()
 			require.NoError(t, err)
