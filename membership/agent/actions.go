@@ -26,24 +26,24 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	case lifecycle.ReadMembership:
 		// The agent decides with the result, so an error does not stop the step.
 		if err := a.readMembership(ctx); err != nil {
-			a.log.V(1).Info("Cannot read the Membership", "error", err.Error())
+			a.Log.V(1).Info("Cannot read the Membership", "error", err.Error())
 		}
 		return nil
 	case lifecycle.SavePolicy:
-		leave := a.membership.Spec.Leave
+		leave := a.hub.membership.Spec.Leave
 		return a.save(ctx, func(r *record) {
 			r.Leave = &leave
-			if is := a.membership.Spec.Hub; is != nil && r.Member.HubID == "" {
+			if is := a.hub.membership.Spec.Hub; is != nil && r.Member.HubID == "" {
 				member := *r.Member
 				member.HubID = is.ID // of a record from before hubs had one
 				r.Member = &member
 			}
-			if is := a.membership.Spec.Hub; is != nil && a.requiredEpoch() == 0 {
-				r.Hub = &hubState{Epoch: max(is.Epoch, a.knownEpoch()), Revision: a.revision}
+			if is := a.hub.membership.Spec.Hub; is != nil && a.state.record.requiredEpoch() == 0 {
+				r.Hub = &hubState{Epoch: max(is.Epoch, a.state.record.knownEpoch()), Revision: a.hub.revision}
 			}
 		})
 	case lifecycle.StartBeat:
-		a.connection.startBeat(ctx, period(a.membership))
+		a.connection.startBeat(ctx, period(a.hub.membership))
 		return nil
 	case lifecycle.StopBeat:
 		a.connection.stopBeat() // the action is decided only while the heartbeat runs
@@ -57,7 +57,7 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	case lifecycle.CleanMember:
 		return a.cleanMember(ctx)
 	case lifecycle.ReportClean:
-		return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleanedCondition})
+		return a.write(ctx, report{claim: a.state.claim.Fingerprint(), joined: cleanedCondition})
 	case lifecycle.RecordOut:
 		return a.save(ctx, func(r *record) { r.Out = true })
 	case lifecycle.ForgetBootstrap:

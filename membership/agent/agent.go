@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -23,49 +24,69 @@ import (
 type agent struct {
 	Options
 
-	name    string                      // of the hub, if there are several
-	process string                      // identity of this process in the heartbeat Lease
-	stands  func(lifecycle.HubStanding) // receives the state of the hub; nil: not needed
-	log     logr.Logger
-	random  func() float64 // in [0, 1)
-	events  story
-	metrics *metrics
-	member  *member
+	identity string         // of this process in the heartbeat Lease
+	random   func() float64 // in [0, 1)
 
 	observer   *observer
-	beside     []*companion // shared by all consecutive agents; nil: there is no other agent
 	companions *companions
-	record     record
-	loaded     bool // record equals the content of the store
-	claim      *registration.ClaimKey
+	state      persistedState
 	requests   bootstrapClient
-
 	connection *connection // nil: not needed yet
-	follower   *follower   // nil: no watch
+	hub        hubObservation
+	renewal    renewalObservation
+	cleanup    cleanup
+	reports    reporter
+}
+
+// persistedState is the record of the agent, and what follows from it.
+type persistedState struct {
+	record record
+	claim  *registration.ClaimKey
+	loaded bool // record equals the content of the store
+}
+
+// hubObservation is the latest observation of the hub.
+type hubObservation struct {
+	follower   *follower // nil: no watch
 	sight      lifecycle.HubSight
-	sightSince time.Time            // since when without interruption
-	trouble    string               // the error of the last attempt to read the Membership
+	since      time.Time            // since when without interruption
+	failure    string               // the error of the last attempt to read the Membership
 	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	contest    contest
-	guard      *pruneGuard
-	orphans    *orphanReport
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
-	cleaned    lifecycle.MemberState
-	cleanedAt  time.Time
-	refused    refusedRenewal
-	asked      time.Time // when the renewal was last observed without an answer
-	unheard    string    // the error of the last heartbeat
-	unserved   time.Time // since when the hub has accepted no heartbeat; zero: it accepts them
-	whereabouts
+	address    addressObservation
+}
 
-	shown lifecycle.AgentStep
-	waits string // the last reported reason of a pending JoinRequest; empty: none
+// renewalObservation is the latest observation of the renewal of the credential.
+type renewalObservation struct {
+	refused  refusedRenewal
+	observed time.Time // when the renewal was last observed without an answer
+}
+
+// cleanup is the result of the cleaners.
+type cleanup struct {
+	result lifecycle.MemberState
+	at     time.Time
+}
+
+// reporter contains what the agent reports its steps to, and what was reported last.
+type reporter struct {
+	log     logr.Logger
+	clock   clock.PassiveClock
+	events  story
+	metrics *metrics
+	onHub   func(lifecycle.HubStanding) // receives the state of the hub; nil: not needed
+	shown   lifecycle.AgentStep
+	waits   string // the last reported reason of a pending JoinRequest; empty: none
 
 	publisher    statePublisher // nil: the state is not published
 	askedWith    string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
 	publishAfter time.Time      // until when the state is not published after a failure
+
+	heartbeatError string    // the error of the last heartbeat
+	unservedSince  time.Time // since when the hub has accepted no heartbeat; zero: it accepts them
 }
 
 // refusedRenewal is a renewal that the hub has refused.
@@ -98,14 +119,17 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{
-		Options: o, log: log, random: rand.Float64, member: member, metrics: metrics, guard: &pruneGuard{clock: o.Clock},
-		process: heartbeat.NewIdentity(),
-	}, nil
+	o.Log = log
+	a := &agent{
+		Options: o, identity: heartbeat.NewIdentity(), random: rand.Float64, observer: newObserver(member, log, o),
+		reports: reporter{log: log, clock: o.Clock, metrics: metrics},
+	}
+	a.companions = newCompanions(a)
+	return a, nil
 }
 
 func (a *agent) beats() heartbeat.BeaterOptions {
-	return heartbeat.BeaterOptions{Clock: a.Clock, Identity: a.process}
+	return heartbeat.BeaterOptions{Clock: a.Clock, Identity: a.identity}
 }
 
 // NeedLeaderElection returns true: two agents of one member would interfere with each other.
@@ -115,17 +139,15 @@ func (a *agent) NeedLeaderElection() bool { return true }
 // started, and for companions until their timeout.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.observer = newObserver(a.member, a.log, a.Options)
-	a.orphans = &orphanReport{news: func() { wake(a.observer.news) }}
-	a.companions = newCompanions(a)
+	a.companions.events = a.reports.events
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {
 		cancel()
 		a.disconnect()
 		observing.Wait()
-		a.member.close()
-		a.metrics.forget()
+		a.observer.member.close()
+		a.reports.metrics.forget()
 	}()
 
 	retry := backoff{random: a.random}
@@ -136,7 +158,7 @@ func (a *agent) Start(ctx context.Context) error {
 			return nil
 		case err != nil:
 			step.After = retry.next()
-			a.log.Error(err, "A step of the agent failed, trying again", "phase", step.Phase, "after", step.After)
+			a.Log.Error(err, "A step of the agent failed, trying again", "phase", step.Phase, "after", step.After)
 			a.setFailure(step, err)
 		case step.Done:
 			a.show(step)
@@ -144,7 +166,7 @@ func (a *agent) Start(ctx context.Context) error {
 		default:
 			retry.reset()
 		}
-		a.stand()
+		a.reportHub()
 		if step.After > 0 {
 			a.publishState(ctx)
 			a.wait(ctx, step)
@@ -156,11 +178,11 @@ func (a *agent) Start(ctx context.Context) error {
 // step observes, decides and acts once.
 func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	if err := a.load(ctx); err != nil {
-		return a.shown, err
+		return a.reports.shown, err
 	}
 	a.see()
 	if err := a.settleEpoch(ctx); err != nil {
-		return a.shown, err
+		return a.reports.shown, err
 	}
 	a.updateGuard()
 	observed := a.observe()
@@ -173,8 +195,8 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		a.dismiss() // before the cleaners run
 	}
 	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
-	if a.cleaned == lifecycle.MemberClean {
-		a.cleaned = lifecycle.MemberNotAsked // the result was for this step only
+	if a.cleanup.result == lifecycle.MemberClean {
+		a.cleanup.result = lifecycle.MemberNotAsked // the result was for this step only
 	}
 	for _, action := range step.Actions {
 		if err := a.act(ctx, action); err != nil {
@@ -185,18 +207,18 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		}
 	}
 	if beside == runCompanions {
-		if err := a.companions.run(ctx, a.connection, a.record.member()); err != nil {
+		if err := a.companions.run(ctx, a.connection, a.state.record.member()); err != nil {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen &&
-		!a.contest.pauses(a.membership.Status, a.Clock.Now()) { // otherwise the next heartbeat causes another step
+	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen &&
+		!a.hub.contest.pauses(a.hub.membership.Status, a.Clock.Now()) { // otherwise the next heartbeat causes another step
 		// The report about the member has the lowest priority.
 		if err := a.write(ctx, a.report()); err != nil {
 			return step, err
 		}
 	}
-	a.metrics.set(a.hub(), step.Phase, a.record)
+	a.reports.metrics.set(a.hubServer(), step.Phase, a.state.record)
 	return step, nil
 }
 
@@ -206,22 +228,22 @@ func (a *agent) show(step lifecycle.AgentStep) {
 		step.Message += " (" + why + ")"
 	}
 	a.setState(step)
-	before := a.shown
-	if a.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
+	before := a.reports.shown
+	if a.reports.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
 		return
 	}
-	a.log.Info(step.Message, "phase", step.Phase, "before", before.Phase)
+	a.Log.Info(step.Message, "phase", step.Phase, "before", before.Phase)
 	if step.Phase != before.Phase {
-		a.events.phase(step)
+		a.reports.events.phase(step)
 	}
 	waits := a.requests.reason
 	if step.Phase != lifecycle.Registering {
 		waits = ""
 	}
-	if waits != "" && waits != a.waits {
-		a.events.waits(waits, step.Message)
+	if waits != "" && waits != a.reports.waits {
+		a.reports.events.waits(waits, step.Message)
 	}
-	a.waits = waits
+	a.reports.waits = waits
 	a.OnPhase(step)
 }
 
@@ -231,7 +253,9 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 	case lifecycle.Registering, lifecycle.Rejected:
 		return a.requests.why
 	case lifecycle.Joining, lifecycle.Joined:
-		return strings.Join(slices.DeleteFunc([]string{a.trouble, a.astray}, func(s string) bool { return s == "" }), "; ")
+		return strings.Join(slices.DeleteFunc([]string{a.hub.failure, a.hub.address.unused}, func(s string) bool {
+			return s == ""
+		}), "; ")
 	default:
 		return ""
 	}
@@ -240,11 +264,11 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 // longest is the maximum time between two reads of the clock, in case timers stood still. It costs no request.
 const longest = 5 * time.Minute
 
-// hub is the address of the agent's hub, or of the one that it registers with; empty: unknown.
-func (a *agent) hub() string {
+// hubServer is the address of the agent's hub, or of the one that it registers with; empty: unknown.
+func (a *agent) hubServer() string {
 	switch {
-	case a.record.Member != nil:
-		return a.record.Member.Server
+	case a.state.record.Member != nil:
+		return a.state.record.Member.Server
 	case a.requests.bootstrap != nil:
 		return a.requests.bootstrap.Server
 	default:
@@ -267,8 +291,8 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 	timer := a.Clock.NewTimer(a.pause(step))
 	defer timer.Stop()
 	var news, facts <-chan struct{}
-	if a.follower != nil {
-		news = a.follower.news
+	if a.hub.follower != nil {
+		news = a.hub.follower.news
 	}
 	if step.Phase == lifecycle.Joined {
 		facts = a.observer.news
@@ -280,23 +304,23 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-news:
 		case <-facts:
 		case status := <-a.outcomes():
-			a.heard(status)
+			a.reports.heard(status)
 			if status.Rewound {
 				a.rewound()
 				return
 			}
-			a.stand()
+			a.reportHub()
 			if a.missed(ctx, status) {
 				return
 			}
-			if !a.told(status.LastError) {
+			if !a.hub.contradicted(status.LastError) {
 				continue
 			}
-			if a.sight != lifecycle.HubSeen {
+			if a.hub.sight != lifecycle.HubSeen {
 				return // the next step reads it
 			}
 			if err := a.readMembership(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				a.log.V(1).Info("The hub refused the heartbeat and the read of the Membership", "error", err.Error())
+				a.Log.V(1).Info("The hub refused the heartbeat and the read of the Membership", "error", err.Error())
 			}
 		}
 		return

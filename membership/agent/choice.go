@@ -17,9 +17,9 @@ func (h *hubs) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.Turn > h.turn {
+		if r.Turn > h.at.turn {
 			// The agent once came there from another hub. The time is unknown, so it may have been just now.
-			h.turn, h.current, h.since, h.stays = r.Turn, i, h.Clock.Now(), r.Stay
+			h.at.turn, h.at.hub, h.at.since, h.at.stays = r.Turn, i, h.Clock.Now(), r.Stay
 		}
 	}
 	return nil
@@ -45,12 +45,12 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	}
 	for {
 		step := lifecycle.SelectHub(lifecycle.HubsObserved{
-			Now: now, Hubs: h.standing, Current: h.current, Since: h.since, Patience: h.patience, Return: h.returns,
-			Stay: h.stays,
+			Now: now, Hubs: h.standing, Current: h.at.hub, Since: h.at.since, Patience: h.at.patience, Return: h.at.returns,
+			Stay: h.at.stays,
 		})
 		switch {
 		case ctx.Err() != nil:
-			return lifecycle.HubsStep{Hub: h.current}
+			return lifecycle.HubsStep{Hub: h.at.hub}
 		case step.Ask:
 			answer := lifecycle.HubSilent
 			if h.answers(ctx, step.Hub) {
@@ -58,7 +58,7 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 			}
 			h.standing[step.Hub] = h.standing[step.Hub].Heard(answer, now)
 			continue
-		case step.Hub == h.current:
+		case step.Hub == h.at.hub:
 			return step
 		}
 		err := h.turnTo(ctx, step)
@@ -82,7 +82,7 @@ func (h *hubs) tellGoing(message string) {
 
 // publishAway publishes the state of the agent in the Secret of the hub that it leaves.
 func (h *hubs) publishAway(ctx context.Context, message string) {
-	left := h.Hubs[h.current]
+	left := h.Hubs[h.at.hub]
 	publisher, is := left.Store.(statePublisher)
 	if !is || h.events.recorder == nil {
 		return
@@ -126,14 +126,14 @@ func (h *hubs) turnTo(ctx context.Context, step lifecycle.HubsStep) error {
 	if err != nil {
 		return err
 	}
-	r.Turn, r.Stay = h.turn+1, step.Stay
+	r.Turn, r.Stay = h.at.turn+1, step.Stay
 	if data, err = r.marshal(); err != nil {
 		return err
 	}
 	if err := store.Save(ctx, data); err != nil {
 		return err
 	}
-	h.turn = r.Turn
+	h.at.turn = r.Turn
 	return nil
 }
 

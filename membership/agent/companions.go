@@ -75,12 +75,9 @@ type companion struct {
 }
 
 func newCompanions(a *agent) *companions {
-	all := a.beside
-	if all == nil {
-		all = besides(a.Companions)
-	}
-	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard,
-		orphans: a.orphans, all: all}
+	return &companions{log: a.Log, events: a.reports.events, clock: a.Clock, random: a.random, all: besides(a.Companions),
+		guard:   &pruneGuard{clock: a.Clock},
+		orphans: &orphanReport{news: func() { wake(a.observer.news) }}}
 }
 
 // besides returns companions that were never called.

@@ -159,8 +159,8 @@ func newBeside(t *testing.T, all ...Companion) *beside {
 		b.log.WriteString(args + "\n")
 	}, funcr.Options{})
 	b.companions = newCompanions(&agent{
-		Options: Options{Companions: all, Clock: clock.RealClock{}}, log: logger, random: func() float64 { return 0.5 },
-		events: story{recorder: b.events, about: &corev1.ObjectReference{}},
+		Options: Options{Companions: all, Clock: clock.RealClock{}, Log: logger}, random: func() float64 { return 0.5 },
+		reports: reporter{events: story{recorder: b.events, about: &corev1.ObjectReference{}}},
 	})
 	return b
 }

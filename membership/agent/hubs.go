@@ -42,18 +42,23 @@ type hubs struct {
 
 	beside   []*companion // shared by all agents: a companion that has not returned is not called again
 	standing []lifecycle.HubStanding
-	current  int
-	since    time.Time // when it came there from another hub; zero: it started there
-	patience time.Duration
-	returns  time.Duration // ReturnToFirst, for the current hub
-	stays    bool          // it does not go back to the first hub by itself
-	turn     int           // the last recorded turn
-	stuck    string        // the last reported reason why the agent cannot go to another hub
+	at       hubStay
+	stuck    string // the last reported reason why the agent cannot go to another hub
 
 	showing sync.Mutex          // the agent of the hub reports steps as well
 	shown   lifecycle.AgentStep // of that agent; under showing
 
 	news lastStanding
+}
+
+// hubStay is the time of the agent at one of its hubs.
+type hubStay struct {
+	hub      int       // the index of the hub
+	since    time.Time // when it came there from another hub; zero: it started there
+	patience time.Duration
+	returns  time.Duration // ReturnToFirst, for this hub
+	stays    bool          // it does not go back to the first hub by itself
+	turn     int           // the last recorded turn
 }
 
 // newHubs returns an agent with several hubs, for the cluster of home.
@@ -102,9 +107,10 @@ func (h *hubs) agent(i int) (*agent, error) {
 		return nil, fmt.Errorf("prepare for hub %s: %w", hub.Name, err)
 	}
 	if h.events.recorder != nil {
-		a.publisher, _ = hub.Store.(statePublisher)
+		a.reports.publisher, _ = hub.Store.(statePublisher)
 	}
-	a.name, a.events, a.stands, a.beside, a.metrics.place = hub.Name, h.events, h.news.put, h.beside, new(i)
+	a.companions.hub, a.companions.all = hub.Name, h.beside
+	a.reports.events, a.reports.onHub, a.reports.metrics.place = h.events, h.news.put, new(i)
 	return a, nil
 }
 
@@ -135,28 +141,28 @@ func (h *hubs) Start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if step.Hub == h.current {
+		if step.Hub == h.at.hub {
 			return nil // the context has ended, or the member has left all hubs
 		}
 		h.tellGoing(step.Message)
 		h.publishAway(ctx, step.Message)
 		now := h.Clock.Now()
-		h.standing[h.current].Left = now
-		h.current, h.since, h.stays = step.Hub, now, step.Stay
+		h.standing[h.at.hub].Left = now
+		h.at.hub, h.at.since, h.at.stays = step.Hub, now, step.Stay
 	}
 	return nil
 }
 
 // stay runs an agent of the current hub until the agent goes to another one, which is that of the step, or must end.
 func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
-	a, err := h.agent(h.current)
+	a, err := h.agent(h.at.hub)
 	if err != nil {
 		return step, err
 	}
 	// With jitter, so that not all members of a lost hub go, and return, together.
-	h.patience, h.returns = h.upToHalfAgain(h.HubPatience), h.upToHalfAgain(h.ReturnToFirst)
+	h.at.patience, h.at.returns = h.upToHalfAgain(h.HubPatience), h.upToHalfAgain(h.ReturnToFirst)
 	h.news.take()
-	here := &h.standing[h.current]
+	here := &h.standing[h.at.hub]
 	here.Unserved, here.Refused, here.Cleaning = h.Clock.Now(), false, 0
 
 	staying, leave := context.WithCancel(ctx)
@@ -172,9 +178,9 @@ func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 	for {
 		step = h.choose(ctx)
 		if ctx.Err() != nil {
-			return lifecycle.HubsStep{Hub: h.current}, nil
+			return lifecycle.HubsStep{Hub: h.at.hub}, nil
 		}
-		if step.Done || step.Hub != h.current {
+		if step.Done || step.Hub != h.at.hub {
 			return step, nil
 		}
 		h.tellStuck(step.Message)

@@ -312,8 +312,8 @@ func TestBegin(t *testing.T) {
 				h.Hubs = append(h.Hubs, HubOptions{Store: &memory{record: data}})
 			}
 			require.NoError(t, h.begin(t.Context()))
-			require.Equal(t, tc.want, h.current)
-			require.Equal(t, tc.came, !h.since.IsZero(), "it may just have come there")
+			require.Equal(t, tc.want, h.at.hub)
+			require.Equal(t, tc.came, !h.at.since.IsZero(), "it may just have come there")
 		})
 	}
 }
@@ -322,8 +322,8 @@ func TestBegin(t *testing.T) {
 // restart.
 func TestTurnIsKept(t *testing.T) {
 	store := &memory{}
-	a := &agent{Options: Options{Store: store}, record: record{ClusterID: "id", Member: &registered{}, Turn: 3},
-		companions: &companions{}}
+	a := &agent{Options: Options{Store: store}, companions: &companions{},
+		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, Turn: 3}}}
 	require.NoError(t, a.startOver(t.Context()))
 	require.Equal(t, record{Version: recordVersion, Kept: true, Turn: 3}, store.parsed(t))
 }

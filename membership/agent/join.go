@@ -14,12 +14,12 @@ import (
 
 // makeRequest keeps an existing request for the same member, because it may be on the hub already.
 func (a *agent) makeRequest(ctx context.Context) error {
-	next := a.record
+	next := a.state.record
 	uid := next.member().UID
 	if next.Request != nil && next.Request.MemberUID == uid {
 		return nil
 	}
-	claim := a.claim
+	claim := a.state.claim
 	if len(next.ClaimKey) == 0 {
 		if err := a.identify(ctx, &next); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (a *agent) makeRequest(ctx context.Context) error {
 	if err := a.save(ctx, func(r *record) { *r = next }); err != nil {
 		return err
 	}
-	a.claim = claim
+	a.state.claim = claim
 	a.requests.forget()
 	return nil
 }
@@ -52,7 +52,7 @@ func (a *agent) identify(ctx context.Context, r *record) error {
 	if r.ClusterID == "" {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		uid, err := a.member.kubeSystemUID(ctx)
+		uid, err := a.observer.member.kubeSystemUID(ctx)
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,10 @@ func (a *agent) checkJoinRequest(ctx context.Context) error {
 		sight, why := requestFailure(err)
 		d.saw(sight, why, now)
 		d.reason = requestReason(sight, nil)
-		a.log.V(1).Info("The JoinRequest failed", "error", err.Error())
+		a.Log.V(1).Info("The JoinRequest failed", "error", err.Error())
 		return nil
 	}
-	sight, why := requestState(a.record, a.requests.bootstrap, mine, theirs)
+	sight, why := requestState(a.state.record, a.requests.bootstrap, mine, theirs)
 	if sight == lifecycle.JoinRequestIssued && a.nothingNew(theirs) {
 		sight, why = lifecycle.JoinRequestHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
@@ -94,11 +94,11 @@ func (a *agent) checkJoinRequest(ctx context.Context) error {
 
 // nothingNew reports whether the answer contains the agent's current credential.
 func (a *agent) nothingNew(theirs *v1alpha1.JoinRequest) bool {
-	if a.record.Member == nil || theirs.Status.Credential == nil {
+	if a.state.record.Member == nil || theirs.Status.Credential == nil {
 		return false
 	}
-	material, err := a.Method.Open(a.claim, a.record.Request.Private, *theirs.Status.Credential)
-	return err == nil && a.record.Member.Credential.same(material)
+	material, err := a.Method.Open(a.state.claim, a.state.record.Request.Private, *theirs.Status.Credential)
+	return err == nil && a.state.record.Member.Credential.same(material)
 }
 
 func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, err error) {
@@ -111,21 +111,21 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if bootstrap == nil {
 		return nil, nil, errNoBootstrap
 	}
-	a.askedWith = agentstate.Fingerprint(bootstrap)
-	if a.record.strange(bootstrap) {
-		return nil, nil, differentHubError{mine: a.record.hubID(), theirs: bootstrap.HubID}
+	a.reports.askedWith = agentstate.Fingerprint(bootstrap)
+	if a.state.record.strange(bootstrap) {
+		return nil, nil, differentHubError{mine: a.state.record.hubID(), theirs: bootstrap.HubID}
 	}
-	if a.record.Request == nil {
+	if a.state.record.Request == nil {
 		return nil, nil, homeError{errors.New("the record contains no request")}
 	}
 	if err := a.requests.connect(bootstrap, a.HubConfig); err != nil {
 		return nil, nil, homeError{err}
 	}
-	if a.requests.signedOf != a.record.Request { // a record is never changed, but replaced
-		if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
+	if a.requests.signedOf != a.state.record.Request { // a record is never changed, but replaced
+		if mine, err = joinRequest(a.state.record, a.state.claim, bootstrap); err != nil {
 			return nil, nil, homeError{err}
 		}
-		a.requests.signed, a.requests.signedOf = mine, a.record.Request
+		a.requests.signed, a.requests.signedOf = mine, a.state.record.Request
 	}
 	if err := a.noteMove(ctx, bootstrap); err != nil {
 		return nil, nil, homeError{err}
@@ -136,13 +136,13 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 
 // register opens the issued credential. If that fails, the answer is read again.
 func (a *agent) register(ctx context.Context) error {
-	request, answer, bootstrap := a.record.Request, a.requests.answer, a.requests.bootstrap
+	request, answer, bootstrap := a.state.record.Request, a.requests.answer, a.requests.bootstrap
 	since := latest(request.MadeAt, a.requests.unanswered)
 	defer a.requests.forget()
 	if answer.Status.Credential == nil || answer.Status.Namespace == "" || answer.Status.MemberUID == "" {
 		return errors.New("the hub's answer says Issued and has no credential, namespace or member")
 	}
-	material, err := a.Method.Open(a.claim, request.Private, *answer.Status.Credential)
+	material, err := a.Method.Open(a.state.claim, request.Private, *answer.Status.Credential)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *agent) register(ctx context.Context) error {
 	if is := answer.Status.Hub; is != nil {
 		member.HubID = is.ID
 	}
-	moved := a.record.moves(bootstrap)
+	moved := a.state.record.moves(bootstrap)
 	err = a.save(ctx, func(r *record) {
 		r.Member, r.Request, r.Renewal = member, nil, nil
 		if moved {
@@ -164,11 +164,12 @@ func (a *agent) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.reregister, a.checked = false, a.Clock.Now()
+	a.hub.address.reregister, a.hub.address.checked = false, a.Clock.Now()
 	if moved {
-		a.revision, a.rolledBack = "", false
-		a.log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)
-		a.events.normal("HubChanged", fmt.Sprintf("The member has moved to hub %s at %s.", member.HubID, member.Server))
+		a.hub.revision, a.hub.rolledBack = "", false
+		a.Log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)
+		a.reports.events.normal("HubChanged", fmt.Sprintf("The member has moved to hub %s at %s.", member.HubID,
+			member.Server))
 	}
 	a.disconnect()
 	return nil
@@ -176,15 +177,15 @@ func (a *agent) register(ctx context.Context) error {
 
 // adoptMember records the UID of a MemberCluster that was created again. Nothing changes on the member.
 func (a *agent) adoptMember(ctx context.Context) error {
-	member, is := *a.record.Member, a.replaced
+	member, is := *a.state.record.Member, a.hub.replaced
 	before := member.UID
 	member.UID, member.Name = is.Spec.MemberUID, is.Spec.MemberName
 	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = &member, nil, nil }); err != nil {
 		return err
 	}
-	a.log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid",
+	a.Log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid",
 		member.UID, "before", before)
-	a.events.normal("MemberAdopted",
+	a.reports.events.normal("MemberAdopted",
 		fmt.Sprintf("MemberCluster %s was created again: the member continues with UID %s.", member.Name, member.UID))
 	a.disconnect()
 	return nil
@@ -192,19 +193,20 @@ func (a *agent) adoptMember(ctx context.Context) error {
 
 // noteMove records that an administrator requested a move, before the agent sends a request to the other hub.
 func (a *agent) noteMove(ctx context.Context, bootstrap *registration.Bootstrap) error {
-	if !a.record.moves(bootstrap) {
+	if !a.state.record.moves(bootstrap) {
 		return nil
 	}
-	next := moveRequest{From: a.record.hubID(), To: bootstrap.HubID, RequestedAt: a.Clock.Now()}
-	if known := a.record.Move; known != nil && known.From == next.From && known.To == next.To {
+	next := moveRequest{From: a.state.record.hubID(), To: bootstrap.HubID, RequestedAt: a.Clock.Now()}
+	if known := a.state.record.Move; known != nil && known.From == next.From && known.To == next.To {
 		return nil
 	}
 	if err := a.save(ctx, func(r *record) { r.Move = &next }); err != nil {
 		return err
 	}
-	a.log.Info("An administrator requested to move the member to another hub", "from", next.From, "to", next.To)
-	a.events.normal("MoveRequested", fmt.Sprintf("The bootstrap credential requests to move the member from hub %s to "+
-		"hub %s.", next.From, next.To))
+	a.Log.Info("An administrator requested to move the member to another hub", "from", next.From, "to", next.To)
+	a.reports.events.normal("MoveRequested",
+		fmt.Sprintf("The bootstrap credential requests to move the member from hub %s to "+
+			"hub %s.", next.From, next.To))
 	return nil
 }
 

@@ -15,27 +15,27 @@ import (
 
 // cleanMember runs the cleaners up to the first that is not done, and reports what remains to the hub, if possible.
 func (a *agent) cleanMember(ctx context.Context) error {
-	if a.cleanedAt.IsZero() {
+	if a.cleanup.at.IsZero() {
 		a.lookAtBootstrap(ctx)
 	}
 	if err := a.confirmClean(ctx); err != nil {
 		return err
 	}
-	remaining := clean(ctx, a.Cleaners, a.record.member())
+	remaining := clean(ctx, a.Cleaners, a.state.record.member())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	a.cleanedAt = a.Clock.Now()
+	a.cleanup.at = a.Clock.Now()
 	if len(remaining) == 0 {
-		a.cleaned = lifecycle.MemberClean
+		a.cleanup.result = lifecycle.MemberClean
 		return nil
 	}
-	a.cleaned = lifecycle.MemberDirty
-	a.log.V(1).Info("The member is being cleaned up", "remaining", remaining)
-	if a.sight != lifecycle.HubSeen || a.record.Deregistered {
+	a.cleanup.result = lifecycle.MemberDirty
+	a.Log.V(1).Info("The member is being cleaned up", "remaining", remaining)
+	if a.hub.sight != lifecycle.HubSeen || a.state.record.Deregistered {
 		return nil
 	}
-	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition,
+	return a.write(ctx, report{claim: a.state.claim.Fingerprint(), joined: cleaningCondition,
 		remaining: remaining[:min(len(remaining), maxRemaining)]})
 }
 
@@ -44,7 +44,7 @@ func (a *agent) cleanMember(ctx context.Context) error {
 func (a *agent) confirmClean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if a.record.Deregistered {
+	if a.state.record.Deregistered {
 		data, err := a.Store.Load(ctx)
 		if err != nil {
 			return fmt.Errorf("read the record before the clean-up: %w", err)
@@ -53,8 +53,8 @@ func (a *agent) confirmClean(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the record before the clean-up: %w", err)
 		}
-		if !latest.Deregistered || !bytes.Equal(latest.ClaimKey, a.record.ClaimKey) {
-			a.loaded = false
+		if !latest.Deregistered || !bytes.Equal(latest.ClaimKey, a.state.record.ClaimKey) {
+			a.state.loaded = false
 			return errors.New("the record was changed since the agent decided to clean up")
 		}
 		return nil
@@ -77,7 +77,7 @@ func (a *agent) lookAtBootstrap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := a.Bootstrap.Load(ctx); err != nil {
-		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
+		a.Log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// whereabouts is what the agent knows about the address of its hub, besides the one in its record.
-type whereabouts struct {
+// addressObservation is what the agent knows about the address of its hub, besides the one in its record.
+type addressObservation struct {
 	silent time.Time // since when the hub has not responded; zero: it responds
 	looked time.Time // when the bootstrap source was last read for an address; zero: not since the start
-	astray string    // why the agent does not use another known address
+	unused string    // why the agent does not use another known address
 
 	reregister bool      // the bootstrap credential requires that the agent registers again
 	checked    time.Time // when the bootstrap source was last read for a move; zero: not since the start
@@ -29,37 +29,37 @@ const moveInterval = 30 * time.Second
 // checkMove reads whether the bootstrap credential requests a move to another hub.
 func (a *agent) checkMove(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.record.hubID() == "" || !a.checked.IsZero() && now.Sub(a.checked) < moveInterval {
+	if a.state.record.hubID() == "" || !a.hub.address.checked.IsZero() && now.Sub(a.hub.address.checked) < moveInterval {
 		return
 	}
-	a.checked = now
+	a.hub.address.checked = now
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(limited)
 	if err != nil {
-		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
+		a.Log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return
 	}
 	switch {
-	case a.record.moves(bootstrap):
-		a.reregister = true
-	case bootstrap == nil || a.record.foreign(bootstrap) || a.record.Member.at(bootstrap.Server, bootstrap.CA):
-		a.reregister = false
+	case a.state.record.moves(bootstrap):
+		a.hub.address.reregister = true
+	case bootstrap == nil || a.state.record.foreign(bootstrap) || a.state.record.Member.at(bootstrap.Server, bootstrap.CA):
+		a.hub.address.reregister = false
 	}
 }
 
 // rebuilt reports whether the bootstrap credential is that of the agent's own hub, at an address where the agent's
 // credential is not valid: the hub was lost, and rebuilt there under its identity.
 func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubSight) bool {
-	return bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID == a.record.hubID() &&
+	return bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID == a.state.record.hubID() &&
 		(there == lifecycle.HubRefused || there == lifecycle.HubGone)
 }
 
 // answered records whether the hub responds.
-func (w *whereabouts) answered(is bool, now time.Time) {
+func (w *addressObservation) answered(is bool, now time.Time) {
 	switch {
 	case is && !w.silent.IsZero():
-		w.silent, w.astray = time.Time{}, ""
+		w.silent, w.unused = time.Time{}, ""
 	case is:
 	case w.silent.IsZero():
 		w.silent = now
@@ -69,7 +69,7 @@ func (w *whereabouts) answered(is bool, now time.Time) {
 // relocate checks whether the hub has moved, if the check is due, and uses the new address. It reports whether the hub
 // has moved.
 func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
-	observed := lifecycle.AddressObserved{Now: a.Clock.Now(), Silent: a.silent, Looked: a.looked}
+	observed := lifecycle.AddressObserved{Now: a.Clock.Now(), Silent: a.hub.address.silent, Looked: a.hub.address.looked}
 	var bootstrap *registration.Bootstrap
 	var there *connection
 	var list *v1alpha1.MembershipList
@@ -83,10 +83,10 @@ func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 		switch action {
 		case lifecycle.LookForAddress:
 			bootstrap = a.lookForAddress(ctx)
-			a.looked = observed.Now
+			a.hub.address.looked = observed.Now
 			observed.Looked, observed.Other = observed.Now, bootstrap != nil
 			if bootstrap == nil {
-				a.astray = ""
+				a.hub.address.unused = ""
 			}
 		case lifecycle.TryAddress:
 			there, list, observed.There = a.tryAddress(ctx, bootstrap)
@@ -94,11 +94,11 @@ func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 			return true, a.takeAddress(ctx, there, list)
 		default:
 			if a.rebuilt(bootstrap, observed.There) {
-				a.reregister = true
+				a.hub.address.reregister = true
 				return false, nil
 			}
 			if why != "" {
-				a.stray(bootstrap.Server, why)
+				a.keepAddress(bootstrap.Server, why)
 			}
 			return false, nil
 		}
@@ -115,10 +115,10 @@ func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(ctx)
 	if err != nil {
-		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
+		a.Log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return nil
 	}
-	if bootstrap == nil || a.record.foreign(bootstrap) || a.record.Member.at(bootstrap.Server, bootstrap.CA) {
+	if bootstrap == nil || a.state.record.foreign(bootstrap) || a.state.record.Member.at(bootstrap.Server, bootstrap.CA) {
 		return nil
 	}
 	return bootstrap
@@ -127,11 +127,11 @@ func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 // tryAddress reads the Membership at another address, over separate connections.
 func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstrap) (*connection,
 	*v1alpha1.MembershipList, lifecycle.HubSight) {
-	member := *a.record.Member
+	member := *a.state.record.Member
 	member.Server, member.CA = bootstrap.Server, bytes.Clone(bootstrap.CA)
-	there, err := connect(member, a.claim, a.HubConfig, a.beats())
+	there, err := connect(member, a.state.claim, a.HubConfig, a.beats())
 	if err != nil {
-		a.log.V(1).Info("Cannot use the other address of the hub", "server", member.Server, "error", err.Error())
+		a.Log.V(1).Info("Cannot use the other address of the hub", "server", member.Server, "error", err.Error())
 		return nil, nil, lifecycle.HubUnreachable
 	}
 	list, err := there.hub.listMembership(ctx)
@@ -140,7 +140,7 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 		sight = lifecycle.HubOther
 	}
 	if err != nil {
-		a.log.V(1).Info("Cannot read the Membership at the other address of the hub", "server", member.Server, "error",
+		a.Log.V(1).Info("Cannot read the Membership at the other address of the hub", "server", member.Server, "error",
 			err.Error())
 	}
 	return there, list, sight
@@ -148,7 +148,7 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 
 // takeAddress records the address before it is used, and switches all connections to it.
 func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alpha1.MembershipList) error {
-	before, next := a.record.Member.Server, *a.record.Member
+	before, next := a.state.record.Member.Server, *a.state.record.Member
 	next.Server, next.CA = there.member.Server, there.member.CA
 	if err := a.save(ctx, func(r *record) { r.Member = &next }); err != nil {
 		return err
@@ -159,10 +159,10 @@ func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alph
 		return err
 	}
 	a.requests.disconnect()
-	a.astray, a.unheard = "", ""
+	a.hub.address.unused, a.reports.heartbeatError = "", ""
 	note := fmt.Sprintf("The hub has moved from %s to %s.", before, next.Server)
-	a.log.Info(note)
-	a.events.normal("HubMoved", note)
+	a.Log.Info(note)
+	a.reports.events.normal("HubMoved", note)
 	a.found(ctx, list, nil)
 	return nil
 }
@@ -179,23 +179,23 @@ func (a *agent) goTo(member registered) error {
 	return nil
 }
 
-// stray records why another address is not used, and reports a new reason.
-func (a *agent) stray(server, why string) {
+// keepAddress records why another address is not used, and reports a new reason.
+func (a *agent) keepAddress(server, why string) {
 	why = fmt.Sprintf("the bootstrap credential contains the address %s, but %s", server, why)
-	if why == a.astray {
+	if why == a.hub.address.unused {
 		return
 	}
-	a.astray = why
-	a.log.Info("The agent keeps the address of its hub", "why", why)
-	a.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
+	a.hub.address.unused = why
+	a.Log.Info("The agent keeps the address of its hub", "why", why)
+	a.reports.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
 }
 
 // missed handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the state of that
 // has changed.
 func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
-	a.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
-	astray, reregister := a.astray, a.reregister
+	a.hub.address.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
+	astray, reregister := a.hub.address.unused, a.hub.address.reregister
 	a.checkMove(ctx)
 	moved, err := a.relocate(ctx)
-	return moved || err != nil || a.astray != astray || a.reregister != reregister
+	return moved || err != nil || a.hub.address.unused != astray || a.hub.address.reregister != reregister
 }

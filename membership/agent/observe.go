@@ -12,43 +12,43 @@ import (
 
 // see takes over the latest observation of the Membership.
 func (a *agent) see() {
-	if a.follower == nil {
+	if a.hub.follower == nil {
 		return
 	}
-	if s := a.follower.take(); s != nil {
+	if s := a.hub.follower.take(); s != nil {
 		a.saw(*s)
 	}
-	if a.follower == nil || a.membership == nil || a.membership.Spec.Hub == nil {
+	if a.hub.follower == nil || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil {
 		return
 	}
-	if mark := a.follower.marked(); mark != "" && !older(mark, a.revision) {
-		a.revision = mark
+	if mark := a.hub.follower.marked(); mark != "" && !older(mark, a.hub.revision) {
+		a.hub.revision = mark
 	}
 }
 
 // saw stores a new observation of the hub.
 func (a *agent) saw(s sighting) {
-	if s.lagging && s.membership != nil && a.membership != nil &&
-		older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
+	if s.lagging && s.membership != nil && a.hub.membership != nil &&
+		older(s.membership.ResourceVersion, a.hub.membership.ResourceVersion) {
 		return
 	}
-	if a.sight != s.sight && (!shutOut(a.sight) || !shutOut(s.sight)) {
-		a.sightSince = a.Clock.Now()
+	if a.hub.sight != s.sight && (!shutOut(a.hub.sight) || !shutOut(s.sight)) {
+		a.hub.since = a.Clock.Now()
 	}
-	a.noteRevision(s)
-	a.sight, a.membership, a.replaced = s.sight, s.membership, nil
+	a.hub.noteRevision(s, a.state.record)
+	a.hub.sight, a.hub.membership, a.hub.replaced = s.sight, s.membership, nil
 	if s.sight == lifecycle.HubReplaced {
-		a.membership, a.replaced = nil, s.membership
+		a.hub.membership, a.hub.replaced = nil, s.membership
 	}
 	a.updateGuard()
-	a.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
+	a.hub.address.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
 	if s.sight != lifecycle.HubSeen {
 		a.unfollow()
 		return
 	}
 	a.requests.forget()
 	a.connection.beater.SetPeriod(period(s.membership))
-	if asked := a.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
+	if asked := a.state.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
 		a.refuse(asked.ID, s.membership.Spec.Renewal.Refused)
 	}
 }
@@ -58,13 +58,14 @@ func shutOut(sight lifecycle.HubSight) bool {
 	return sight == lifecycle.HubRefused || sight == lifecycle.HubGone || sight == lifecycle.HubOther
 }
 
-// told reports whether the result of a heartbeat, which uses another connection, contradicts the last observation.
-func (a *agent) told(outcome error) bool {
+// contradicted reports whether the result of a heartbeat, which uses another connection, contradicts the last
+// observation.
+func (h *hubObservation) contradicted(outcome error) bool {
 	refused := unwelcome(outcome)
 	switch {
-	case a.sight == lifecycle.HubSeen, a.sight == lifecycle.HubUnreachable && refused:
+	case h.sight == lifecycle.HubSeen, h.sight == lifecycle.HubUnreachable && refused:
 		return refused // withdrawn RBAC permissions do not end an open watch
-	case a.sight == lifecycle.HubRefused, a.sight == lifecycle.HubUnreachable:
+	case h.sight == lifecycle.HubRefused, h.sight == lifecycle.HubUnreachable:
 		return outcome == nil
 	default: // a Lease can exist without a Membership
 		return false
@@ -88,31 +89,33 @@ func period(m *v1alpha1.Membership) time.Duration {
 // observe collects everything that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.record.flags(), JoinRequest: a.requests.sight, JoinRequestSince: a.requests.since,
-		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
-		MemberAt:   a.cleanedAt,
-		Reregister: a.reregister,
+		Now: a.Clock.Now(), Record: a.state.record.flags(), JoinRequest: a.requests.sight, JoinRequestSince: a.requests.since,
+		Hub: a.hub.sight, HubSince: a.hub.since, Beating: a.connection != nil && a.connection.beating(),
+		Member:     a.cleanup.result,
+		MemberAt:   a.cleanup.at,
+		Reregister: a.hub.address.reregister,
 	}
-	if m := a.membership; m != nil {
+	if m := a.hub.membership; m != nil {
 		o.Membership = lifecycle.MembershipSeen{
-			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
+			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status,
+				a.state.claim.Fingerprint()),
 		}
-		if a.requiredEpoch() > 0 || a.rolledBack {
+		if a.state.record.requiredEpoch() > 0 || a.hub.rolledBack {
 			o.Membership.Clean = false // the Membership may be older than a later request of a user
 		}
-		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave &&
-			(m.Spec.Hub == nil || a.record.hubID() != "")
-		o.Renewal = renewalState(a.record.Renewal, m)
+		o.PolicySaved = a.state.record.Leave != nil && *a.state.record.Leave == m.Spec.Leave &&
+			(m.Spec.Hub == nil || a.state.record.hubID() != "")
+		o.Renewal = renewalState(a.state.record.Renewal, m)
 	}
-	if a.record.Member != nil {
-		o.RenewAt = a.record.Member.Credential.renewAt(a.claim.Fingerprint())
-		if a.refused.id != "" {
-			o.RenewAt = askAgainAt(a.refused.at, a.record.Member.Credential.Lifetime)
+	if a.state.record.Member != nil {
+		o.RenewAt = a.state.record.Member.Credential.renewAt(a.state.claim.Fingerprint())
+		if a.renewal.refused.id != "" {
+			o.RenewAt = askAgainAt(a.renewal.refused.at, a.state.record.Member.Credential.Lifetime)
 		}
 		o.RenewAt = due(o.RenewAt, o.Now)
 	}
 	if o.Renewal == lifecycle.RenewalAsked {
-		a.asked = o.Now
+		a.renewal.observed = o.Now
 	}
 	return o
 }

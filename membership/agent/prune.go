@@ -92,100 +92,102 @@ func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface)
 
 // updateGuard updates the guard with the agent's observations.
 func (a *agent) updateGuard() {
-	if a.guard == nil {
+	if a.companions == nil || a.companions.guard == nil {
 		return // an agent without a main loop
 	}
 	var leases coordinationv1client.LeaseInterface
 	if a.connection != nil {
 		leases = a.connection.leases
 	}
-	a.guard.set(a.pruneBlocked(), leases)
+	a.companions.guard.set(a.hub.pruneBlocked(a.state.record.requiredEpoch()), leases)
 }
 
 // pruneBlocked is why nothing may be deleted on the member, without a request to the hub. Empty: there is no reason.
-func (a *agent) pruneBlocked() string {
+func (h *hubObservation) pruneBlocked(requiredEpoch int64) string {
 	switch {
-	case a.sight != lifecycle.HubSeen || a.membership == nil:
+	case h.sight != lifecycle.HubSeen || h.membership == nil:
 		return "the agent cannot observe its Membership on the hub"
-	case a.membership.DeletionTimestamp != nil:
+	case h.membership.DeletionTimestamp != nil:
 		return "the Membership on the hub is being deleted"
-	case a.rolledBack || a.requiredEpoch() > 0:
+	case h.rolledBack || requiredEpoch > 0:
 		return fmt.Sprintf("the hub was restored to an earlier state, and has not confirmed that it is consistent (epoch "+
-			"%d or later)", a.requiredEpoch())
+			"%d or later)", requiredEpoch)
 	default:
 		return ""
 	}
 }
 
 // requiredEpoch is the epoch that the agent waits for; zero: it waits for none.
-func (a *agent) requiredEpoch() int64 {
-	if a.record.Hub == nil {
+func (r record) requiredEpoch() int64 {
+	if r.Hub == nil {
 		return 0
 	}
-	return a.record.Hub.Required
+	return r.Hub.Required
 }
 
 // knownEpoch is the highest epoch that the Membership has contained.
-func (a *agent) knownEpoch() int64 {
-	if a.record.Hub == nil {
+func (r record) knownEpoch() int64 {
+	if r.Hub == nil {
 		return 0
 	}
-	return a.record.Hub.Epoch
+	return r.Hub.Epoch
 }
 
 // noteRevision records the state of the hub in a list or a watch. A list that is older than a previous observation
 // shows that the hub was restored, and so does a Membership with a lower epoch. Hubs without an epoch could never
 // confirm, so the agent does not wait for them.
-func (a *agent) noteRevision(s sighting) {
+func (h *hubObservation) noteRevision(s sighting, r record) {
 	m := s.membership
 	if s.sight != lifecycle.HubSeen || m == nil || m.Spec.Hub == nil {
 		return
 	}
-	known := a.revision
-	if known == "" && a.record.Hub != nil {
-		known = a.record.Hub.Revision
+	known := h.revision
+	if known == "" && r.Hub != nil {
+		known = r.Hub.Revision
 	}
-	back := s.revision != "" && older(s.revision, known) || m.Spec.Hub.Epoch < a.knownEpoch() && !s.lagging
+	back := s.revision != "" && older(s.revision, known) || m.Spec.Hub.Epoch < r.knownEpoch() && !s.lagging
 	switch {
-	case back && a.requiredEpoch() == 0:
-		a.rolledBack = true
-		a.revision = s.revision
+	case back && r.requiredEpoch() == 0:
+		h.rolledBack = true
+		h.revision = s.revision
 	case back:
-		a.revision = s.revision // the agent waits already
+		h.revision = s.revision // the agent waits already
 	case s.revision != "":
-		a.revision = s.revision
+		h.revision = s.revision
 	}
 }
 
 // settleEpoch records that the hub was restored, or that it has confirmed since that it is consistent.
 func (a *agent) settleEpoch(ctx context.Context) error {
-	if a.sight != lifecycle.HubSeen || a.membership == nil || a.membership.Spec.Hub == nil || a.record.Member == nil {
+	if a.hub.sight != lifecycle.HubSeen || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil ||
+		a.state.record.Member == nil {
 		return nil
 	}
-	shown := a.membership.Spec.Hub.Epoch
-	switch required := a.requiredEpoch(); {
-	case a.rolledBack && required == 0:
-		next := &hubState{Epoch: shown, Revision: a.revision, Required: max(a.knownEpoch(), shown) + 1}
+	shown := a.hub.membership.Spec.Hub.Epoch
+	switch required := a.state.record.requiredEpoch(); {
+	case a.hub.rolledBack && required == 0:
+		next := &hubState{Epoch: shown, Revision: a.hub.revision, Required: max(a.state.record.knownEpoch(), shown) + 1}
 		if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
 			return err
 		}
-		a.rolledBack = false
+		a.hub.rolledBack = false
 		note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub "+
 			"confirms epoch %d.", next.Required)
-		a.log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
-		a.events.warn("HubRestored", note)
+		a.Log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
+		a.reports.events.warn("HubRestored", note)
 		return a.write(ctx, a.report())
 	case required > 0 && shown >= required:
-		if err := a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.revision} }); err != nil {
+		if err := a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.hub.revision} }); err != nil {
 			return err
 		}
-		a.log.Info("The hub has confirmed that it is consistent", "epoch", shown)
-		a.events.normal("HubConsistent", fmt.Sprintf("The hub has confirmed that it is consistent at epoch %d.", shown))
+		a.Log.Info("The hub has confirmed that it is consistent", "epoch", shown)
+		a.reports.events.normal("HubConsistent", fmt.Sprintf("The hub has confirmed that it is consistent at epoch %d.",
+			shown))
 		return nil
-	case required > 0 && a.membership.Status.RequiredHubEpoch != required:
+	case required > 0 && a.hub.membership.Status.RequiredHubEpoch != required:
 		return a.write(ctx, a.report())
-	case required == 0 && shown > a.knownEpoch() && a.record.Leave != nil: // SavePolicy records the first epoch
-		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.revision} })
+	case required == 0 && shown > a.state.record.knownEpoch() && a.state.record.Leave != nil: // SavePolicy records the first epoch
+		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.hub.revision} })
 	default:
 		return nil
 	}

@@ -57,18 +57,19 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			a := &agent{record: record{Hub: test.record}, revision: test.revision}
-			a.noteRevision(test.sighting)
-			require.Equal(t, test.want, a.rolledBack)
-			a.sight, a.membership = test.sighting.sight, test.sighting.membership
+			a := &agent{state: persistedState{record: record{Hub: test.record}},
+				hub: hubObservation{revision: test.revision}}
+			a.hub.noteRevision(test.sighting, a.state.record)
+			require.Equal(t, test.want, a.hub.rolledBack)
+			a.hub.sight, a.hub.membership = test.sighting.sight, test.sighting.membership
 			blocked := test.want || test.record != nil && test.record.Required > 0 || test.sighting.sight != lifecycle.HubSeen
-			require.Equal(t, blocked, a.pruneBlocked() != "", a.pruneBlocked())
+			require.Equal(t, blocked, a.hub.pruneBlocked(a.state.record.requiredEpoch()) != "", a.hub.pruneBlocked(a.state.record.requiredEpoch()))
 		})
 	}
 	gone := metav1.Now()
-	a := &agent{sight: lifecycle.HubSeen,
-		membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}
-	require.NotEmpty(t, a.pruneBlocked(), "the Membership is being deleted")
+	a := &agent{hub: hubObservation{sight: lifecycle.HubSeen,
+		membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}}
+	require.NotEmpty(t, a.hub.pruneBlocked(a.state.record.requiredEpoch()), "the Membership is being deleted")
 }
 
 // The answer about a namespace counts for two seconds, one that is being deleted is told from others, and an error is

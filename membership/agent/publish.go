@@ -31,47 +31,47 @@ const (
 
 // setState stores the state of the agent, if it is published.
 func (a *agent) setState(step lifecycle.AgentStep) {
-	if a.publisher == nil {
+	if a.reports.publisher == nil {
 		return
 	}
-	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hub(),
-		Bootstrap: a.askedWith}
+	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hubServer(),
+		Bootstrap: a.reports.askedWith}
 	if step.Phase == lifecycle.Registering || step.Phase == lifecycle.Rejected {
 		state.Reason = a.requests.reason
 	}
-	a.publisher.setState(state)
+	a.reports.publisher.setState(state)
 }
 
 // setFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
 // hub knows them.
 func (a *agent) setFailure(step lifecycle.AgentStep, err error) {
-	if a.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
+	if a.reports.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
 		return
 	}
-	a.publisher.setState(agentstate.State{
+	a.reports.publisher.setState(agentstate.State{
 		State: step.Phase, Reason: agentstate.StepFailed, Message: fmt.Sprintf("A step of the agent failed; trying again. "+
 			"(%v)", err),
-		Time: a.Clock.Now(), Hub: a.hub(), Bootstrap: a.askedWith,
+		Time: a.Clock.Now(), Hub: a.hubServer(), Bootstrap: a.reports.askedWith,
 	})
 }
 
 // publishState publishes the state before the agent waits. A failure does not stop the agent.
 func (a *agent) publishState(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.publisher == nil || !a.loaded || now.Before(a.publishAfter) {
+	if a.reports.publisher == nil || !a.state.loaded || now.Before(a.reports.publishAfter) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	err := a.publisher.publish(ctx)
+	err := a.reports.publisher.publish(ctx)
 	if err == nil {
 		return
 	}
-	a.publishAfter = now.Add(publishRetry)
+	a.reports.publishAfter = now.Add(publishRetry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		a.loaded = false // the record has changed
+		a.state.loaded = false // the record has changed
 	}
-	a.log.V(1).Info("Cannot publish the state of the agent", "error", err.Error())
+	a.Log.V(1).Info("Cannot publish the state of the agent", "error", err.Error())
 }
 
 func (s *secretStore) setState(state agentstate.State) { s.state = state }

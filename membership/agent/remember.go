@@ -10,7 +10,7 @@ import (
 
 // load reads the record if it is unknown, or may differ from the saved one.
 func (a *agent) load(ctx context.Context) error {
-	if a.loaded {
+	if a.state.loaded {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -36,7 +36,7 @@ func (a *agent) load(ctx context.Context) error {
 	}
 	if a.connection != nil && !r.isOf(a.connection.member) {
 		// The record was deleted or replaced by another client: continue only with what it contains.
-		a.log.Info("The agent's record belongs to another member, or was deleted", "member", a.connection.member.Name)
+		a.Log.Info("The agent's record belongs to another member, or was deleted", "member", a.connection.member.Name)
 		a.clear()
 	}
 	if c := a.connection; c != nil && !r.Member.at(c.member.Server, c.member.CA) {
@@ -44,9 +44,9 @@ func (a *agent) load(ctx context.Context) error {
 			return err
 		}
 	}
-	a.record, a.claim, a.loaded = r, claim, true
+	a.state.record, a.state.claim, a.state.loaded = r, claim, true
 	if a.connection != nil && !r.Member.Credential.same(a.connection.member.Credential.material()) {
-		return a.connection.swap(r.Member.Credential, a.claim) // the same
+		return a.connection.swap(r.Member.Credential, a.state.claim) // the same
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (a *agent) load(ctx context.Context) error {
 // save applies a change to the record and saves it. After an error the saved content is unknown, so the record is read
 // again before anything else.
 func (a *agent) save(ctx context.Context, change func(*record)) error {
-	next := a.record
+	next := a.state.record
 	change(&next)
 	data, err := next.marshal()
 	if err != nil {
@@ -62,11 +62,11 @@ func (a *agent) save(ctx context.Context, change func(*record)) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a.loaded = false
+	a.state.loaded = false
 	if err := a.Store.Save(ctx, data); err != nil {
 		return err
 	}
-	a.record, a.loaded = next, true
+	a.state.record, a.state.loaded = next, true
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (a *agent) forgetRecord(ctx context.Context) error {
 		return err // the record in memory makes the agent retry
 	}
 	a.clear()
-	a.record = record{}
+	a.state.record = record{}
 	return nil
 }
 
@@ -96,6 +96,6 @@ func (a *agent) startOver(ctx context.Context) error {
 func (a *agent) clear() {
 	a.disconnect()
 	a.requests.forget()
-	a.revision, a.rolledBack = "", false
-	a.claim, a.refused, a.asked, a.cleanedAt = nil, refusedRenewal{}, time.Time{}, time.Time{}
+	a.hub.revision, a.hub.rolledBack = "", false
+	a.state.claim, a.renewal.refused, a.renewal.observed, a.cleanup.at = nil, refusedRenewal{}, time.Time{}, time.Time{}
 }

@@ -40,13 +40,13 @@ func askAgainAt(refusedAt time.Time, lifetime time.Duration) time.Time {
 
 // requestRenewal sends the recorded request, or a new one if there is none or it was refused.
 func (a *agent) requestRenewal(ctx context.Context) error {
-	if asked := a.record.Renewal; asked == nil || asked.ID == a.refused.id {
-		request, private, err := a.Method.Request(a.claim, nil)
+	if asked := a.state.record.Renewal; asked == nil || asked.ID == a.renewal.refused.id {
+		request, private, err := a.Method.Request(a.state.claim, nil)
 		if err != nil {
 			return err
 		}
 		signed := v1alpha1.Renewal{ID: string(uuid.NewUUID()), Request: request}
-		if err := registration.SignRenewal(&signed, a.record.Member.UID, a.claim); err != nil {
+		if err := registration.SignRenewal(&signed, a.state.record.Member.UID, a.state.claim); err != nil {
 			return err
 		}
 		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Private: private,
@@ -60,29 +60,29 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 
 // adoptRenewal records the next credential before it is used. A credential that cannot be opened is like a refusal.
 func (a *agent) adoptRenewal(ctx context.Context) error {
-	asked, answer := a.record.Renewal, *a.membership.Spec.Renewal.Credential
-	material, err := a.Method.Open(a.claim, asked.Private, answer)
+	asked, answer := a.state.record.Renewal, *a.hub.membership.Spec.Renewal.Credential
+	material, err := a.Method.Open(a.state.claim, asked.Private, answer)
 	if err != nil {
 		a.refuse(asked.ID, "The issued credential cannot be used: "+err.Error())
 		return a.save(ctx, func(r *record) { r.Renewal = nil })
 	}
-	member := *a.record.Member
-	member.Credential = issued(material, answer, latest(asked.MadeAt, a.asked), a.Clock.Now())
+	member := *a.state.record.Member
+	member.Credential = issued(material, answer, latest(asked.MadeAt, a.renewal.observed), a.Clock.Now())
 	if err := a.save(ctx, func(r *record) { r.Member, r.Renewal = &member, nil }); err != nil {
 		return err
 	}
-	a.asked, a.refused = time.Time{}, refusedRenewal{}
-	a.log.Info("The agent's credential was renewed", "expires", member.Credential.expires())
-	return a.connection.swap(member.Credential, a.claim)
+	a.renewal.observed, a.renewal.refused = time.Time{}, refusedRenewal{}
+	a.Log.Info("The agent's credential was renewed", "expires", member.Credential.expires())
+	return a.connection.swap(member.Credential, a.state.claim)
 }
 
 // refuse records that a renewal was refused, and why.
 func (a *agent) refuse(id, why string) {
-	if a.refused.id == id {
+	if a.renewal.refused.id == id {
 		return
 	}
-	a.refused = refusedRenewal{id: id, why: why, at: a.Clock.Now()}
-	a.log.Info("The hub refuses to renew the agent's credential", "why", why, "expires",
-		a.record.Member.Credential.expires())
-	a.events.warn("RenewalRefused", "The hub refuses to renew the agent's credential: "+why)
+	a.renewal.refused = refusedRenewal{id: id, why: why, at: a.Clock.Now()}
+	a.Log.Info("The hub refuses to renew the agent's credential", "why", why, "expires",
+		a.state.record.Member.Credential.expires())
+	a.reports.events.warn("RenewalRefused", "The hub refuses to renew the agent's credential: "+why)
 }

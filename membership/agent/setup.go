@@ -49,7 +49,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
-	a.events = newStory(mgr, a.Namespace)
-	a.publisher, _ = a.Store.(statePublisher)
+	a.reports.events = newStory(mgr, a.Namespace)
+	a.reports.publisher, _ = a.Store.(statePublisher)
 	return mgr.Add(a)
 }

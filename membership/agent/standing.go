@@ -8,48 +8,48 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// stand reports the state of the hub to the agent of several hubs.
-func (a *agent) stand() {
+// reportHub reports the state of the hub to the agent of several hubs.
+func (a *agent) reportHub() {
 	if beating := a.connection != nil && a.connection.beating(); !beating {
-		a.served(false)
+		a.reports.served(false)
 	}
-	if a.stands == nil {
+	if a.reports.onHub == nil {
 		return
 	}
-	s := lifecycle.HubStanding{Unserved: a.unserved}
-	switch a.shown.Phase {
+	s := lifecycle.HubStanding{Unserved: a.reports.unservedSince}
+	switch a.reports.shown.Phase {
 	case lifecycle.Rejected:
 		s.Refused = a.requests.sight == lifecycle.JoinRequestDenied || a.requests.sight == lifecycle.JoinRequestNoCredential
 	case lifecycle.Leaving:
-		s.Cleaning = time.Duration(leavePolicy(a.record.Leave).DeadlineSeconds) * time.Second
+		s.Cleaning = time.Duration(leavePolicy(a.state.record.Leave).DeadlineSeconds) * time.Second
 	default: // Unserved is sufficient
 	}
-	a.stands(s)
+	a.reports.onHub(s)
 }
 
 // heard records the result of a heartbeat. A changed reason of failures, and their end, are logged.
-func (a *agent) heard(status heartbeat.Status) {
-	a.metrics.beat(status)
+func (r *reporter) heard(status heartbeat.Status) {
+	r.metrics.beat(status)
 	// only the last of several results is received
-	a.served(status.LastError == nil || status.LastSuccess.After(a.unserved))
-	a.served(status.LastError == nil)
+	r.served(status.LastError == nil || status.LastSuccess.After(r.unservedSince))
+	r.served(status.LastError == nil)
 	why := cause.Of(status.LastError)
 	switch {
-	case why == a.unheard:
+	case why == r.heartbeatError:
 	case status.LastError == nil:
-		a.log.Info("The hub accepts heartbeats again")
+		r.log.Info("The hub accepts heartbeats again")
 	default:
-		a.log.Info("A heartbeat failed, trying again", "why", why)
+		r.log.Info("A heartbeat failed, trying again", "why", why)
 	}
-	a.unheard = why
+	r.heartbeatError = why
 }
 
 // served records whether the hub accepts heartbeats.
-func (a *agent) served(is bool) {
+func (r *reporter) served(is bool) {
 	switch {
 	case is:
-		a.unserved = time.Time{}
-	case a.unserved.IsZero():
-		a.unserved = a.Clock.Now()
+		r.unservedSince = time.Time{}
+	case r.unservedSince.IsZero():
+		r.unservedSince = r.clock.Now()
 	}
 }

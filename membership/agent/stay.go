@@ -19,10 +19,10 @@ func (a *agent) readMembership(ctx context.Context) error {
 		if moved, err := a.relocate(ctx); moved || err != nil { // the hub moved while the agent was not running
 			return err
 		}
-		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.beats())
+		c, err := connect(*a.state.record.Member, a.state.claim, a.HubConfig, a.beats())
 		if err != nil {
 			a.saw(sighting{sight: lifecycle.HubUnreachable})
-			a.trouble = cause.Of(err)
+			a.hub.failure = cause.Of(err)
 			return err
 		}
 		a.connection = c
@@ -32,7 +32,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		return ctx.Err()
 	}
 	a.found(ctx, list, err)
-	if a.sight == lifecycle.HubUnreachable {
+	if a.hub.sight == lifecycle.HubUnreachable {
 		if moved, lost := a.relocate(ctx); moved || lost != nil {
 			return lost
 		}
@@ -45,11 +45,11 @@ func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err er
 	s := sightOf(list, err, a.connection.member)
 	s.revision = revisionOf(list)
 	a.saw(s)
-	a.trouble = cause.Of(err)
-	if a.sight == lifecycle.HubSeen {
+	a.hub.failure = cause.Of(err)
+	if a.hub.sight == lifecycle.HubSeen {
 		a.requests.disconnect() // not needed while the hub accepts the member's credential
-		if a.follower == nil {
-			a.follower = a.follow(ctx, list)
+		if a.hub.follower == nil {
+			a.hub.follower = a.follow(ctx, list)
 		}
 	}
 }
@@ -64,9 +64,9 @@ func revisionOf(list *v1alpha1.MembershipList) string {
 
 // unfollow ends the watch of the Membership.
 func (a *agent) unfollow() {
-	if a.follower != nil {
-		a.follower.close()
-		a.follower = nil
+	if a.hub.follower != nil {
+		a.hub.follower.close()
+		a.hub.follower = nil
 	}
 }
 
@@ -78,7 +78,7 @@ func (a *agent) disconnect() {
 		a.connection.close()
 	}
 	a.requests.disconnect()
-	a.connection, a.sight, a.membership, a.replaced = nil, lifecycle.HubNotAsked, nil, nil
+	a.connection, a.hub.sight, a.hub.membership, a.hub.replaced = nil, lifecycle.HubNotAsked, nil, nil
 	a.updateGuard()
 }
 
@@ -86,40 +86,42 @@ func (a *agent) disconnect() {
 // opened before send no event until the hub has reached their version again, so the next step reads everything again,
 // and companions start with new caches.
 func (a *agent) rewound() {
-	a.log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hub())
-	a.events.warn("HubRestored", "The hub's store was restored to an earlier state. The agent reads everything again.")
+	a.Log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hubServer())
+	a.reports.events.warn("HubRestored",
+		"The hub's store was restored to an earlier state. The agent reads everything again.")
 	a.disconnect()
 }
 
 // report is the report about a member in the fleet.
 func (a *agent) report() report {
 	m := &memberReport{
-		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
-		requiredEpoch: a.requiredEpoch(), orphans: a.orphans.get(),
+		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(),
+		refused:       a.renewal.refused.why,
+		requiredEpoch: a.state.record.requiredEpoch(), orphans: a.companions.orphans.get(),
 	}
-	if asked := a.record.Renewal; asked != nil {
-		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(),
+	if asked := a.state.record.Renewal; asked != nil {
+		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.state.claim.Public(),
 			Signature: asked.Signature}
 	}
-	return report{claim: a.claim.Fingerprint(), joined: joinedCondition, member: m}
+	return report{claim: a.state.claim.Fingerprint(), joined: joinedCondition, member: m}
 }
 
 // write writes the status if the report changes it. All writes of the status use it.
 func (a *agent) write(ctx context.Context, r report) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		status, changed := r.applied(a.membership.Status, a.Clock.Now())
+		status, changed := r.applied(a.hub.membership.Status, a.Clock.Now())
 		if !changed {
-			a.contest.wrote(r)
+			a.hub.contest.wrote(r)
 			return nil
 		}
-		next := a.membership.DeepCopy()
+		next := a.hub.membership.DeepCopy()
 		next.Status = status
 		updated, err := a.connection.hub.updateStatus(ctx, next)
 		switch {
 		case err == nil:
 			a.saw(sighting{sight: lifecycle.HubSeen, membership: updated})
-			a.contest.wrote(r)
+			a.hub.contest.wrote(r)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == attempts:
 			return fmt.Errorf("write the status of the Membership: %w", err)
@@ -128,7 +130,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 		if err := a.readMembership(ctx); err != nil {
 			return err
 		}
-		if a.sight != lifecycle.HubSeen {
+		if a.hub.sight != lifecycle.HubSeen {
 			return errors.New("write the status of the Membership: the Membership cannot be observed any more")
 		}
 	}

@@ -122,10 +122,13 @@ func TestSignedOnce(t *testing.T) {
 	claim, err := registration.NewClaimKey()
 	require.NoError(t, err)
 	bootstrap := &registration.Bootstrap{Server: hub.URL, Token: "t", TokenName: "one", Key: []byte("k"), Namespace: "n"}
-	a := &agent{claim: claim, record: record{ClusterID: "id", Request: &recordedRequest{}}, Options: Options{
-		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
-		HubConfig: func(*rest.Config) {},
-	}}
+	a := &agent{
+		state: persistedState{claim: claim, record: record{ClusterID: "id", Request: &recordedRequest{}}},
+		Options: Options{
+			Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
+			HubConfig: func(*rest.Config) {},
+		},
+	}
 	defer a.requests.disconnect()
 	knock := func() *v1alpha1.JoinRequest {
 		mine, _, err := a.knock(t.Context())
@@ -134,7 +137,7 @@ func TestSignedOnce(t *testing.T) {
 	}
 	first := knock()
 	require.Same(t, first, knock())
-	a.record.Request = &recordedRequest{MemberUID: "uid"}
+	a.state.record.Request = &recordedRequest{MemberUID: "uid"}
 	second := knock()
 	require.NotSame(t, first, second)
 	other := *bootstrap
