@@ -177,13 +177,16 @@ func (l *addonReconciliation) observe(ctx context.Context) error {
 	for _, why := range l.plan.Problems {
 		l.problem(v1alpha1.ReasonPlacementNotFound, why)
 	}
+	if message := refusedMessage(l.plan.Decisions); message != "" {
+		l.problem(v1alpha1.ReasonNotAllowed, message)
+	}
 	if message := keptMessage(l.plan.Decisions); message != "" {
 		l.problems = append(l.problems, health.Problem{Reason: v1alpha1.ReasonEarlierAddon, Message: message, Retried: true})
 	}
 	return nil
 }
 
-// maxKeptNames is the maximum number of members in the message about kept MemberAddons.
+// maxKeptNames is the maximum number of members in a message.
 const maxKeptNames = 10
 
 // keptMessage names the members whose MemberAddons are kept although no Placement selects them, and the next step.
@@ -198,14 +201,19 @@ func keptMessage(decisions []install.Decision) string {
 	if len(members) == 0 {
 		return ""
 	}
+	return fmt.Sprintf(
+		"MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
+			"Choose the members with a Placement in spec.install, or delete the MemberAddons", listed(members))
+}
+
+// listed returns the first of some names.
+func listed(members []string) string {
 	slices.Sort(members)
 	names := strings.Join(members[:min(len(members), maxKeptNames)], ", ")
 	if more := len(members) - maxKeptNames; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf(
-		"MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
-			"Choose the members with a Placement in spec.install, or delete the MemberAddons", names)
+	return names
 }
 
 // earlier reports whether a MemberAddon was created for an earlier Addon with this name. MemberAddons of earlier

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/tenancy"
 )
 
 // Options are the options of the controllers. The zero value is valid for add-ons with templates.
@@ -22,6 +23,10 @@ type Options struct {
 	// permissions of the controllers. Nil: all configurations of group addon.muster.dev, and those of other kinds in
 	// the MemberAddon's namespace. Allow is not called for Addons and their defaults.
 	Allow func(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) error
+	// Tenancy restricts each Placement of an Addon to the members that the ClusterSetBindings of its namespace grant. A
+	// member that is not granted gets no MemberAddon, and keeps one that the Placement has installed until the Placement
+	// leaves the member. Nil: nothing is restricted.
+	Tenancy *tenancy.Grants
 	// CallTimeout is how long the controllers wait for a function of an Agent, or for Allow. Then its context, if it
 	// has one, ends, the condition names the function, and the call is repeated after pauses that grow from this time
 	// to four times as long. A function that has not returned is not called again with the same input, and an Agent

@@ -26,9 +26,9 @@ type rolling struct {
 }
 
 // placement returns the observed state of a Placement. Nil: it does not exist.
-func (c *shared) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
+func (l *addonReconciliation) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
 	placement := &placementv1alpha1.Placement{}
-	err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
+	err := l.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 		return nil, fmt.Errorf("read Placement %s/%s: %w", namespace, name, err)
 	}
 	var slices placementv1alpha1.PlacementDecisionList
-	err = c.cache.List(ctx, &slices, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+	err = l.cache.List(ctx, &slices, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{placementv1alpha1.PlacementLabel: placementv1alpha1.LabelValue(name)})
 	if err != nil {
 		return nil, fmt.Errorf("list PlacementDecisions of %s/%s: %w", namespace, name, err)
@@ -61,7 +61,8 @@ func (c *shared) placement(ctx context.Context, namespace, name string) (*instal
 			if !seen[d.ClusterName] {
 				seen[d.ClusterName] = true
 				group := rollout.Group{Name: d.Group, Index: index, Part: d.GroupPart}
-				known.Clusters = append(known.Clusters, install.Cluster{Name: d.ClusterName, Group: group})
+				known.Clusters = append(known.Clusters, install.Cluster{Name: d.ClusterName, Group: group,
+					Refusal: l.refusal(namespace, &d)})
 			}
 		}
 	}

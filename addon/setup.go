@@ -129,7 +129,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the watch of configurations: %w", err)
 	}
-	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs} {
+	watch := tenants{c, make(chan struct{})}
+	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs, watch} {
 		if err := mgr.Add(r); err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err := c.setupRegistration(mgr); err != nil {
 		return err
 	}
-	return errors.Join(c.setupAddons(mgr), c.setupMembers(mgr, known))
+	return errors.Join(c.setupAddons(mgr, watch.observed), c.setupMembers(mgr, known, watch.observed))
 }
 
 // index adds the indexes of the cache.
@@ -162,7 +163,7 @@ func (c *shared) index(mgr manager.Manager) error {
 // lookTimeout is the maximum duration of a reconcile: two minutes, and eight calls of an agent.
 func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
 
-func (c *shared) setupAddons(mgr manager.Manager) error {
+func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error {
 	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
 		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true),
 		ReconciliationTimeout: c.lookTimeout(),
@@ -177,7 +178,7 @@ func (c *shared) setupAddons(mgr manager.Manager) error {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: m.Name}}}
 		})
 	for _, s := range []source.Source{
-		c.looksAtAddons.Source(),
+		c.looksAtAddons.Source(), synced{tenants: tenants},
 		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{},
 			userChanges[*v1alpha1.Addon]()),
 		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, userChanges[*v1alpha1.MemberAddon]()),
@@ -202,7 +203,7 @@ func (c *shared) setupAddons(mgr manager.Manager) error {
 	return nil
 }
 
-func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced) error {
+func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced, tenants <-chan struct{}) error {
 	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
 		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true),
 		ReconciliationTimeout: c.lookTimeout(),
@@ -226,7 +227,7 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 		return err
 	}
 	for _, s := range append(registrations(c.registered),
-		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}},
+		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}, tenants},
 		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{},
 			userChanges[*v1alpha1.MemberAddon]()),
 		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf),

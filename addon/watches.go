@@ -247,17 +247,25 @@ func (i informers) Start(ctx context.Context) error {
 
 // synced is a source that delays reconciles until its informers are synced. What is not observed yet would be treated
 // as missing.
-type synced struct{ informers []toolscache.InformerSynced }
+type synced struct {
+	informers []toolscache.InformerSynced
+	tenants   <-chan struct{}
+}
 
 // Start does nothing: the manager starts the informers.
 func (synced) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }
 
-// WaitForSync waits until all informers are synced.
+// WaitForSync waits until all informers are synced, and the bindings are observed.
 func (s synced) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), s.informers...) {
 		return fmt.Errorf("list Works and Leases: %w", context.Cause(ctx))
 	}
-	return nil
+	select {
+	case <-s.tenants:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for ClusterSetBindings: %w", context.Cause(ctx))
+	}
 }

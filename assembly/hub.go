@@ -58,7 +58,7 @@ type HubOptions struct {
 	// that of Placement.
 	WorkSets workset.Options
 
-	// Addons are the options of package addon.
+	// Addons are the options of package addon. Default of Tenancy: the ClusterSetBindings of the hub.
 	Addons addon.Options
 
 	// UnassignedWorks are the options of package work/unassigned.
@@ -242,7 +242,7 @@ func (r removals) LastRemoval(ctx context.Context, cluster string) (*placement.R
 }
 
 func (o *HubOptions) setupParts(mgr manager.Manager) error {
-	placements, worksets := o.Placement, o.WorkSets
+	placements, worksets, addons := o.Placement, o.WorkSets, o.Addons
 	if placements.Clusters == nil {
 		removed := removals{
 			reader: mgr.GetAPIReader(), namespace: cmp.Or(o.Membership.RegistrationNamespace, membership.RegistrationNamespace),
@@ -273,6 +273,9 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		if worksets.Tenancy == nil {
 			worksets.Tenancy = placements.Tenancy
 		}
+		if addons.Tenancy == nil {
+			addons.Tenancy = grants
+		}
 	}
 	for _, setup := range []struct {
 		part Part
@@ -280,7 +283,7 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 	}{
 		{PartPlacement, func() error { return placement.SetupWithManager(mgr, placements) }},
 		{PartWorkSets, func() error { return workset.SetupWithManager(mgr, worksets) }},
-		{PartAddons, func() error { return addon.SetupWithManager(mgr, o.Addons) }},
+		{PartAddons, func() error { return addon.SetupWithManager(mgr, addons) }},
 		{PartUnassignedWorks, func() error { return unassigned.SetupWithManager(mgr, o.UnassignedWorks) }},
 	} {
 		if !o.has(setup.part) {

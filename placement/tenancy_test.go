@@ -291,3 +291,47 @@ func TestTenancy_Explain(t *testing.T) {
 		require.Equal(t, want, chosen, namespace)
 	}
 }
+
+// TestTenancy_Evictions checks that an eviction, and the failover of a cluster, choose a replacement only among the
+// clusters that the bindings of the namespace grant, and none in a namespace without a binding.
+func TestTenancy_Evictions(t *testing.T) { testkit.Virtual(t, testTenancyEvictions) }
+
+func testTenancyEvictions(t *testing.T) {
+	h, s := newTenantHub(t), newSource(cluster("eu-1", "eu"), cluster("eu-2", "eu"), cluster("us-1", "us"))
+	stop := h.startTenants(placement.Options{Clusters: s})
+	h.clusterSet("europe", region("eu"))
+	h.bind("use-europe", "europe")
+	h.create("web", pick(1))
+	h.eventually("web is on one cluster", func() bool { return len(h.chosen("web")) == 1 })
+	first := h.chosen("web")[0]
+	require.NotEqual(t, "us-1", first)
+	other := map[string]string{"eu-1": "eu-2", "eu-2": "eu-1"}[first]
+	h.evict("leave", "web", first)
+	h.untilChosen("web", other)
+
+	// The only granted cluster is evicted, and no other one replaces it.
+	s.set(cluster(first, "us"))
+	h.evict("leave-again", "web", other)
+	h.untilChosen("web")
+	require.Contains(t, h.condition("web").Message, "candidates are the clusters that a ClusterSetBinding")
+
+	// A namespace without a binding that has a cluster from before: nothing replaces the cluster.
+	unbound := &hub{t: t, client: h.client, config: h.config, namespace: mustertest.Namespace(t, h.client)}
+	b := unbound.bind("use", "global")
+	unbound.create("web", pick(1))
+	unbound.eventually("web is on one cluster", func() bool { return len(unbound.chosen("web")) == 1 })
+	on := unbound.chosen("web")[0]
+	unbound.change("web", func(p *v1alpha1.Placement) { p.Spec.Failover = &v1alpha1.FailoverPolicy{} })
+	stop()
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.SetFinalizers(nil)
+	require.NoError(t, h.client.Update(t.Context(), b))
+	require.NoError(t, h.client.Delete(t.Context(), b))
+	h.startTenants(placement.Options{Clusters: s})
+	unbound.untilAllowed("web", v1alpha1.ReasonNoBinding)
+	s.set(lost(on, "eu"))
+	require.Equal(t, []string{on}, unbound.chosen("web"))
+	unbound.evict("leave", "web", on)
+	unbound.untilChosen("web")
+	require.Contains(t, unbound.condition("web").Message, "has no ClusterSetBinding")
+}

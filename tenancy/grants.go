@@ -164,6 +164,11 @@ func (g *Grants) Rules(namespace string) *Rules {
 	return rules
 }
 
+// MayPlace reports whether a namespace may newly place on a cluster with these labels.
+func (g *Grants) MayPlace(namespace string, clusterLabels map[string]string) bool {
+	return g.Rules(namespace).MayPlace(Cluster{Labels: clusterLabels}) == nil
+}
+
 // setOf is the observed state of a ClusterSet.
 func setOf(set *v1alpha1.ClusterSet) Set {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)

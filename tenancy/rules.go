@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -158,6 +159,24 @@ func (r *Rules) Decide(cluster Cluster) Decision {
 			r.namespace)}
 	default:
 		return Decision{Access: Unknown, Limits: recorded.Limits}
+	}
+}
+
+// MayPlace returns nil if the namespace may newly place on a cluster, and otherwise an error that explains to users why
+// not. Every path to a member calls it, or Decide: the controllers of Placements, WorkSets and Addons, and the live
+// clusters of package membership/fleet.
+func (r *Rules) MayPlace(cluster Cluster) error {
+	switch d := r.Decide(cluster); {
+	case d.Access == Allowed:
+		return nil
+	case d.Access == Denied:
+		return errors.New(d.Message)
+	case r == nil:
+		return errors.New("no ClusterSetBinding was observed that grants the cluster")
+	case !r.Bound():
+		return errors.New(NotBound(r.namespace))
+	default:
+		return fmt.Errorf("no ClusterSetBinding of namespace %s grants the cluster", r.namespace)
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonPlacementNotFound: a Placement does not exist or has no decision yet.
 	ReasonPlacementNotFound = "PlacementNotFound"
+	// ReasonNotAllowed: the namespace of a Placement may not place on some members, which do not get the add-on.
+	ReasonNotAllowed = "NotAllowed"
 	// ReasonEarlierAddon: MemberAddons of an earlier Addon are kept: no Placement has chosen their members.
 	ReasonEarlierAddon = "EarlierAddon"
 	// ReasonClustersFailed: the add-on is degraded on some members.

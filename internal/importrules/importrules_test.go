@@ -84,7 +84,7 @@ var rules = []rule{
 		packages: "addon", // it gives agents what they get by registration
 		ours: []string{
 			"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout",
-			"placement/bundle", "*/v1alpha1", "internal/...",
+			"placement/bundle", "tenancy", "*/v1alpha1", "internal/...",
 		},
 	},
 	{

@@ -26,9 +26,24 @@ type ProviderOptions struct {
 	ClusterOptions []cluster.Option
 	// SyncTimeout is the timeout for the initial caches, and for each discovery request. Default: one minute.
 	SyncTimeout time.Duration
+	// Tenancy restricts the provider to the members that the namespace Namespace may use, for controllers that act for the
+	// users of a namespace. A member is disengaged when the permission ends. Nil: the provider has every member.
+	Tenancy Tenancy
+	// Namespace is required with Tenancy, and an error without.
+	Namespace string
 	// NotFound is an additional error that Get wraps besides ErrClusterNotFound, such as multicluster.ErrClusterNotFound.
 	// Optional.
 	NotFound error
+}
+
+// Tenancy decides which members a namespace may use. *Grants of package tenancy implements it. Its methods may be
+// called concurrently.
+type Tenancy interface {
+	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
+	// everything that exists was observed.
+	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
+	// MayPlace reports whether a namespace may use a member with these labels.
+	MayPlace(namespace string, labels map[string]string) bool
 }
 
 // Provider provides a live cluster for each member that has joined and that the hub reaches, in push and pull mode: its
@@ -78,6 +93,23 @@ func (p *Provider[Name, Aware]) IndexField(ctx context.Context, object client.Ob
 // Start engages clusters until the context ends, while the manager of the fleet runs, with or without leadership. At
 // the end all clusters are disengaged.
 func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
+	if (p.options.Tenancy == nil) != (p.options.Namespace == "") {
+		return errors.New(
+			"start a provider of live clusters: fleet.ProviderOptions: Tenancy and Namespace require each other")
+	}
+	permits := func(map[string]string) bool { return true }
+	if tenancy := p.options.Tenancy; tenancy != nil {
+		end, err := tenancy.Watch(ctx, func(namespace string) {
+			if namespace == p.options.Namespace {
+				p.fleet.change(func() {})
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("start a provider of live clusters: %w", err)
+		}
+		defer end()
+		permits = func(labels map[string]string) bool { return tenancy.MayPlace(p.options.Namespace, labels) }
+	}
 	engine := &clusters{options: p.options, ctx: ctx, shared: p.shared,
 		engage: func(ctx context.Context, name string, live cluster.Cluster) error {
 			return aware.Engage(ctx, Name(name), live)
@@ -85,13 +117,13 @@ func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
 	var already bool
 	p.fleet.change(func() {
 		if already = p.fleet.clusters != nil; !already {
-			p.fleet.clusters = engine
+			p.fleet.clusters, p.fleet.permits = engine, permits
 		}
 	})
 	if already {
 		return errors.New("start a provider of live clusters: the fleet has one that is started")
 	}
 	<-ctx.Done()
-	p.fleet.change(func() { p.fleet.clusters = nil })
+	p.fleet.change(func() { p.fleet.clusters, p.fleet.permits = nil, nil })
 	return nil
 }

@@ -36,7 +36,8 @@ func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, d
 		m.cancel(clustersName)
 		m.clusters = duties.clusters
 	}
-	if duties.clusters != nil && m.way != nil && m.way.known.Load() && joined(cluster) {
+	permitted := duties.permits == nil || duties.permits(cluster.Labels)
+	if duties.clusters != nil && m.way != nil && m.way.known.Load() && joined(cluster) && permitted {
 		m.start(ctx, clustersName, duties.clusters, cluster)
 	} else {
 		m.cancel(clustersName)

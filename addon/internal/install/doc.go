@@ -13,6 +13,9 @@
 // stays with it. A Placement that is missing for a moment therefore does not hand its clusters, with another
 // configuration, to the next one and back.
 //
+// A selection with a Refusal applies only to a member whose MemberAddon the Placement has installed: it stays until the
+// Placement leaves the cluster. Otherwise the next Placement applies.
+//
 // # Existing MemberAddons
 //
 // The first matching row applies:
@@ -26,6 +29,8 @@
 //	belongs to another Placement                        annotate                  ChosenByAnother
 //	belongs to none, and a Placement of the strategy    keep                      Uncertain
 //	is missing or undecided
+//	belongs to none, and a Placement selects the        keep                      NotAllowed
+//	member without permission
 //	belongs to none, and is of an earlier Addon with    keep                      EarlierAddon: a restored Placement may not have
 //	this name                                                                     selected the member yet
 //	belongs to none                                     delete, with a limit      NotChosen, WaitsForTurn
@@ -34,6 +39,7 @@
 //
 //	is leaving                                          skip                      Leaving
 //	has not joined                                      skip                      NotJoined
+//	is selected without permission only                 skip                      NotAllowed
 //	otherwise                                           create                    Chosen
 //
 // A MemberAddon that a user created is never deleted or taken over, unless the Addon is deleted. It takes part in the

@@ -57,6 +57,9 @@ type Cluster struct {
 	Name string
 	// Group is the decision group of the cluster.
 	Group rollout.Group
+	// Refusal is why the namespace of the Placement may not newly place on the cluster. Empty: it may. A cluster with a
+	// refusal keeps the MemberAddon that this Placement installed, and gets no new one.
+	Refusal string
 }
 
 // Member is a member of the fleet.
@@ -105,6 +108,8 @@ type Decision struct {
 	// Placement that applies to the member, as <namespace>/<name>, in the form of the annotation. Empty: none. The member
 	// is in its share.
 	Placement string
+	// Refusal is the first refusal of a Placement that selects the member. It is set if Reason is NotAllowed.
+	Refusal string
 }
 
 // Action is an action for the add-on on a member.
@@ -130,6 +135,7 @@ const (
 	Uncertain       Reason = "Uncertain"
 	Leaving         Reason = "Leaving"
 	EarlierAddon    Reason = "EarlierAddon"
+	NotAllowed      Reason = "NotAllowed"
 	NotJoined       Reason = "NotJoined"
 	Removing        Reason = "Removing"
 	WaitsForTurn    Reason = "WaitsForTurn"
@@ -192,17 +198,15 @@ type decider struct {
 	index      map[string]int // the index in placements
 	certain    bool           // all placements are decided
 	chosen     map[string]choice
+	refused    map[string]string // by cluster: why selections of it do not apply
 	members    map[string]Member
 	installed  map[string]MemberAddon
 }
 
 func newDecider(o Observed) *decider {
 	d := &decider{
-		Observed: o, certain: true, index: map[string]int{}, chosen: map[string]choice{},
+		Observed: o, certain: true, index: map[string]int{}, chosen: map[string]choice{}, refused: map[string]string{},
 		members: make(map[string]Member, len(o.Members)), installed: make(map[string]MemberAddon, len(o.MemberAddons)),
-	}
-	if o.Strategy.Type == v1alpha1.InstallPlacements && !o.Deleting {
-		d.choose()
 	}
 	for _, m := range o.Members {
 		d.members[m.Name] = m
@@ -212,7 +216,13 @@ func newDecider(o Observed) *decider {
 		d.installed[a.Member] = a
 		named[a.Member] = true
 	}
+	if o.Strategy.Type == v1alpha1.InstallPlacements && !o.Deleting {
+		d.choose()
+	}
 	for name := range d.chosen {
+		named[name] = true
+	}
+	for name := range d.refused {
 		named[name] = true
 	}
 	d.names = slices.Sorted(maps.Keys(named))
@@ -238,6 +248,10 @@ func (d *decider) choose() {
 		d.placements = append(d.placements, placement{key: key, state: p.State, groups: p.Groups})
 		d.certain = d.certain && p.State == Decided
 		for _, c := range p.Clusters {
+			if has := d.installed[c.Name]; c.Refusal != "" && cmp.Or(has.InstalledBy, has.GoesBy) != key {
+				d.refused[c.Name] = cmp.Or(d.refused[c.Name], "Placement "+key+": "+c.Refusal)
+				continue
+			}
 			if _, before := d.chosen[c.Name]; !before {
 				d.chosen[c.Name] = choice{i, c.Group}
 			}
@@ -252,11 +266,14 @@ func (d *decider) decide(name string) Decision {
 	}
 	member := d.members[name]
 	has, there := d.installed[name]
+	_, chosen := d.chosen[name]
 	switch {
 	case !there && member.Leaving:
 		return decision(Skip, Leaving)
 	case !there && !member.Joined:
 		return decision(Skip, NotJoined)
+	case !there && !chosen:
+		return d.refusal(decision(Skip, NotAllowed))
 	case !there:
 		return d.share(decision(Create, Chosen))
 	case has.Deleting:
@@ -268,10 +285,11 @@ func (d *decider) decide(name string) Decision {
 	case has.InstalledBy == "":
 		return d.share(decision(Keep, ByHand))
 	}
-	_, chosen := d.chosen[name]
 	switch made := d.share(decision(Keep, Chosen)); {
 	case made.Placement == "" && !d.certain:
 		return decision(Keep, Uncertain)
+	case made.Placement == "" && d.refused[name] != "":
+		return d.refusal(decision(Keep, NotAllowed))
 	case made.Placement == "" && has.Earlier:
 		return decision(Keep, EarlierAddon)
 	case made.Placement == "":
@@ -287,6 +305,12 @@ func (d *decider) decide(name string) Decision {
 	}
 }
 
+// refusal adds the reason why the selections of a member do not apply.
+func (d *decider) refusal(decision Decision) Decision {
+	decision.Refusal = d.refused[decision.Member]
+	return decision
+}
+
 // share adds a member to the share of its placement, if there is one.
 func (d *decider) share(decision Decision) Decision {
 	by, chosen := d.chosen[decision.Member]
@@ -299,7 +323,7 @@ func (d *decider) share(decision Decision) Decision {
 		return decision
 	}
 	p := &d.placements[by.placement]
-	p.clusters = append(p.clusters, Cluster{decision.Member, by.group})
+	p.clusters = append(p.clusters, Cluster{Name: decision.Member, Group: by.group})
 	decision.Placement = p.key
 	return decision
 }

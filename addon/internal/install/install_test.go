@@ -39,6 +39,17 @@ func placed(texts ...string) (all []Placement) {
 	return all
 }
 
+// refused is placed for a namespace without permission.
+func refused(texts ...string) []Placement {
+	all := placed(texts...)
+	for i := range all {
+		for j := range all[i].Clusters {
+			all[i].Clusters[j].Refusal = "no"
+		}
+	}
+	return all
+}
+
 // fleet is members, "a b-leaving c-away d-outside".
 func fleet(text string) (all []Member) {
 	for one := range strings.FieldsSeq(text) {
@@ -101,6 +112,26 @@ func TestDecide(t *testing.T) {
 			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b"),
 				MemberAddons: there("a=fleet/edge b=fleet/edge")},
 			"a Delete NotChosen\nb Keep Chosen fleet/edge",
+		},
+		{
+			"a Placement without permission gets no new member, and keeps what it has installed",
+			Observed{Strategy: by("edge"), Members: fleet("a b c"), Placements: refused("decided edge: a b c"),
+				MemberAddons: there("b=fleet/edge c")},
+			"a Skip NotAllowed\nb Keep Chosen fleet/edge\nc Keep ByHand",
+		},
+		{
+			"the next Placement with permission applies",
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
+				Placements:   append(refused("decided edge: a b"), placed("decided rest: a b")...),
+				MemberAddons: there("b=fleet/rest")},
+			"a Create Chosen fleet/rest\nb Keep Chosen fleet/rest",
+		},
+		{
+			"what another Placement has installed is not removed while one without permission selects the member",
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
+				Placements:   append(placed("decided edge:"), refused("decided rest: a")...),
+				MemberAddons: there("a=fleet/edge")},
+			"a Keep NotAllowed",
 		},
 		{
 			"after a restore, the Placement has not chosen the member yet: what an earlier Addon installed is kept",
@@ -256,9 +287,9 @@ func TestShares(t *testing.T) {
 	})
 	group := func(name string) rollout.Group { return rollout.Group{Name: name, Index: 1} }
 	want := []Share{
-		{"fleet/edge", true, []Cluster{{"a", group("of-edge")}, {"c", group("of-edge")}}, nil},
-		{"fleet/gone", false, []Cluster{{"b", rollout.Group{Index: math.MaxInt32}}}, nil},
-		{"fleet/rest", false, []Cluster{{"e", group("of-rest")}}, nil},
+		{"fleet/edge", true, []Cluster{{Name: "a", Group: group("of-edge")}, {Name: "c", Group: group("of-edge")}}, nil},
+		{"fleet/gone", false, []Cluster{{Name: "b", Group: rollout.Group{Index: math.MaxInt32}}}, nil},
+		{"fleet/rest", false, []Cluster{{Name: "e", Group: group("of-rest")}}, nil},
 	}
 	if diff := cmp.Diff(want, plan.Shares); diff != "" {
 		t.Errorf("a rollout must not contain members that leave or have not joined: -want +got:\n%s", diff)

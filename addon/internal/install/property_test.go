@@ -34,7 +34,8 @@ func anyObserved(t *rapid.T) Observed {
 			State: rapid.SampledFrom([]State{Decided, Decided, Decided, Undecided, Missing}).Draw(t, "state")}
 		if p.State != Missing {
 			for _, c := range rapid.SliceOfDistinct(rapid.SampledFrom(clusterNames), rapid.ID).Draw(t, "clusters") {
-				p.Clusters = append(p.Clusters, Cluster{Name: c})
+				refusal := rapid.SampledFrom([]string{"", "", "", "no"}).Draw(t, "refusal")
+				p.Clusters = append(p.Clusters, Cluster{Name: c, Refusal: refusal})
 			}
 		}
 		o.Placements = append(o.Placements, p)
@@ -114,6 +115,31 @@ func TestWhatIsKept(t *testing.T) {
 	})
 }
 
+// TestNothingNewWithoutPermission checks that a MemberAddon is created or annotated only for a Placement that selects
+// the member with permission, and that nothing is deleted on a member that a Placement selects without.
+func TestNothingNewWithoutPermission(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		for _, d := range Decide(o).Decisions {
+			for _, p := range o.Placements {
+				for _, c := range p.Clusters {
+					if c.Name != d.Member || c.Refusal == "" {
+						continue
+					}
+					listed := o.Strategy.Type == v1alpha1.InstallPlacements && slices.ContainsFunc(o.Strategy.Placements,
+						func(s v1alpha1.PlacementInstall) bool { return s.Name == p.Name })
+					if d.Action == Create && d.Placement == Key(p.Namespace, p.Name) {
+						t.Fatalf("%v: %s may not place there", d, d.Placement)
+					}
+					if d.Action == Delete && listed && !o.Deleting {
+						t.Fatalf("%v: %s/%s selects it", d, p.Namespace, p.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
 // After a plan is carried out, the next plan changes only members that waited, and in the end none.
 func TestDecideComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -178,7 +204,7 @@ func TestMissingForAMoment(t *testing.T) {
 			}
 			if has := slices.ContainsFunc(during.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member }); has {
 				j := slices.IndexFunc(decided.Decisions, func(s Decision) bool { return s.Member == d.Member })
-				if decided.Decisions[j].Reason == Uncertain {
+				if reason := decided.Decisions[j].Reason; reason == Uncertain || reason == NotAllowed {
 					continue // another Placement was missing before, so its former members are kept
 				}
 				require.Equal(t, decided.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)

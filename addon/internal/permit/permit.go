@@ -26,10 +26,11 @@ type Permit struct {
 
 // Reasons why a member gets no new revision. They are part of condition messages.
 const (
-	Leaving   rollout.HoldReason = "the member is leaving"
-	NotJoined rollout.HoldReason = "the member has not joined yet"
-	Uncertain rollout.HoldReason = "the selection of the member is not known yet"
-	Removed   rollout.HoldReason = "the add-on is about to be removed"
+	Leaving    rollout.HoldReason = "the member is leaving"
+	NotJoined  rollout.HoldReason = "the member has not joined yet"
+	NotAllowed rollout.HoldReason = "the Placement that selects the member may not place on it"
+	Uncertain  rollout.HoldReason = "the selection of the member is not known yet"
+	Removed    rollout.HoldReason = "the add-on is about to be removed"
 )
 
 // BlockedBy returns the reason why a decision excludes a new revision. Empty: the decision permits one.
@@ -39,6 +40,8 @@ func BlockedBy(d install.Decision) rollout.HoldReason {
 		return Leaving
 	case d.Reason == install.Uncertain:
 		return Uncertain
+	case d.Reason == install.NotAllowed:
+		return NotAllowed
 	case d.Action == install.Delete, d.Reason == install.WaitsForTurn, d.Reason == install.Removing:
 		return Removed
 	}

@@ -111,6 +111,7 @@ func TestKeepsBy(t *testing.T) {
 		{install.Decision{Action: install.Keep}, ""},
 		{install.Decision{Action: install.Keep, Reason: install.Leaving}, permit.Leaving},
 		{install.Decision{Action: install.Keep, Reason: install.Uncertain}, permit.Uncertain},
+		{install.Decision{Action: install.Keep, Reason: install.NotAllowed}, permit.NotAllowed},
 		{install.Decision{Action: install.Delete, Reason: install.NotChosen}, permit.Removed},
 		{install.Decision{Action: install.Keep, Reason: install.WaitsForTurn}, permit.Removed},
 		{install.Decision{Action: install.Keep, Reason: install.Removing}, permit.Removed},

@@ -1,0 +1,122 @@
+package addon_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/tenancy"
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme,
+	placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme, tenancyv1alpha1.AddToScheme)
+
+// newTenantHub returns a hub in memory that runs the controllers of tenancy and of add-ons. The test writes the
+// decisions of Placements, so that no other controller refuses a cluster before.
+func newTenantHub(t testing.TB) *hub {
+	t.Helper()
+	s := testkit.Memory(t, tenantScheme, append(slices.Clone(installs), tenancycrds.Install)...)
+	c := mustertest.Client(t, s.Admin(), tenantScheme)
+	h := &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
+	h.obey()
+	mustertest.StartManager(t, s.Admin(), manager.Options{
+		Scheme: tenantScheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}, func(mgr manager.Manager) error {
+		grants, err := tenancy.SetupWithManager(mgr, tenancy.Options{})
+		if err != nil {
+			return err
+		}
+		return addon.SetupWithManager(mgr, addon.Options{Tenancy: grants, Agents: []addon.Agent{echo{h.name("echo")}}})
+	})
+	return h
+}
+
+func (h *hub) bind(name, set string) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Create(h.t.Context(), &tenancyv1alpha1.ClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
+	}))
+}
+
+// refused waits until an Addon reports that it may not be installed on a member, and returns the message.
+func (h *hub) refused(addon, member string) (message string) {
+	h.t.Helper()
+	h.eventually("the Addon reports that member "+member+" is not allowed", func() bool {
+		a := &v1alpha1.Addon{}
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(addon)}, a))
+		c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
+		if c == nil {
+			return false
+		}
+		message = c.Message
+		return c.Reason == v1alpha1.ReasonNotAllowed && strings.Contains(message, h.name(member))
+	})
+	return message
+}
+
+// TestTenancy_Install checks that an add-on is installed only on members that the bindings of the namespace of its
+// Placement grant, whatever the PlacementDecisions contain, and that a member that has the add-on keeps it until the
+// Placement leaves.
+func TestTenancy_Install(t *testing.T) { testkit.Virtual(t, testTenancyInstall) }
+
+func testTenancyInstall(t *testing.T) {
+	h := newTenantHub(t)
+	h.members("mine", "theirs")
+	h.choose("all", "mine", "theirs")
+	h.addon("echo", h.placed("all"))
+	message := h.refused("echo", "mine")
+	require.Contains(t, message, "Namespace "+h.namespace+" has no ClusterSetBinding")
+	require.Contains(t, message, "kubectl apply -f -", "the message contains the command that creates a binding")
+	require.Nil(t, h.memberAddon("echo", "mine"))
+
+	set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "ours"}}
+	require.NoError(t, h.client.Create(t.Context(), set))
+	h.bind("use", "mine")
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("mine")}}
+	label := func(team string) {
+		mustertest.Change(t, h.client, member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["team"] = team })
+	}
+	label("ours")
+	h.eventually("the granted member has it", func() bool {
+		return is(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable)
+	})
+	require.Contains(t, h.refused("echo", "theirs"),
+		"Placement "+h.namespace+"/all: no ClusterSetBinding of namespace "+h.namespace+" grants the cluster")
+	require.Nil(t, h.memberAddon("echo", "theirs"))
+	require.Empty(t, h.works("echo", "theirs"))
+
+	// The permission ends: the member keeps the add-on until the Placement leaves it.
+	label("other")
+	h.bind("again", tenancyv1alpha1.GlobalClusterSet)
+	h.eventually("the other member has it", func() bool {
+		return is(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable)
+	})
+	require.True(t, is(h.memberAddon("echo", "mine"), v1alpha1.ConditionAvailable))
+	b := &tenancyv1alpha1.ClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "again"}}
+	require.NoError(t, h.client.Delete(t.Context(), b))
+	h.eventually("the binding is gone", func() bool {
+		return client.IgnoreNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b)) == nil &&
+			h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b) != nil
+	})
+	h.choose("all", "theirs")
+	h.eventually("the Placement has left", func() bool { return h.memberAddon("echo", "mine") == nil })
+	require.True(t, is(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable))
+}
