@@ -89,7 +89,7 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	works.Member = member
 	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
 		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			return runWorks(ctx, worksOf(hub, works), required)
+			return runWorks(ctx, worksOf(hub, works), required, hub.ReportPolicy)
 		}))
 	clean := func(hub string, cleaners []membership.LeaveGate) ([]membership.LeaveGate, error) {
 		works := works
@@ -115,8 +115,10 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	return nil
 }
 
-// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies.
-func runWorks(ctx context.Context, works workagent.Options, required bool) error {
+// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies, whose
+// summary it reports.
+func runWorks(ctx context.Context, works workagent.Options, required bool,
+	report func(*v1alpha1.MemberPolicySummary)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -127,8 +129,12 @@ func runWorks(ctx context.Context, works workagent.Options, required bool) error
 		if err != nil {
 			return err
 		}
-		works.ObjectPolicy = policies.ForHub(cmp.Or(works.HubName, workagent.DefaultHubName))
+		hub := cmp.Or(works.HubName, workagent.DefaultHubName)
+		works.ObjectPolicy = policies.ForHub(hub)
 		running.Go(func() { _ = policies.Start(ctx) }) // which returns no error
+		if report != nil {
+			running.Go(func() { policies.Report(ctx, hub, report) })
+		}
 	}
 	a, err := workagent.New(works)
 	if err != nil {

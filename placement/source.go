@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -95,6 +97,19 @@ func ClusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	return cluster
 }
 
+// policyOf returns which objects a member accepts. Nil: every object, or it does not report that.
+func policyOf(summary *membershipv1alpha1.MemberPolicySummary) *scheduler.ObjectPolicy {
+	if summary == nil {
+		return nil
+	}
+	policy := &scheduler.ObjectPolicy{Truncated: summary.Truncated}
+	for _, name := range summary.Kinds {
+		kind, group, _ := strings.Cut(name, ".")
+		policy.Kinds = append(policy.Kinds, schema.GroupKind{Group: group, Kind: kind})
+	}
+	return policy
+}
+
 // clusterOf is ClusterOf without what the member serves.
 func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	status := &member.Status
@@ -105,6 +120,7 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 		Leaving:     memberleave.Requested(member),
 		Unreported:  unreported(status),
 		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
+		Policy:      policyOf(status.MemberPolicy),
 		Capacity:    status.Resources.Capacity.DeepCopy(),
 		Allocatable: status.Resources.Allocatable.DeepCopy(),
 		Available:   status.Resources.Available.DeepCopy(),

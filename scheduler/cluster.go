@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -36,11 +38,29 @@ type Cluster struct {
 	// APIs are the kinds that the cluster serves. Nil: they are not known, which does not exclude the cluster.
 	APIs map[schema.GroupVersionKind]bool
 
+	// Policy is which objects the cluster accepts. Nil: every object, or it is not known.
+	Policy *ObjectPolicy
+
 	// Scores are from elsewhere, by their names.
 	Scores map[string]float64
 
 	// Placements is the number of placements that have chosen the cluster. Zero if the product does not count them.
 	Placements int
+}
+
+// ObjectPolicy is which objects a cluster accepts.
+type ObjectPolicy struct {
+	// Kinds are the accepted kinds, and "*" is every kind or every group. Empty: the cluster accepts no object.
+	Kinds []schema.GroupKind
+	// Truncated means that the cluster may accept more kinds.
+	Truncated bool
+}
+
+// Accepts reports whether a cluster with this policy may accept some objects of a kind.
+func (p *ObjectPolicy) Accepts(kind schema.GroupKind) bool {
+	return p == nil || p.Truncated || slices.ContainsFunc(p.Kinds, func(k schema.GroupKind) bool {
+		return (k.Group == "*" || k.Group == kind.Group) && (k.Kind == "*" || k.Kind == kind.Kind)
+	})
 }
 
 // Event is a change of a fleet: a cluster that came (Old is nil), changed, or went (New is nil).

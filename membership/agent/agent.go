@@ -54,6 +54,9 @@ type hubObservation struct {
 	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	contest    contest
+	guard      *pruneGuard
+	orphans    *orphanReport
+	policy     *policyReport
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
 	address    addressObservation
@@ -139,7 +142,10 @@ func (a *agent) NeedLeaderElection() bool { return true }
 // started, and for companions until their timeout.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.companions.events = a.reports.events
+	a.observer = newObserver(a.member, a.log, a.Options)
+	a.orphans = &orphanReport{news: func() { wake(a.observer.news) }}
+	a.policy = &policyReport{news: func() { wake(a.observer.news) }}
+	a.companions = newCompanions(a)
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {

@@ -28,6 +28,10 @@ type Hub struct {
 	// more although no user requested their deletion. The agent writes the last report to the Membership; until the first
 	// one, the report of an earlier run stays. It does not block and may be called concurrently.
 	ReportOrphans func(v1alpha1.OrphanSummary)
+	// ReportPolicy reports which objects the member accepts from this hub. Nil: every object. The agent writes the last
+	// report to the Membership; until the first one, the report of an earlier run stays. It does not block and may be
+	// called concurrently.
+	ReportPolicy func(*v1alpha1.MemberPolicySummary)
 	// Member is the companion's member when the companion is called; Leave may have changed since. The companion may
 	// access Member.Namespace only.
 	Member membership.Member

@@ -65,6 +65,7 @@ type companions struct {
 	guard  *pruneGuard
 
 	orphans *orphanReport
+	policy  *policyReport
 	all     []*companion
 	cancel  context.CancelFunc // nil: they must not run
 }
@@ -75,9 +76,12 @@ type companion struct {
 }
 
 func newCompanions(a *agent) *companions {
-	return &companions{log: a.Log, events: a.reports.events, clock: a.Clock, random: a.random, all: besides(a.Companions),
-		guard:   &pruneGuard{clock: a.Clock},
-		orphans: &orphanReport{news: func() { wake(a.observer.news) }}}
+	all := a.beside
+	if all == nil {
+		all = besides(a.Companions)
+	}
+	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard,
+		orphans: a.orphans, policy: a.policy, all: all}
 }
 
 // besides returns companions that were never called.
@@ -112,7 +116,8 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 				<-before // the previous call must return first
 			}
 			c.runOne(ctx, each, Hub{
-				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, ReportOrphans: c.orphans.put, Member: member,
+				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, ReportOrphans: c.orphans.put,
+				ReportPolicy: c.policy.put, Member: member,
 			})
 		}()
 	}

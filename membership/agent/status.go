@@ -31,6 +31,9 @@ type memberReport struct {
 	requiredEpoch int64
 	// orphans is the last report of orphaned objects; nil: none since the agent started.
 	orphans *v1alpha1.OrphanSummary
+	// policy returns what the status contains about the policy of the member, given what it contained before. Nil: the
+	// same.
+	policy func(before *v1alpha1.MemberPolicySummary) *v1alpha1.MemberPolicySummary
 }
 
 // The conditions for the agent's progress. Joined stays True during the clean-up, because the hub waits for its end.
@@ -78,7 +81,7 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		}
 		if status.Claim != r.claim { // drop the report of another agent
 			next.Version, next.Resources, next.Properties, next.APIs = v1alpha1.VersionInfo{}, v1alpha1.ResourceUsage{}, nil, nil
-			next.Orphans = nil
+			next.Orphans, next.MemberPolicy = nil, nil
 		}
 		next.Version.Agent = m.agentVersion
 		if m.facts.version != "" {
@@ -90,6 +93,9 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		next.Properties = m.facts.over(next.Properties)
 		next.APIs = m.facts.apis.over(next.APIs)
 		next.Orphans = reportedOrphans(next.Orphans, m.orphans)
+		if m.policy != nil {
+			next.MemberPolicy = m.policy(next.MemberPolicy)
+		}
 		next.Renewal = m.renewal
 		next.RequiredHubEpoch = m.requiredEpoch
 	}

@@ -105,7 +105,7 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	said := o.membership.Status
 	status.Version, status.Resources, status.Properties, status.APIs = said.Version, said.Resources, said.Properties,
 		said.APIs
-	status.Orphans = said.Orphans.DeepCopy()
+	status.Orphans, status.MemberPolicy = said.Orphans.DeepCopy(), said.MemberPolicy.DeepCopy()
 	heard := map[string]*metav1.MicroTime{}
 	for _, agent := range status.Agents {
 		heard[agent.Type] = agent.LastHeartbeat

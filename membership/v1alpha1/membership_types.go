@@ -150,6 +150,11 @@ type MembershipStatus struct {
 	// +optional
 	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
+	// memberPolicy summarizes which objects the member accepts from the hub. Unset: it accepts every object, or its agent
+	// does not report that.
+	// +optional
+	MemberPolicy *MemberPolicySummary `json:"memberPolicy,omitempty"`
+
 	// agents of the member.
 	// +listType=map
 	// +listMapKey=type

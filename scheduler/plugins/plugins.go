@@ -9,6 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
 	"github.com/muster-sdk/muster/scheduler/plugins/externalscore"
 	"github.com/muster-sdk/muster/scheduler/plugins/groupspread"
+	"github.com/muster-sdk/muster/scheduler/plugins/objectpolicy"
 	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
 	"github.com/muster-sdk/muster/scheduler/plugins/propertysorter"
 	"github.com/muster-sdk/muster/scheduler/plugins/resourcefit"
@@ -26,6 +27,7 @@ func Registry() scheduler.Registry {
 		eligibility.Name:     eligibility.New,
 		externalscore.Name:   externalscore.New,
 		groupspread.Name:     groupspread.New,
+		objectpolicy.Name:    objectpolicy.New,
 		propertysorter.Name:  propertysorter.New,
 		resourcefit.Name:     resourcefit.New,
 		steadiness.Name:      steadiness.New,
@@ -44,6 +46,7 @@ func DefaultProfile() scheduler.Profile {
 		{Name: tainttoleration.Name, Weight: 10},
 		{Name: clusteraffinity.Name, Weight: 10},
 		{Name: apiavailability.Name},
+		{Name: objectpolicy.Name},
 		{Name: resourcefit.Name},
 		{Name: propertysorter.Name, Weight: 10},
 		{Name: steadiness.Name, Weight: 10},

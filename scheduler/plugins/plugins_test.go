@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -52,6 +53,9 @@ func TestDefaultProfile(t *testing.T) {
 		schedulertest.Cluster("f-cold", good, schedulertest.Property("temperature", "4")),
 		schedulertest.Cluster("g-full", good, schedulertest.Resource("cpu", "8", "1")),
 		schedulertest.Cluster("h-bare", good, func(c *scheduler.Cluster) { clear(c.APIs) }),
+		schedulertest.Cluster("h-closed", good, func(c *scheduler.Cluster) {
+			c.Policy = &scheduler.ObjectPolicy{Kinds: []schema.GroupKind{{Kind: "ConfigMap"}}}
+		}),
 		schedulertest.Cluster("i-zone-a", good, schedulertest.Label("zone", "a"), schedulertest.Property("price", "3")),
 		schedulertest.Cluster("j-zone-a", good, schedulertest.Label("zone", "a"), schedulertest.Property("price", "1")),
 		schedulertest.Cluster("k-zone-b", good, schedulertest.Label("zone", "b"), schedulertest.Property("price", "9")),
@@ -90,6 +94,7 @@ func TestDefaultProfile(t *testing.T) {
 		"f-cold":    `ClusterAffinity does not match quantity(cluster.properties.temperature) > quantity("10")`,
 		"g-full":    "ResourceFit has less than 2 of cpu available",
 		"h-bare":    "APIAvailability does not serve apps/v1 Deployment",
+		"h-closed":  "ObjectPolicy does not accept Deployment.apps",
 		"l-gcp":     "GroupSpread is in provider gcp, which was not chosen",
 	} {
 		require.Contains(t, why[name], want)
@@ -123,6 +128,7 @@ func TestConformance(t *testing.T) {
 		schedulertest.Cluster("c", schedulertest.Property("price", "free")), schedulertest.Cluster("d"),
 		schedulertest.Cluster("e", good, schedulertest.Resource("cpu", "8", "1"), schedulertest.Property("price", "9"),
 			func(c *scheduler.Cluster) { clear(c.APIs) }),
+		schedulertest.Cluster("closed", good, func(c *scheduler.Cluster) { c.Policy = &scheduler.ObjectPolicy{} }),
 		schedulertest.Cluster("f", good, func(c *scheduler.Cluster) { c.Healthy = false }),
 		schedulertest.Cluster("g", good, schedulertest.Taint("t", "", corev1.TaintEffectNoSchedule, 0)),
 	}

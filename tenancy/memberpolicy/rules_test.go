@@ -1,6 +1,7 @@
 package memberpolicy_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -298,4 +299,35 @@ func TestRules_Properties(t *testing.T) {
 	}
 	require.Greater(t, accepted, 2000)
 	require.Greater(t, rejected, 2000)
+}
+
+// TestRules_Summary checks that a summary contains what rules for the hub accept, sorted and without duplicates, and
+// that long lists are truncated.
+func TestRules_Summary(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, memberpolicy.NewRules(nil, false).Summary("west"), "the member accepts everything")
+	required := memberpolicy.NewRules(nil, true).Summary("west")
+	require.Zero(t, required.Policies)
+	require.Empty(t, required.Kinds)
+
+	rules := memberpolicy.NewRules([]v1alpha1.MemberPolicy{
+		policy("a", v1alpha1.MemberPolicyRule{Kinds: kinds(deployments, namespaces), Namespaces: []string{"shop", "team-*"}}),
+		policy("b",
+			v1alpha1.MemberPolicyRule{Kinds: kinds(deployments), Namespaces: []string{"shop"}, Hubs: []string{"west"}},
+			v1alpha1.MemberPolicyRule{Kinds: kinds(everyKind), ClusterScoped: true, Hubs: []string{"east"}}),
+	}, false)
+	west, east := rules.Summary("west"), rules.Summary("east")
+	require.Equal(t, int32(2), west.Policies)
+	require.Equal(t, []string{"Deployment.apps", "Namespace"}, west.Kinds)
+	require.Equal(t, []string{"shop", "team-*"}, west.Namespaces)
+	require.False(t, west.Truncated)
+	require.Equal(t, []string{"*.*", "Deployment.apps", "Namespace"}, east.Kinds)
+
+	many := v1alpha1.MemberPolicyRule{Kinds: kinds(deployments)}
+	for i := range 200 {
+		many.Namespaces = append(many.Namespaces, fmt.Sprint("n-", i))
+	}
+	long := memberpolicy.NewRules([]v1alpha1.MemberPolicy{policy("a", many)}, false).Summary("west")
+	require.Len(t, long.Namespaces, 128)
+	require.True(t, long.Truncated)
 }

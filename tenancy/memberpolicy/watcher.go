@@ -23,6 +23,7 @@ import (
 
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/definition"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -274,6 +275,24 @@ func (w *Watcher) current(ctx context.Context) (*Rules, string, error) {
 			return nil, "", ctx.Err()
 		}
 		timer.Stop()
+	}
+}
+
+// Report calls a function with the summary for a hub, after the first observation and after each change, until the
+// context ends. The name is that of ForHub.
+func (w *Watcher) Report(ctx context.Context, hub string, report func(*membershipv1alpha1.MemberPolicySummary)) {
+	for {
+		w.mu.Lock()
+		rules, changed := w.rules, w.changed
+		w.mu.Unlock()
+		if rules != nil {
+			report(rules.Summary(hub))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
