@@ -15,7 +15,7 @@ type convention func(object *unstructured.Unstructured) (Result, bool)
 // The second result is false where the object follows none of them. A condition Ready or Available that is True
 // outweighs all that only says that something is in progress.
 func byConvention(object *unstructured.Unstructured) (Result, bool) {
-	for _, find := range []convention{failedByCondition, failedByWord, byNamedConditions} {
+	for _, find := range []convention{failedByCondition, failedByWord, failedByMessage, byNamedConditions} {
 		if result, found := find(object); found {
 			return result, true
 		}
@@ -29,7 +29,10 @@ func byConvention(object *unstructured.Unstructured) (Result, bool) {
 			return result, true
 		}
 	}
-	for _, find := range []convention{byOtherConditions, progressingByWord, byReplicas} {
+	if ancestors := list(object, "status", "ancestors"); ancestors != nil && len(ancestors) == 0 {
+		return Result{Status: Progressing, Message: "no ancestor has reported on the policy yet"}, true
+	}
+	for _, find := range []convention{byOtherConditions, progressingByWord, byReadyField, byReplicas} {
 		if result, found := find(object); found {
 			return result, true
 		}
@@ -44,7 +47,32 @@ func failedByCondition(object *unstructured.Unstructured) (Result, bool) {
 			return Result{Status: Failed, Message: kind + " is True" + c.because()}, true
 		}
 	}
+	// Those that pass on the conditions of a Deployment, and those that run a Job.
+	if c := condition(object, "Progressing"); c.status == "False" && c.reason == "ProgressDeadlineExceeded" {
+		return Result{Status: Failed, Message: "Progressing is False" + c.because()}, true
+	}
+	if c := condition(object, "Complete"); c.status == "True" && permanentReason(c.reason) {
+		return Result{Status: Failed, Message: "Complete is True" + c.because()}, true
+	}
 	return Result{}, false
+}
+
+// failedByMessage finds an error that the resources of Cluster API report:
+// https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane.
+func failedByMessage(object *unstructured.Unstructured) (Result, bool) {
+	message := text(object, "status", "failureMessage")
+	if message == "" {
+		return Result{}, false
+	}
+	return Result{Status: Failed, Message: "status.failureMessage: " + message}, true
+}
+
+// byReadyField finds status.ready, which resources of Cluster API have.
+func byReadyField(object *unstructured.Unstructured) (Result, bool) {
+	if ready, set, err := unstructured.NestedBool(object.Object, "status", "ready"); err != nil || !set || ready {
+		return Result{}, false
+	}
+	return Result{Status: Progressing, Message: "status.ready is false"}, true
 }
 
 // adverse reports whether a type of conditions means that something is wrong when it is True. Operators agree on the
@@ -67,6 +95,7 @@ var statusWords = []string{"phase", "state", "status", "health", "currentState"}
 // failedByWord finds a word that says that the object has failed, as in status.phase.
 func failedByWord(object *unstructured.Unstructured) (Result, bool) {
 	return byWord(object, Failed, func(word string) bool {
+		word, _, _ = strings.Cut(word, ",") // some go on with a message
 		switch strings.ToLower(word) {
 		case "failed", "failure", "error", "errored", "degraded", "unhealthy", "invalid", "rejected", "red":
 			return true
@@ -136,8 +165,8 @@ func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 	}
 	for _, kind := range kinds {
 		desired := slices.ContainsFunc([]string{
-			"Admitted", "Applied", "Deployed", "Healthy", "Initialized", "Provisioned", "Ready", "Reconciled", "Synced",
-			"Synchronized", "Valid",
+			"Admitted", "Applied", "Deployed", "Healthy", "Initialized", "Provisioned", "Ready", "Reconciled", "Succeeded",
+			"Synced", "Synchronized", "Valid",
 		}, func(word string) bool { return strings.HasSuffix(kind, word) })
 		if c := condition(object, kind); desired && c.status != "True" && c.status != "" {
 			return Result{Status: Progressing, Message: fmt.Sprintf("%s is %s%s", kind, c.status, c.because())}, true
@@ -153,6 +182,10 @@ func byReplicas(object *unstructured.Unstructured) (Result, bool) {
 		wanted, set = integer(object, "status", "replicas")
 	}
 	ready, reported := integer(object, "status", "readyReplicas")
+	if nodes, daemon := integer(object, "status", "desiredNumberScheduled"); daemon {
+		wanted, set = nodes, true
+		ready, reported = integer(object, "status", "numberReady")
+	}
 	if !set || !reported || ready >= wanted {
 		return Result{}, false
 	}

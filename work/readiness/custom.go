@@ -20,12 +20,35 @@ type customRule struct {
 	ends       bool     // the object ends, such as a run of a pipeline
 	succeeds   string   // the condition that is True when it has ended well and False when it failed
 	noStatus   bool     // the kind has no status: ready as soon as it is there
+	reports    bool     // its controller always writes a status; what that means is told by the conventions
 
-	also *customRule // must hold as well where the field says that the object is ready
+	notFalse   []string // conditions that must not be False; they may be missing
+	unfinished []string // conditions that mean that something is in progress when they are True
+	errors     []string // fields of the status that mean failure when they are set
+	required   []string // fields of the status that must be set
+	entries    entryRule
+
+	also *customRule // must hold as well where all of the above says that the object is ready
+}
+
+// entryRule says what a word in each entry of a list means, such as the health of each cluster.
+type entryRule struct {
+	list, name, field string
+	ready, failed     []string
+	notFalse          string // a field of the entry that must not be false
 }
 
 func ruleFunc(r customRule) Func {
-	return func(object *unstructured.Unstructured) (Result, error) { return r.assess(object), nil }
+	return func(object *unstructured.Unstructured) (Result, error) {
+		result := r.assess(object)
+		if result.Status != Ready || !r.reports {
+			return result, nil
+		}
+		if result, follows := byConvention(object); follows {
+			return result, nil
+		}
+		return byKstatus(object)
+	}
 }
 
 // assess evaluates an object of a kind in the table.
@@ -39,12 +62,75 @@ func (r customRule) assess(object *unstructured.Unstructured) Result {
 		result.Message = "no controller has reported a status yet"
 		return result
 	}
+	if result, found := r.exceptional(object, result); found {
+		return result
+	}
+	if result = r.regular(object, result); result.Status == Ready && r.also != nil {
+		return r.also.assess(object)
+	}
+	return result
+}
+
+// exceptional finds what keeps the object from being ready, whatever else its status says.
+func (r customRule) exceptional(object *unstructured.Unstructured, result Result) (Result, bool) {
 	for _, kind := range r.failing {
 		if c := condition(object, kind); c.status == "True" {
 			result.Status, result.Message = Failed, kind+" is True"+c.because()
-			return result
+			return result, true
 		}
 	}
+	for _, field := range r.errors {
+		if value := fieldText(object, "status", field); !slices.Contains([]string{"", "false", "0"}, value) {
+			result.Status, result.Message = Failed, fmt.Sprintf("status.%s is %q", field, value)
+			return result, true
+		}
+	}
+	for _, kind := range r.unfinished {
+		if c := condition(object, kind); c.status == "True" {
+			result.Message = kind + " is True" + c.because()
+			return result, true
+		}
+	}
+	for _, kind := range r.notFalse {
+		if c := condition(object, kind); c.status == "False" {
+			if permanentReason(c.reason) {
+				result.Status = Failed
+			}
+			result.Message = kind + " is False" + c.because()
+			return result, true
+		}
+	}
+	for _, field := range r.required {
+		if fieldText(object, "status", field) == "" {
+			result.Message = "status." + field + " is not set yet"
+			return result, true
+		}
+	}
+	return r.entries.exceptional(object, result)
+}
+
+func (r entryRule) exceptional(object *unstructured.Unstructured, result Result) (Result, bool) {
+	var items []any
+	if r.list != "" {
+		items = list(object, "status", r.list)
+	}
+	for _, item := range items {
+		entry, _ := item.(map[string]any)
+		word, _ := entry[r.field].(string)
+		if negated, set := entry[r.notFalse].(bool); slices.Contains(r.ready, word) && (negated || !set) {
+			continue
+		}
+		if slices.Contains(r.failed, word) {
+			result.Status = Failed
+		}
+		result.Message = fmt.Sprintf("status.%s: %s of %v is %q", r.list, r.field, entry[r.name], word)
+		return result, true
+	}
+	return result, false
+}
+
+// regular evaluates the condition, the field or the conditions that say that the object is ready.
+func (r customRule) regular(object *unstructured.Unstructured, result Result) Result {
 	if r.succeeds != "" {
 		switch c := condition(object, r.succeeds); c.status {
 		case "True":
@@ -72,8 +158,6 @@ func (r customRule) byField(object *unstructured.Unstructured, result Result) Re
 	switch {
 	case slices.Contains(r.failed, value):
 		result.Status = Failed
-	case slices.Contains(r.ready, value) && r.also != nil:
-		return r.also.byField(object, Result{Status: Progressing, Ends: r.ends})
 	case slices.Contains(r.ready, value):
 		result.Status, result.Complete = Ready, r.ends
 	}
@@ -98,9 +182,15 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 			}
 			result.Message = fmt.Sprintf("%s is %s%s", kind, c.status, c.because())
 			return result
+		case permanentReason(c.reason): // it has ended, and not well
+			result.Status, result.Message = Failed, kind+" is True"+c.because()
+			return result
 		}
 	}
 	result.Status, result.Message = Ready, strings.Join(r.conditions, " and ")+" is True"
+	if len(r.conditions) == 0 {
+		result.Message = "the status reports no problem"
+	}
 	return result
 }
 
@@ -141,6 +231,7 @@ type nestedConditions struct {
 	field      string   // of the status: the list
 	reference  string   // of an entry: the map with the name of the other
 	conditions []string // of an entry: must all be True
+	notFalse   []string // of an entry: must not be False; they may be missing
 	missing    string   // the message while the list is empty
 	ready      string   // the message when all hold
 }
@@ -153,7 +244,7 @@ func (n nestedConditions) assess(object *unstructured.Unstructured) Result {
 	generation, _ := integer(object, "metadata", "generation")
 	for _, entry := range entries {
 		fields, part := partOf(entry, generation)
-		result := customRule{conditions: n.conditions}.byConditions(part, Result{Status: Progressing})
+		result := customRule{conditions: n.conditions, notFalse: n.notFalse}.assess(part)
 		if result.Status != Ready {
 			reference, _ := fields[n.reference].(map[string]any)
 			name := reference["name"]
@@ -179,7 +270,8 @@ func partOf(entry any, generation int64) (map[string]any, *unstructured.Unstruct
 // https://gateway-api.sigs.k8s.io/reference/spec/#routestatus.
 func route(object *unstructured.Unstructured) (Result, error) {
 	return nestedConditions{
-		field: "parents", reference: "parentRef", conditions: words("Accepted", "ResolvedRefs"),
+		field: "parents", reference: "parentRef",
+		conditions: words("Accepted", "ResolvedRefs"), notFalse: words("Programmed"),
 		missing: "no Gateway has reported on the route yet", ready: "all parents have accepted the route",
 	}.assess(object), nil
 }

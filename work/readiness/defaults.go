@@ -37,6 +37,7 @@ var defaults = map[schema.GroupKind]Func{
 	{Kind: "PersistentVolumeClaim"}:                                   claim,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           autoscaler,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                    disruptionBudget,
 	{Group: "apps", Kind: "DaemonSet"}: func(object *unstructured.Unstructured) (Result, error) {
 		wanted, set := integer(object, "status", "desiredNumberScheduled")
 		if !set {
@@ -182,6 +183,18 @@ func replicationController(object *unstructured.Unstructured) (Result, error) {
 		return availableLongEnough(object, result, wanted), nil
 	}
 	return result, nil
+}
+
+// disruptionBudget has failed when its controller cannot compute how many disruptions are allowed:
+// https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/.
+func disruptionBudget(object *unstructured.Unstructured) (Result, error) {
+	if unobserved(object) {
+		return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+	}
+	if allowed := condition(object, "DisruptionAllowed"); allowed.reason == "SyncFailed" {
+		return Result{Status: Failed, Message: "DisruptionAllowed is " + allowed.status + allowed.because()}, nil
+	}
+	return byKstatus(object)
 }
 
 // claim has failed when its volume is lost: the data is gone, and the claim does not bind again.

@@ -9,6 +9,7 @@
 //	StatefulSet, DaemonSet   likewise with the strategy OnDelete: when all replicas are ready, new or old, and no more of them are there
 //	ReplicationController    when all replicas are ready
 //	HorizontalPodAutoscaler  when it can scale its target; without metrics: failed
+//	PodDisruptionBudget      when its controller has computed it; when that fails: failed
 //	PersistentVolumeClaim    when it is bound; one whose volume is lost: failed
 //	Namespace                when it is active
 //	PersistentVolume         when it is available or bound

@@ -9,13 +9,18 @@ import (
 
 // OperatorKinds are the kinds of custom resources that have a rule.
 func OperatorKinds() []schema.GroupKind {
-	var kinds []schema.GroupKind
-	for group, of := range operatorKinds {
-		for kind := range of {
-			kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
+	kinds := map[schema.GroupKind]bool{}
+	for _, table := range []map[string]map[string]customRule{operatorKinds, reportingKinds} {
+		for group, of := range table {
+			for kind := range of {
+				kinds[schema.GroupKind{Group: group, Kind: kind}] = true
+			}
 		}
 	}
-	return slices.AppendSeq(kinds, maps.Keys(kindFuncs))
+	for kind := range kindFuncs {
+		kinds[kind] = true
+	}
+	return slices.Collect(maps.Keys(kinds))
 }
 
 // OperatorGroups are the suffixes of the groups that have a rule for all of their kinds.

@@ -12,7 +12,11 @@ var (
 	noStatus       = customRule{noStatus: true}
 	vmStatus       = customRule{field: words("updateStatus"), ready: words("operational"), failed: words("failed")}
 	elasticHealth  = customRule{field: words("health"), ready: words("green"), failed: words("red")}
-	compliant      = customRule{field: words("compliant"), ready: words("Compliant"), failed: words("NonCompliant")}
+	karmadaHealth  = entryRule{
+		list: "aggregatedStatus", name: "clusterName", field: "health", notFalse: "applied",
+		ready: words("", "Healthy", "Unknown"), failed: words("Unhealthy"),
+	}
+	compliant = customRule{field: words("compliant"), ready: words("Compliant"), failed: words("NonCompliant")}
 )
 
 func words(of ...string) []string { return of }
@@ -84,7 +88,10 @@ var operatorKinds = map[string]map[string]customRule{
 		"ReferenceGrant": noStatus,
 	},
 	// https://keda.sh/docs/latest/reference/scaledobject-spec/
-	"keda.sh": {"ScaledObject": readyCondition, "ScaledJob": readyCondition, "TriggerAuthentication": noStatus},
+	"keda.sh": {
+		"ScaledObject": {conditions: words("Ready"), failing: words("Fallback")},
+		"ScaledJob":    readyCondition, "TriggerAuthentication": noStatus,
+	},
 	// https://knative.dev/docs/serving/reference/serving-api/
 	"serving.knative.dev": {"Service": readyCondition, "Configuration": readyCondition, "Route": readyCondition,
 		"Revision": readyCondition},
@@ -117,7 +124,10 @@ var operatorKinds = map[string]map[string]customRule{
 	},
 	// https://cluster-api.sigs.k8s.io/reference/api/crd-reference
 	"cluster.x-k8s.io": {
-		"Cluster":           phase(words("Provisioned"), words("Failed")),
+		"Cluster": {
+			field: words("phase"), ready: words("Provisioned"), failed: words("Failed"),
+			notFalse: words("Ready"), errors: words("failureMessage"),
+		},
 		"Machine":           phase(words("Running"), words("Failed")),
 		"MachineDeployment": phase(words("Running"), words("Failed")),
 	},
@@ -175,9 +185,15 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://knative.dev/docs/install/operator/knative-with-operators/
 	"operator.knative.dev": {"KnativeServing": readyCondition, "KnativeEventing": readyCondition},
 	// https://kserve.github.io/website/docs/reference/crd-api
-	"serving.kserve.io": {"InferenceService": readyCondition},
+	"serving.kserve.io": {"InferenceService": {conditions: words("Ready"), also: &customRule{
+		field: words("modelStatus", "transitionStatus"),
+		ready: words("", "UpToDate"), failed: words("BlockedByFailedLoad", "InvalidSpec"),
+	}}},
 	// https://mariadb-operator.github.io/mariadb-operator/latest/api-reference/
-	"k8s.mariadb.com": {"MariaDB": readyCondition, "Backup": {conditions: words("Complete"), ends: true}},
+	"k8s.mariadb.com": {
+		"MariaDB": readyCondition, "Backup": {conditions: words("Complete"), ends: true},
+		"SqlJob": {conditions: words("Complete"), ends: true},
+	},
 	// https://www.keycloak.org/operator/basic-deployment
 	"k8s.keycloak.org": {
 		"Keycloak":            {conditions: words("Ready"), failing: words("HasErrors")},
@@ -193,6 +209,9 @@ var operatorKinds = map[string]map[string]customRule{
 		},
 		"GrafanaDashboard": {conditions: words("DashboardSynchronized")},
 		"GrafanaFolder":    {conditions: words("FolderSynchronized")},
+		"GrafanaDatasource": {
+			errors: words("NoMatchingInstances"), required: words("hash"), notFalse: words("DatasourceSynchronized"),
+		},
 	},
 	// https://projectcontour.io/docs/main/config/api/
 	"projectcontour.io": {"HTTPProxy": {conditions: words("Valid")}, "ExtensionService": {conditions: words("Valid")}},
@@ -227,7 +246,9 @@ var operatorKinds = map[string]map[string]customRule{
 	"flink.apache.org": {"FlinkDeployment": {field: words("jobManagerDeploymentStatus"), ready: words("READY"),
 		failed: words("ERROR")}},
 	// https://github.com/banzaicloud/koperator
-	"kafka.banzaicloud.io": {"KafkaCluster": {field: words("state"), ready: words("ClusterRunning")}},
+	"kafka.banzaicloud.io": {"KafkaCluster": {field: words("state"), ready: words("ClusterRunning"), also: &customRule{
+		field: words("cruiseControlTopicStatus"), ready: words("", "CruiseControlTopicReady"),
+	}}},
 	// https://docs.victoriametrics.com/operator/api/
 	"operator.victoriametrics.com": {
 		"VMAgent": vmStatus, "VMAlert": vmStatus, "VMAuth": vmStatus, "VMSingle": vmStatus, "VMCluster": vmStatus,
@@ -242,16 +263,20 @@ var operatorKinds = map[string]map[string]customRule{
 	"kiali.io":         {"Kiali": {conditions: words("Successful"), failing: words("Failure")}},
 	"jaegertracing.io": {"Jaeger": phase(words("Running"), words("Failed"))},
 	// https://docs.openshift.com/container-platform/latest/rest_api/
-	"operator.openshift.io": {"IngressController": {conditions: words("Admitted", "Available"),
-		failing: words("Degraded")}},
+	"operator.openshift.io": {"IngressController": {
+		conditions: words("Admitted", "Available"), failing: words("Degraded"), unfinished: words("Progressing"),
+		notFalse: words("DeploymentReplicasAllAvailable"),
+	}},
 	// https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 	"policy.open-cluster-management.io": {
-		"Policy": compliant, "ConfigurationPolicy": compliant, "OperatorPolicy": compliant, "CertificatePolicy": compliant,
+		"Policy": compliant, "ConfigurationPolicy": compliant, "CertificatePolicy": compliant,
+		"OperatorPolicy": {field: compliant.field, ready: compliant.ready, failed: compliant.failed,
+			also: &customRule{conditions: words("Compliant")}},
 	},
 	// https://karmada.io/docs/reference/kubernetes-api/work-resources/resource-binding-v1alpha2
 	"work.karmada.io": {
-		"ResourceBinding":        {conditions: words("FullyApplied")},
-		"ClusterResourceBinding": {conditions: words("FullyApplied")},
+		"ResourceBinding":        {conditions: words("FullyApplied"), entries: karmadaHealth},
+		"ClusterResourceBinding": {conditions: words("FullyApplied"), entries: karmadaHealth},
 	},
 	// https://github.com/kubevirt/containerized-data-importer/blob/main/doc/datavolumes.md
 	"cdi.kubevirt.io": {"DataVolume": phase(words("Succeeded"), words("Failed"))},
@@ -298,6 +323,16 @@ var kindFuncs = map[schema.GroupKind]Func{
 	{Group: "gateway.networking.k8s.io", Kind: "TCPRoute"}:         route,
 	{Group: "gateway.networking.k8s.io", Kind: "UDPRoute"}:         route,
 	{Group: "gateway.networking.k8s.io", Kind: "BackendTLSPolicy"}: attachedPolicy,
+	// https://cluster-api.sigs.k8s.io/tasks/automated-machine-management/healthchecking
+	{Group: "cluster.x-k8s.io", Kind: "MachineHealthCheck"}: machineHealthCheck,
+	// https://docs.openshift.com/container-platform/latest/applications/deployments/what-deployments-are.html
+	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: deploymentConfig,
+	// https://github.com/gardener/gardener/blob/master/docs/usage/shoot/shoot_status.md
+	{Group: "core.gardener.cloud", Kind: "Shoot"}: shoot,
+	// https://github.com/open-telemetry/opentelemetry-operator/blob/main/docs/api/opentelemetrycollectors.md
+	{Group: "opentelemetry.io", Kind: "OpenTelemetryCollector"}: collector,
+	// https://www.elastic.co/docs/reference/cloud-on-k8s
+	{Group: "elasticsearch.k8s.elastic.co", Kind: "Elasticsearch"}: elasticsearch,
 	// https://docs.openshift.com/container-platform/latest/rest_api/network_apis/route-route-openshift-io-v1.html
 	{Group: "route.openshift.io", Kind: "Route"}: openShiftRoute,
 }
@@ -307,8 +342,10 @@ func knownCustom(kind schema.GroupKind) Func {
 	if known := kindFuncs[kind]; known != nil {
 		return known
 	}
-	if rule, known := operatorKinds[kind.Group][kind.Kind]; known {
-		return ruleFunc(rule)
+	for _, table := range []map[string]map[string]customRule{operatorKinds, reportingKinds} {
+		if rule, known := table[kind.Group][kind.Kind]; known {
+			return ruleFunc(rule)
+		}
 	}
 	// https://docs.solo.io/gloo-edge/latest/reference/api/github.com/solo-io/solo-kit/api/v1/status.proto.sk/
 	if kind.Group == "gloo.solo.io" || kind.Group == "gateway.solo.io" {

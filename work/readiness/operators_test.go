@@ -1,6 +1,7 @@
 package readiness_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -16,14 +17,14 @@ const (
 	readyFailed = "conditions: [{type: Ready, status: 'False', reason: ReconcileFailed}]"
 	isAvailable = "conditions: [{type: Available, status: 'True'}, {type: Reconciled, status: 'True'}]"
 	degraded    = "conditions: [{type: Available, status: Degraded}, {type: Reconciled, status: 'True'}]"
-	isActive    = "conditions: [{type: Active, status: 'True'}]"
-	isHealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'True'}]"
-	unhealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: " +
-		"UnhealthyPackageRevision}]"
-	routed = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
-		"status: 'True'}]}]"
-	unrouted = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
-		"status: 'False', reason: BackendNotFound}]}]"
+	admitted    = "{type: Admitted, status: 'True'}, {type: Available, status: 'True'}"
+	// fullyApplied is the status of a binding of Karmada.
+	fullyApplied = "conditions: [{type: FullyApplied, status: 'True'}]"
+	isActive     = "conditions: [{type: Active, status: 'True'}]"
+	isHealthy    = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'True'}]"
+	unhealthy    = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: UnhealthyPackageRevision}]"
+	routed       = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]"
+	unrouted     = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound}]}]"
 )
 
 // operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and others
@@ -120,6 +121,7 @@ var operatorStatuses = map[string][]struct {
 	"keda.sh ScaledObject": {
 		{isReady, yes},
 		{"conditions: [{type: Ready, status: 'False', reason: ScaledObjectCheckFailed}]", no},
+		{"conditions: [{type: Ready, status: 'True'}, {type: Fallback, status: 'True'}]", no},
 	},
 	"keda.sh ScaledJob":             {{isReady, yes}, {notReady, wait}},
 	"keda.sh TriggerAuthentication": {{"-", yes}},
@@ -155,6 +157,8 @@ var operatorStatuses = map[string][]struct {
 	"elasticsearch.k8s.elastic.co Elasticsearch": {
 		{"{phase: Ready, health: green}", yes},
 		{"{phase: Ready, health: red}", no},
+		{"{phase: Ready, health: green, availableNodes: 2}\nspec: {nodeSets: [{count: 2}, {count: 1}]}", wait},
+		{"{phase: Ready, health: green, availableNodes: 3}\nspec: {nodeSets: [{count: 2}, {count: 1}]}", yes},
 		{"{phase: ApplyingChanges, health: red}", wait},
 		{"{phase: Invalid, health: green}", no},
 	},
@@ -177,6 +181,8 @@ var operatorStatuses = map[string][]struct {
 		{"phase: Provisioned", yes},
 		{"phase: Provisioning", wait},
 		{"phase: Failed", no},
+		{"phase: Provisioned, conditions: [{type: Ready, status: 'False', reason: Unreachable}]", wait},
+		{"phase: Provisioned, failureMessage: no quota", no},
 	},
 	"cluster.x-k8s.io Machine": {
 		{"phase: Running", yes},
@@ -270,11 +276,28 @@ var operatorStatuses = map[string][]struct {
 	"karpenter.sh NodePool":                {{isReady, yes}, {notReady, wait}},
 	"operator.knative.dev KnativeServing":  {{isReady, yes}, {notReady, wait}},
 	"operator.knative.dev KnativeEventing": {{isReady, yes}, {notReady, wait}},
-	"serving.kserve.io InferenceService":   {{isReady, yes}, {notReady, wait}},
-	"k8s.mariadb.com MariaDB":              {{isReady, yes}, {"revision: 0", wait}},
+	"serving.kserve.io InferenceService": {
+		{isReady, yes},
+		{notReady, wait},
+		{isReady + ", modelStatus: {transitionStatus: UpToDate}", yes},
+		{isReady + ", modelStatus: {transitionStatus: InProgress}", wait},
+		{isReady + ", modelStatus: {transitionStatus: BlockedByFailedLoad}", no},
+	},
+	"k8s.mariadb.com MariaDB": {{isReady, yes}, {"revision: 0", wait}},
 	"k8s.mariadb.com Backup": {
 		{"conditions: [{type: Complete, status: 'True'}]", yes},
 		{"conditions: [{type: Complete, status: 'False'}]", wait},
+		{"conditions: [{type: Complete, status: 'True', reason: JobFailed}]", no},
+	},
+	"k8s.mariadb.com SqlJob": {
+		{"conditions: [{type: Complete, status: 'True', reason: JobComplete}]", yes},
+		{"conditions: [{type: Complete, status: 'True', reason: JobFailed}]", no},
+	},
+	"grafana.integreatly.org GrafanaDatasource": {
+		{"hash: x", yes},
+		{"uid: ''", wait},
+		{"hash: x, NoMatchingInstances: true", no},
+		{"hash: x, conditions: [{type: DatasourceSynchronized, status: 'False', reason: ApplyFailed}]", no},
 	},
 	"k8s.keycloak.org Keycloak": {
 		{isReady, yes},
@@ -355,6 +378,7 @@ var operatorStatuses = map[string][]struct {
 	"kafka.banzaicloud.io KafkaCluster": {
 		{"state: ClusterRunning", yes},
 		{"state: ClusterRollingUpgrading", wait},
+		{"state: ClusterRunning, cruiseControlTopicStatus: CruiseControlTopicNotReady", wait},
 	},
 	"operator.victoriametrics.com VMAgent": {
 		{"updateStatus: operational", yes},
@@ -407,6 +431,8 @@ var operatorStatuses = map[string][]struct {
 		{"conditions: [{type: Admitted, status: 'True'}, {type: Available, status: 'True'}]", yes},
 		{"conditions: [{type: Admitted, status: 'True'}]", wait},
 		{"conditions: [{type: Available, status: 'True'}, {type: Degraded, status: 'True'}]", no},
+		{"conditions: [" + admitted + ", {type: Progressing, status: 'True'}]", wait},
+		{"conditions: [" + admitted + ", {type: DeploymentReplicasAllAvailable, status: 'False'}]", wait},
 	},
 	"policy.open-cluster-management.io Policy": {
 		{"compliant: Compliant", yes},
@@ -418,7 +444,8 @@ var operatorStatuses = map[string][]struct {
 		{"compliant: NonCompliant", no},
 	},
 	"policy.open-cluster-management.io OperatorPolicy": {
-		{"compliant: Compliant", yes},
+		{"compliant: Compliant, conditions: [{type: Compliant, status: 'True'}]", yes},
+		{"compliant: Compliant", wait},
 		{"compliant: NonCompliant", no},
 	},
 	"policy.open-cluster-management.io CertificatePolicy": {
@@ -427,8 +454,10 @@ var operatorStatuses = map[string][]struct {
 	},
 	"work.karmada.io ResourceBinding": {
 		{"conditions: [{type: FullyApplied, status: 'True'}]", yes},
-		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]",
-			no},
+		{"aggregatedStatus: [{clusterName: a, applied: true, health: Unknown}], " + fullyApplied, yes},
+		{"aggregatedStatus: [{clusterName: a, applied: false, health: Unknown}], " + fullyApplied, wait},
+		{"aggregatedStatus: [{clusterName: a, health: Unhealthy}], " + fullyApplied, no},
+		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]", no},
 	},
 	"work.karmada.io ClusterResourceBinding": {
 		{"conditions: [{type: FullyApplied, status: 'True'}]", yes},
@@ -511,7 +540,9 @@ const yes, wait, no = readiness.Ready, readiness.Progressing, readiness.Failed
 // TestOperatorKinds checks each rule with statuses as its operator writes them, and that no rule is without a test. An
 // object without a status is never ready, unless its kind has none.
 func TestOperatorKinds(t *testing.T) {
-	for name, statuses := range operatorStatuses {
+	tested := maps.Clone(operatorStatuses)
+	maps.Copy(tested, reportingStatuses)
+	for name, statuses := range tested {
 		group, kind, _ := strings.Cut(name, " ")
 		head := group + "/v1 " + kind + "\n"
 		for _, tc := range statuses {
@@ -531,9 +562,9 @@ func TestOperatorKinds(t *testing.T) {
 		}
 	}
 	for _, kind := range readiness.OperatorKinds() {
-		require.Contains(t, operatorStatuses, kind.Group+" "+kind.Kind, "a rule without a test")
+		require.Contains(t, tested, kind.Group+" "+kind.Kind, "a rule without a test")
 	}
-	require.Len(t, operatorStatuses, len(readiness.OperatorKinds()), "a test without a rule")
+	require.Len(t, tested, len(readiness.OperatorKinds()), "a test without a rule")
 }
 
 // TestOperatorGroups checks the rules for whole groups.
@@ -582,17 +613,30 @@ func TestConventions(t *testing.T) {
 		"{conditions: [{type: PodsHealthy, status: 'False', reason: NoPodsFound}]}":                                wait,
 		"{conditions: [{type: Ready, status: 'True'}, {type: PodsHealthy, status: 'False', reason: NoPodsFound}]}": yes,
 		"{conditions: [{type: UpgradeAvailable, status: 'False'}]}":                                                yes,
-		"{conditions: []}":      wait,
-		"{phase: ConfigError}":  no,
-		"{phase: SyncFailed}":   no,
-		"{phase: FailedOver}":   yes,
-		"{health: Red}":         no,
-		"{status: IN_PROGRESS}": wait,
+		"{conditions: []}": wait,
+		"{conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}": no,
+		"{conditions: [{type: Complete, status: 'True', reason: JobFailed}]}":                    no,
+		"{conditions: [{type: Complete, status: 'True', reason: JobComplete}]}":                  yes,
+		"{conditions: [{type: UpgradeSucceeded, status: 'False', reason: Waiting}]}":             wait,
+		"{failureMessage: no quota, ready: true}":                                                no,
+		"{ready: false}": wait,
+		"{ready: true}":  yes,
+		"{ready: false, conditions: [{type: Ready, status: 'True'}]}":   yes,
+		"{status: 'ERROR, no such secret'}":                             no,
+		"{status: SUCCESS}":                                             yes,
+		"{desiredNumberScheduled: 2, numberReady: 1}":                   wait,
+		"{desiredNumberScheduled: 2, numberReady: 2}":                   yes,
+		"{ancestors: []}":                                               wait,
+		"{phase: ConfigError}":                                          no,
+		"{phase: SyncFailed}":                                           no,
+		"{phase: FailedOver}":                                           yes,
+		"{health: Red}":                                                 no,
+		"{status: IN_PROGRESS}":                                         wait,
 		"{state: Pending, conditions: [{type: Ready, status: 'True'}]}": yes,
-		"{state: Pending}":                wait,
-		"{state: Running}":                yes,
-		"{replicas: 3, readyReplicas: 2}": wait,
-		"{replicas: 3, readyReplicas: 3}": yes,
+		"{state: Pending}":                                              wait,
+		"{state: Running}":                                              yes,
+		"{replicas: 3, readyReplicas: 2}":                               wait,
+		"{replicas: 3, readyReplicas: 3}":                               yes,
 		"{ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'False', reason: Conflicted}]}]}": wait,
 		"{ancestors: [{ancestorRef: {name: a}}]}":                                                 yes,
 		"{ancestors: [{ancestorRef: {name: a}, conditions: [{type: Accepted, status: 'True'}]}]}": yes,

@@ -143,7 +143,7 @@ func ends(object *unstructured.Unstructured) bool {
 		policy := text(object, "spec", "restartPolicy")
 		return policy == "Never" || policy == "OnFailure"
 	default:
-		return operatorKinds[kind.Group][kind.Kind].ends
+		return operatorKinds[kind.Group][kind.Kind].ends || reportingKinds[kind.Group][kind.Kind].ends
 	}
 }
 
