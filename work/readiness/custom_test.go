@@ -20,6 +20,7 @@ func TestTooEarly(t *testing.T) {
 		balancer   = "v1 Service\nspec: {type: LoadBalancer, clusterIP: 10.0.0.1}\n"
 		definition = "apiextensions.k8s.io/v1 CustomResourceDefinition\n"
 		rollout    = "argoproj.io/v1alpha1 Rollout\nmetadata: {generation: 2}\n"
+		budget     = "policy/v1 PodDisruptionBudget\nmetadata: {generation: 1}\n"
 		hpa        = "autoscaling/v2 HorizontalPodAutoscaler\n"
 	)
 	for _, tc := range []struct {
@@ -79,6 +80,18 @@ func TestTooEarly(t *testing.T) {
 			`status.phase is "Degraded": aborted`},
 		{"a string of another kind", database + "metadata: {generation: 2}\nstatus: {observedGeneration: '2', conditions: " +
 			"[{type: Ready, status: 'True'}]}", ready, "Resource is Ready"},
+
+		{"a disruption budget that was just created", budget, progressing, "its controller has not seen it yet"},
+		{
+			"a disruption budget whose controller fails",
+			budget + "status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: 'False', reason: SyncFailed}]}",
+			failed, "DisruptionAllowed is False: SyncFailed",
+		},
+		{
+			"a disruption budget that allows none", budget + "status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 1, " +
+				"conditions: [{type: DisruptionAllowed, status: 'False', reason: InsufficientPods}]}",
+			ready, "AllowedDisruptions has been computed.",
+		},
 
 		{"an autoscaler that was just created", hpa, progressing, "the autoscaler has not been observed yet"},
 		{"an autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: " +

@@ -112,11 +112,15 @@ var operatorStatuses = map[string][]struct {
 		{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}, {type: ResolvedRefs, status: " +
 			"'False'}]", no}},
 	"gateway.networking.k8s.io ReferenceGrant": {{"-", yes}},
-	"gateway.networking.k8s.io HTTPRoute":      {{routed, yes}, {unrouted, wait}},
-	"gateway.networking.k8s.io GRPCRoute":      {{routed, yes}, {unrouted, wait}},
-	"gateway.networking.k8s.io TLSRoute":       {{routed, yes}, {unrouted, wait}},
-	"gateway.networking.k8s.io TCPRoute":       {{routed, yes}, {unrouted, wait}},
-	"gateway.networking.k8s.io UDPRoute":       {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io HTTPRoute": {
+		{routed, yes},
+		{unrouted, wait},
+		{strings.Replace(routed, "[{type", "[{type: Programmed, status: 'False'}, {type", 1), wait},
+	},
+	"gateway.networking.k8s.io GRPCRoute": {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io TLSRoute":  {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io TCPRoute":  {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io UDPRoute":  {{routed, yes}, {unrouted, wait}},
 
 	"keda.sh ScaledObject": {
 		{isReady, yes},
