@@ -42,7 +42,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 // Shared objects are used, and are not removed by other owners, or while they are in use.
 func TestManifests(t *testing.T) {
-	ctx, p := t.Context(), plane.ForTest(t)
+	ctx, p := t.Context(), planes.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	lamp := parse(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: desk}}")
@@ -124,7 +124,7 @@ func TestPermissions(t *testing.T) {
 
 // What was installed runs when its workloads are rolled out, as they were applied last.
 func TestMissing(t *testing.T) {
-	ctx, p := t.Context(), plane.ForTest(t)
+	ctx, p := t.Context(), planes.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	with := func(replicas string) *install.Manifests {

@@ -31,10 +31,11 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is hub and member at once: what is installed is in a namespace of its own for each test.
-var plane = localplane.Shared{Options: localplane.Options{Name: "install"}}
+// planes are hub and member at once: what is installed is in a namespace of its own for each test. Tests run in parallel,
+// each on one plane, because they mostly wait for Leases and rollouts.
+var planes = localplane.NewPool(3, localplane.Options{Name: "install"})
 
-func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, planes.Shared()...) }
 
 const (
 	timeout  = 3 * time.Minute
@@ -57,7 +58,7 @@ type testHub struct {
 // startHub starts a hub on the plane. Several can follow each other.
 func startHub(t *testing.T, options install.Options, change ...func(*hub.Options)) *testHub {
 	t.Helper()
-	p := plane.ForTest(t)
+	p := planes.ForTest(t)
 	c := mustertest.Client(t, p.Config(), newScheme(), crds.Install)
 	h := &testHub{t: t, plane: p, client: c, requests: &counter{}}
 	h.namespace = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))

@@ -85,7 +85,7 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 // startAlone starts a hub that does nothing but install agents: how the members fare is for the test to say.
 func startAlone(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
-	p := plane.ForTest(t)
+	p := planes.ForTest(t)
 	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install),
 		requests: &counter{}}
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
