@@ -222,5 +222,9 @@ func (c *collection) facts() facts {
 
 // property returns a property with one of the built-in names.
 func property(name, format string, args ...any) []v1alpha1.Property {
-	return []v1alpha1.Property{{Name: name, Value: fmt.Sprintf(format, args...)}}
+	value := fmt.Sprintf(format, args...)
+	if value == "" {
+		return nil
+	}
+	return []v1alpha1.Property{{Name: name, Value: value}}
 }

@@ -112,7 +112,9 @@ func (m *member) version(ctx context.Context) (finding, error) {
 		return finding{}, fmt.Errorf("read the member's version: %w", err)
 	}
 	info.GitVersion = cut(info.GitVersion, maxVersion)
-	return finding{version: info.GitVersion, properties: property(PropertyKubernetesVersion, "%s", info.GitVersion)}, nil
+	properties := append(property(PropertyKubernetesVersion, "%s", info.GitVersion),
+		property(PropertyProduct, "%s", productOfVersion(info.GitVersion))...)
+	return finding{version: info.GitVersion, properties: properties}, nil
 }
 
 // resources lists nodes and pods, one page at a time.
@@ -143,7 +145,8 @@ func (m *member) resources(ctx context.Context) (finding, error) {
 		}
 		return pods, nil
 	})
-	return finding{resources: t.sum(), properties: property(PropertyNodeCount, "%d", t.nodes)}, err
+	properties := append(property(PropertyNodeCount, "%d", t.nodes), t.locations.properties()...)
+	return finding{resources: t.sum(), properties: properties}, err
 }
 
 func eachPage(options metav1.ListOptions, list func(metav1.ListOptions) (metav1.ListInterface, error)) error {

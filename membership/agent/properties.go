@@ -22,6 +22,16 @@ const (
 	PropertyKubernetesVersion = "membership.muster.dev/kubernetes-version"
 	// PropertyNodeCount is the number of nodes, ready or not.
 	PropertyNodeCount = "membership.muster.dev/node-count"
+	// PropertyPlatform is the scheme of the nodes' spec.providerID, such as aws, azure, gce, openstack or vsphere. Like
+	// the following properties, it is not reported if no node has it, and several values are joined by commas.
+	PropertyPlatform = "membership.muster.dev/platform"
+	// PropertyProduct is the Kubernetes distribution, if the version or the nodes name it: ACK, AKS, EKS, GKE, IKS, k0s,
+	// K3s, kind, MicroK8s, OpenShift or RKE2.
+	PropertyProduct = "membership.muster.dev/product"
+	// PropertyRegion is the value of the nodes' label topology.kubernetes.io/region.
+	PropertyRegion = "membership.muster.dev/region"
+	// PropertyZone is the value of the nodes' label topology.kubernetes.io/zone.
+	PropertyZone = "membership.muster.dev/zone"
 )
 
 // The limits of a Membership, see its type.

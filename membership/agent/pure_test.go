@@ -130,7 +130,7 @@ func TestTally(t *testing.T) {
 		sum.addPod(p)
 	}
 	want := &v1alpha1.ResourceUsage{
-		Capacity: list("cpu", "6", "pods", "20"), Allocatable: list("cpu", "6", "pods", "20"),
+		Capacity: list("cpu", "22", "pods", "40"), Allocatable: list("cpu", "6", "pods", "20"),
 		Available: list("cpu", "3", "pods", "18"),
 	}
 	if diff := cmp.Diff(want, sum.sum()); diff != "" {

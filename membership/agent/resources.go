@@ -9,27 +9,30 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tally sums up the schedulable nodes: ready, not cordoned and not being deleted. Taints are ignored, because pods can
-// tolerate them. Nodes must be added before pods.
+// tally sums up the capacity of all nodes, and what is allocatable and available on the schedulable ones: ready, not
+// cordoned and not being deleted. Taints are ignored, because pods can tolerate them. Nodes must be added before pods.
 type tally struct {
-	nodes int // including those that are not schedulable
-	free  map[string]corev1.ResourceList
-	usage v1alpha1.ResourceUsage
+	nodes     int // including those that are not schedulable
+	locations locations
+	free      map[string]corev1.ResourceList
+	usage     v1alpha1.ResourceUsage
 }
 
 func newTally() *tally {
 	return &tally{
-		free:  map[string]corev1.ResourceList{},
-		usage: v1alpha1.ResourceUsage{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}},
+		locations: newLocations(),
+		free:      map[string]corev1.ResourceList{},
+		usage:     v1alpha1.ResourceUsage{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}},
 	}
 }
 
 func (t *tally) addNode(node *corev1.Node) {
 	t.nodes++
+	t.locations.addNode(node)
+	add(t.usage.Capacity, node.Status.Capacity)
 	if !takesPods(node) {
 		return
 	}
-	add(t.usage.Capacity, node.Status.Capacity)
 	add(t.usage.Allocatable, node.Status.Allocatable)
 	t.free[node.Name] = node.Status.Allocatable.DeepCopy()
 }

@@ -120,42 +120,13 @@ type OrphanSummary struct {
 	WorkNames []string `json:"workNames,omitempty"`
 }
 
-// MemberPolicySummary summarizes what a member accepts from the hub. The MemberPolicies of the member decide; the
-// summary only informs the hub.
-type MemberPolicySummary struct {
-	// policies is the number of MemberPolicies. Zero: the agent requires a MemberPolicy, and the member has none.
-	// +required
-	// +kubebuilder:validation:Minimum=0
-	Policies int32 `json:"policies"`
-
-	// kinds are the kinds of which the member accepts some objects, in alphabetical order, as kind.group. A kind of the
-	// core group has no group, and "*" means every kind or every group. Empty: the member accepts no object.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=128
-	// +kubebuilder:validation:items:MaxLength=317
-	// +optional
-	Kinds []string `json:"kinds,omitempty"`
-
-	// namespaces are the namespaces in which the member accepts some objects, in alphabetical order. An entry that ends
-	// with "*" is a prefix.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=128
-	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
-	Namespaces []string `json:"namespaces,omitempty"`
-
-	// truncated is true if the member accepts more kinds or namespaces than the lists contain.
-	// +optional
-	Truncated bool `json:"truncated,omitempty"`
-}
-
-// ResourceUsage is the sum over the nodes of a member that are ready and schedulable.
+// ResourceUsage is the sum over the nodes of a member.
 type ResourceUsage struct {
-	// capacity is the total capacity of the nodes.
+	// capacity is the total capacity of all nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the part of the capacity that pods may use.
+	// allocatable is the part of the capacity that pods may use, on nodes that are ready and schedulable.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
