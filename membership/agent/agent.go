@@ -143,9 +143,10 @@ func (a *agent) NeedLeaderElection() bool { return true }
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	a.observer = newObserver(a.member, a.log, a.Options)
-	a.orphans = &orphanReport{news: func() { wake(a.observer.news) }}
-	a.policy = &policyReport{news: func() { wake(a.observer.news) }}
+	news := func() { wake(a.observer.news) }
+	a.orphans = &orphanReport{news: news}
 	a.companions = newCompanions(a)
+	a.companions.health.news = news
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {

@@ -65,7 +65,7 @@ type companions struct {
 	guard  *pruneGuard
 
 	orphans *orphanReport
-	policy  *policyReport
+	health  companionHealth
 	all     []*companion
 	cancel  context.CancelFunc // nil: they must not run
 }
@@ -130,11 +130,13 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 	for ctx.Err() == nil {
 		log.Info("A companion starts")
 		began := c.clock.Now()
+		ended := c.recovers(ctx, one.Name())
 		err := panics.Recovered(func() error {
 			hub := hub
 			hub.Config = rest.CopyConfig(hub.Config)
 			return one.Run(ctx, hub)
 		})
+		ended()
 		switch {
 		case ctx.Err() != nil:
 			if err != nil && !errors.Is(err, context.Canceled) {
@@ -143,6 +145,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 			return
 		case err == nil:
 			log.Info("A companion has ended by itself, and is called again when the agent joins again")
+			c.health.recovered(one.Name())
 			return
 		case c.clock.Now().Sub(began) > companionSettled:
 			retry.reset()
@@ -153,11 +156,34 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 			details = append(details, "stack", string(panicked.Stack))
 		}
 		log.Error(err, "A companion failed and is called again", details...)
+		c.health.failed(one.Name(), err)
 		c.events.warn("CompanionFailed", one.Name()+": "+err.Error())
 		select {
 		case <-ctx.Done():
 		case <-c.clock.After(pause):
 		}
+	}
+}
+
+// recovers reports that a companion that failed before has recovered, when it has run for companionSettled. The
+// returned function ends the wait.
+func (c *companions) recovers(ctx context.Context, name string) func() {
+	if !c.health.failing(name) {
+		return func() {}
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-waiting.Done():
+		case <-c.clock.After(companionSettled):
+			c.health.recovered(name)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 

@@ -199,6 +199,17 @@ func TestCompanionsThatEnd(t *testing.T) {
 				}
 			}))
 		began := time.Now()
+		var news atomic.Int64
+		b.health.news = func() { news.Add(1) }
+		health := func() map[string]string {
+			found := map[string]string{}
+			for _, r := range b.health.report(b.all) {
+				found[r.name] = string(r.healthy.Status) + " " + r.healthy.Reason + " " + r.healthy.Message
+			}
+			return found
+		}
+		const well = "True CompanionReady The companion has not failed."
+		require.Equal(t, map[string]string{"failing": well, "panicking": well, "done": well, "living": well}, health())
 		b.start()
 		b.start() // again changes nothing
 		require.EqualValues(t, 1, failed.Load())
@@ -211,9 +222,17 @@ func TestCompanionsThatEnd(t *testing.T) {
 		}
 		require.EqualValues(t, 1, done.Load(), "it had nothing more to do")
 		require.EqualValues(t, 2, lived.Load())
+		const failure = "False CompanionFailed The companion failed and is called again: "
+		require.Equal(t, map[string]string{
+			"failing": failure + "no luck", "panicking": failure + "panic: on purpose", "done": well,
+			"living": failure + "once in a while",
+		}, health())
+		require.EqualValues(t, 3, news.Load(), "the same error again is no news")
 		const cycle = companionSettled + 2*time.Second
 		passes(time.Until(began.Add(10 * cycle)))
 		require.EqualValues(t, 11, lived.Load(), "what fails once in a while does not wait for longer each time")
+		passes(companionSettled)
+		require.Equal(t, well, health()["living"], "it has run for a minute")
 
 		ending := time.Now()
 		b.end()

@@ -387,6 +387,19 @@ func TestReport(t *testing.T) {
 	_, changed = r.applied(first, noon.Add(time.Hour))
 	require.False(t, changed, "the same facts in other words, later, are no news")
 
+	r.member.companions = []companionReport{{"works", metav1.Condition{Type: v1alpha1.ConditionHealthy,
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCompanionFailed, Message: "No luck."}}}
+	failing, changed := r.applied(first, noon)
+	require.True(t, changed)
+	require.Len(t, failing.Agents, 3)
+	require.Equal(t, "works", failing.Agents[2].Type)
+	require.True(t, meta.IsStatusConditionFalse(failing.Agents[2].Conditions, v1alpha1.ConditionHealthy))
+	require.True(t, meta.IsStatusConditionTrue(failing.Agents[1].Conditions, v1alpha1.ConditionHealthy),
+		"the agent itself is healthy")
+	r.member.companions = nil
+	without, _ := r.applied(failing, noon)
+	require.Equal(t, first.Agents, without.Agents, "only the entry of a companion that is there no more is removed")
+
 	r.member.orphans = &v1alpha1.OrphanSummary{}
 	_, changed = r.applied(first, noon)
 	require.False(t, changed, "a member without orphaned objects writes nothing")

@@ -31,10 +31,12 @@ type memberReport struct {
 	requiredEpoch int64
 	// orphans is the last report of orphaned objects; nil: none since the agent started.
 	orphans *v1alpha1.OrphanSummary
-	// policy returns what the status contains about the policy of the member, given what it contained before. Nil: the
-	// same.
-	policy func(before *v1alpha1.MemberPolicySummary) *v1alpha1.MemberPolicySummary
+	// companions is the health of each companion of the agent.
+	companions []companionReport
 }
+
+// setCondition sets a condition of a list.
+type setCondition func(*[]metav1.Condition, metav1.Condition)
 
 // The conditions for the agent's progress. Joined stays True during the clean-up, because the hub waits for its end.
 var (
@@ -71,14 +73,14 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 	next.Claim = r.claim
 	set(&next.Conditions, r.joined)
 	next.Remaining = r.remaining
-	agent := agentStatus(&next)
-	set(&agent.Conditions, r.joined)
+	set(&agentStatus(&next, v1alpha1.MembershipAgent).Conditions, r.joined)
 	if m := r.member; m != nil {
 		set(&next.Conditions, m.facts.problems.condition())
 		set(&next.Conditions, m.credentialCondition())
 		if m.health.known {
-			set(&agent.Conditions, m.health.condition())
+			set(&agentStatus(&next, v1alpha1.MembershipAgent).Conditions, m.health.condition())
 		}
+		reportCompanions(&next, m.companions, set)
 		if status.Claim != r.claim { // drop the report of another agent
 			next.Version, next.Resources, next.Properties, next.APIs = v1alpha1.VersionInfo{}, v1alpha1.ResourceUsage{}, nil, nil
 			next.Orphans, next.MemberPolicy = nil, nil
@@ -115,13 +117,13 @@ func (m *memberReport) credentialCondition() metav1.Condition {
 	}
 }
 
-// agentStatus returns the entry of this agent, and creates it if it does not exist. Entries of other agents stay
+// agentStatus returns the entry of an agent, and creates it if it does not exist. Entries of other agents stay
 // unchanged.
-func agentStatus(status *v1alpha1.MembershipStatus) *v1alpha1.AgentStatus {
-	i := slices.IndexFunc(status.Agents, func(a v1alpha1.AgentStatus) bool { return a.Type == v1alpha1.MembershipAgent })
+func agentStatus(status *v1alpha1.MembershipStatus, agent string) *v1alpha1.AgentStatus {
+	i := slices.IndexFunc(status.Agents, func(a v1alpha1.AgentStatus) bool { return a.Type == agent })
 	if i < 0 {
 		i = len(status.Agents)
-		status.Agents = append(status.Agents, v1alpha1.AgentStatus{Type: v1alpha1.MembershipAgent})
+		status.Agents = append(status.Agents, v1alpha1.AgentStatus{Type: agent})
 	}
 	return &status.Agents[i]
 }

@@ -97,7 +97,7 @@ func (a *agent) report() report {
 	m := &memberReport{
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
 		requiredEpoch: a.requiredEpoch(), orphans: a.orphans.get(),
-		policy: a.policy.get(),
+		companions: a.companions.health.report(a.companions.all),
 	}
 	if asked := a.state.record.Renewal; asked != nil {
 		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.state.claim.Public(),

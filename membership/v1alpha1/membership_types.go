@@ -85,6 +85,10 @@ const (
 	ReasonTruncated = "Truncated"
 	// ReasonClusterReady: the agent observes no problem of its cluster.
 	ReasonClusterReady = "ClusterReady"
+	// ReasonCompanionReady: the companion has not failed, or has run for a minute since it failed.
+	ReasonCompanionReady = "CompanionReady"
+	// ReasonCompanionFailed: the companion failed and is called again; the message contains the last error.
+	ReasonCompanionFailed = "CompanionFailed"
 	// ReasonCleaningUp: the member is leaving, and the agent removes the objects of the hub.
 	ReasonCleaningUp = "CleaningUp"
 	// ReasonCleanedUp: the member has no objects of the hub any more.

@@ -166,13 +166,14 @@ type VersionInfo struct {
 
 // AgentStatus is the state of one agent of a member.
 type AgentStatus struct {
-	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
+	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves. The entries of its companions
+	// have their names, such as "works".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type"`
 
-	// conditions of the agent: Joined and Healthy.
+	// conditions of the agent: Joined and Healthy; those of a companion: Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
