@@ -44,6 +44,7 @@ type flags struct {
 	labels                                              labels
 	works                                               bool
 	method                                              string
+	keepBootstrap                                       bool
 }
 
 // methods are the values of --method.
@@ -106,6 +107,7 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) "+
 		"or identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
+	set.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "keep the bootstrap credential after the cluster has joined")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {
@@ -174,7 +176,7 @@ func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) agent.Options {
 	options := agent.Options{
 		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
-		Labels: f.labels, Method: methods[f.method],
+		Labels: f.labels, Method: methods[f.method], KeepBootstrap: f.keepBootstrap,
 	}
 	for _, name := range f.hubs {
 		options.Hubs = append(options.Hubs, agent.HubOptions{Name: name})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -155,6 +156,9 @@ func (r *register) preflight(ctx context.Context) error {
 	}
 	if r.secret != nil && !r.Replace {
 		there, err := registration.ParseBootstrap(r.secret.Data[registration.BootstrapKey])
+		if err != nil {
+			there, err = agentstate.ParseAddress(r.secret.Data[agentstate.AddressKey])
+		}
 		if err == nil && there.Server != r.bootstrap.Server {
 			p.add(Finding{Check: "the member",
 				Problem: fmt.Sprintf("the member has the join token of another hub, %s", there.Server), Err: ErrClusterTaken,

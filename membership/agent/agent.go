@@ -85,6 +85,8 @@ type reporter struct {
 	waits   string // the last reported reason of a pending JoinRequest; empty: none
 
 	publisher    statePublisher // nil: the state is not published
+	swept        bool           // the bootstrap credential was removed, if it must be
+	removed      string         // fingerprint of the removed bootstrap credential; empty: none since the start
 	askedWith    string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
 	publishAfter time.Time      // until when the state is not published after a failure
 
@@ -225,7 +227,11 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	a.reports.metrics.set(a.hubServer(), step.Phase, a.state.record)
+	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen && !a.swept {
+		a.swept = true
+		a.removeBootstrap(ctx)
+	}
+	a.metrics.set(a.hub(), step.Phase, a.record)
 	return step, nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
@@ -16,7 +19,8 @@ import (
 // so a new credential takes effect without a restart, and when the hub does not respond at its address, because it may
 // have moved. A user who can change the source can act as the member: see the package documentation.
 type BootstrapSource interface {
-	// Load returns the bootstrap credential; nil: there is none.
+	// Load returns the bootstrap credential; nil: there is none. A bootstrap with an empty Token is only the address of
+	// the hub.
 	Load(ctx context.Context) (*registration.Bootstrap, error)
 	// Forget deletes the bootstrap credential after the member has left for good, so that a restart does not join again.
 	// It is no error if there is none. It should keep a credential that was replaced since Load; the agent calls Load once
@@ -35,8 +39,9 @@ func (f BootstrapFunc) Load(ctx context.Context) (*registration.Bootstrap, error
 func (f BootstrapFunc) Forget(context.Context) error { return nil }
 
 // SecretBootstrap reads the bootstrap credential from key [registration.BootstrapKey] of a Secret. Its Forget deletes
-// the Secret, unless the content has changed since the last read. It needs the permissions get and delete on that
-// Secret.
+// the Secret, unless the content has changed since the last read. When the agent has a credential of its own, the key
+// is replaced by the key hub.yaml with the address of the hub, unless Options.KeepBootstrap is set. It needs the
+// permissions get, update and delete on that Secret.
 func SecretBootstrap(secrets corev1client.SecretInterface, name string) BootstrapSource {
 	return &secretBootstrap{secrets: secrets, name: name}
 }
@@ -44,7 +49,7 @@ func SecretBootstrap(secrets corev1client.SecretInterface, name string) Bootstra
 type secretBootstrap struct {
 	secrets corev1client.SecretInterface
 	name    string
-	known   []byte // as last read; nil: not read
+	known   []byte // content, as last read; nil: not read
 }
 
 func (s *secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
@@ -55,7 +60,14 @@ func (s *secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, er
 	if err != nil {
 		return nil, fmt.Errorf("read the bootstrap Secret %s: %w", s.name, err)
 	}
-	s.known = secret.Data[registration.BootstrapKey]
+	s.known = content(secret)
+	if secret.Data[registration.BootstrapKey] == nil && secret.Data[agentstate.AddressKey] != nil {
+		bootstrap, err := agentstate.ParseAddress(secret.Data[agentstate.AddressKey])
+		if err != nil {
+			return nil, fmt.Errorf("read key %s of the bootstrap Secret %s: %w", agentstate.AddressKey, s.name, err)
+		}
+		return bootstrap, nil
+	}
 	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	if err != nil {
 		return nil, fmt.Errorf("read key %s of the bootstrap Secret %s: %w", registration.BootstrapKey, s.name, err)
@@ -63,10 +75,18 @@ func (s *secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, er
 	return bootstrap, nil
 }
 
+// content returns the credential in a bootstrap Secret, or else the address.
+func content(secret *corev1.Secret) []byte {
+	if credential := secret.Data[registration.BootstrapKey]; credential != nil {
+		return credential
+	}
+	return secret.Data[agentstate.AddressKey]
+}
+
 // Forget keeps a Secret whose content has changed since the last read: it is for the next join.
 func (s *secretBootstrap) Forget(ctx context.Context) error {
 	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
-	if err == nil && s.known != nil && !bytes.Equal(s.known, secret.Data[registration.BootstrapKey]) {
+	if err == nil && s.known != nil && !bytes.Equal(s.known, content(secret)) {
 		return nil
 	}
 	if err == nil {
@@ -77,4 +97,71 @@ func (s *secretBootstrap) Forget(ctx context.Context) error {
 		return fmt.Errorf("delete the bootstrap Secret %s: %w", s.name, err)
 	}
 	return nil
+}
+
+// credentialRemover is a [BootstrapSource] that can remove the credential and keep the address of the hub.
+type credentialRemover interface {
+	// removeCredential removes the credential if the condition is true for it, and reports whether it has.
+	removeCredential(ctx context.Context, used func(*registration.Bootstrap) bool) (removed bool, err error)
+}
+
+func (s *secretBootstrap) removeCredential(ctx context.Context, used func(*registration.Bootstrap) bool) (bool, error) {
+	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read the bootstrap Secret %s: %w", s.name, err)
+	}
+	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	if err != nil || !used(bootstrap) {
+		return false, nil //nolint:nilerr // Load reports an invalid credential
+	}
+	if secret.Data, err = withoutCredential(secret, bootstrap); err != nil {
+		return false, err
+	}
+	if _, err := s.secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return false, fmt.Errorf("remove the credential from the bootstrap Secret %s: %w", s.name, err)
+	}
+	s.known = content(secret)
+	return true, nil
+}
+
+// withoutCredential returns the content of a bootstrap Secret without the keys of a JoinToken's Secret.
+func withoutCredential(secret *corev1.Secret, bootstrap *registration.Bootstrap) (map[string][]byte, error) {
+	address, err := agentstate.MarshalAddress(bootstrap)
+	if err != nil {
+		return nil, err
+	}
+	data := maps.Clone(secret.Data)
+	delete(data, registration.BootstrapKey)
+	delete(data, registration.ValuesKey)
+	data[agentstate.AddressKey] = address
+	return data, nil
+}
+
+// removeBootstrap removes the bootstrap credential of a member that uses its own. A credential of another hub, or for
+// another address, is for a later step, and stays. If another client writes the same credential again, it stays until
+// the agent is started again. A failure stops nothing.
+func (a *agent) removeBootstrap(ctx context.Context) {
+	source, is := a.Bootstrap.(credentialRemover)
+	if a.KeepBootstrap || !is {
+		return
+	}
+	var credential string
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	removed, err := source.removeCredential(ctx, func(b *registration.Bootstrap) bool {
+		credential = agentstate.Fingerprint(b)
+		return !a.record.foreign(b) && a.record.Member.at(b.Server, b.CA) && credential != a.removed
+	})
+	switch {
+	case removed:
+		a.removed = credential
+		a.requests.disconnect()
+		a.log.Info("The agent uses its own credential and has removed the bootstrap credential")
+	case apierrors.IsForbidden(err):
+		a.removed = credential
+		a.log.Info("The agent must not remove its bootstrap credential: its Role needs the verb update on the Secret",
+			"error", err.Error())
+	case err != nil:
+		a.log.V(1).Info("Cannot remove the bootstrap credential, trying again", "error", err.Error())
+	}
 }

@@ -51,6 +51,11 @@
 // difference of two times of the hub's clock, and the agent counts it from its request, by its own clock; so errors of
 // both clocks do not matter. If the hub refuses, the agent asks again after a tenth of the lifetime, at least a minute.
 //
+// When the cluster has joined, the agent removes the bootstrap credential from its Secret, and keeps the address and
+// the authority of the hub there; Options.KeepBootstrap keeps the credential. A member that the hub refuses later, for
+// example because its own credential has expired, needs the credential of another JoinToken, and reports that. With its
+// claim key it is then the same member.
+//
 // # A hub that moves
 //
 // The agent has recorded the address of its hub and the authority of its certificate. If the hub does not respond

@@ -111,9 +111,12 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if bootstrap == nil {
 		return nil, nil, errNoBootstrap
 	}
-	a.reports.askedWith = agentstate.Fingerprint(bootstrap)
-	if a.state.record.strange(bootstrap) {
-		return nil, nil, differentHubError{mine: a.state.record.hubID(), theirs: bootstrap.HubID}
+	if bootstrap.Token == "" {
+		return nil, nil, errRemovedBootstrap
+	}
+	a.askedWith = agentstate.Fingerprint(bootstrap)
+	if a.record.strange(bootstrap) {
+		return nil, nil, differentHubError{mine: a.record.hubID(), theirs: bootstrap.HubID}
 	}
 	if a.state.record.Request == nil {
 		return nil, nil, homeError{errors.New("the record contains no request")}
@@ -164,7 +167,8 @@ func (a *agent) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.hub.address.reregister, a.hub.address.checked = false, a.Clock.Now()
+	a.reregister, a.checked = false, a.Clock.Now()
+	a.swept, a.removed = false, ""
 	if moved {
 		a.hub.revision, a.hub.rolledBack = "", false
 		a.Log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)
@@ -223,4 +227,7 @@ func defaultName(clusterID string) string {
 	return "cluster-" + strings.Trim(id[:min(enough, len(id))], "-")
 }
 
-var errNoBootstrap = errors.New("there is no bootstrap credential")
+var (
+	errNoBootstrap      = errors.New("there is no bootstrap credential")
+	errRemovedBootstrap = fmt.Errorf("%w: the agent has removed it after the cluster had joined", errNoBootstrap)
+)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -26,10 +27,11 @@ type addressObservation struct {
 // its own cluster for that.
 const moveInterval = 30 * time.Second
 
-// checkMove reads whether the bootstrap credential requests a move to another hub.
+// checkMove reads whether the bootstrap credential requests a move to another hub, and removes one that the member does
+// not need.
 func (a *agent) checkMove(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.state.record.hubID() == "" || !a.hub.address.checked.IsZero() && now.Sub(a.hub.address.checked) < moveInterval {
+	if a.record.Member == nil || !a.checked.IsZero() && now.Sub(a.checked) < moveInterval {
 		return
 	}
 	a.hub.address.checked = now
@@ -39,6 +41,10 @@ func (a *agent) checkMove(ctx context.Context) {
 	if err != nil {
 		a.Log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return
+	}
+	if bootstrap != nil && bootstrap.Token != "" && a.shown.Phase == lifecycle.Joined &&
+		agentstate.Fingerprint(bootstrap) != a.removed {
+		a.removeBootstrap(ctx) // again, or one that was written since
 	}
 	switch {
 	case a.state.record.moves(bootstrap):

@@ -55,6 +55,12 @@ type Options struct {
 	// Bootstrap provides the bootstrap credential. Default: the Secret [DefaultBootstrapSecret] in Namespace, with the
 	// content of the Secret that the hub created for a JoinToken.
 	Bootstrap BootstrapSource
+	// KeepBootstrap keeps the bootstrap credential after the join. Default: when the cluster has joined, the agent removes
+	// it from the Secret and keeps the address and the authority of the hub. The agent needs it again only if the hub
+	// refuses its own credential, for example after that has expired: a user then gives it the credential of another
+	// JoinToken, and the member is the same by its claim key. A [BootstrapFunc], and an agent with several Hubs, always
+	// keep it.
+	KeepBootstrap bool
 	// Store stores the agent's record. Default: the Secret [DefaultStoreSecret] in Namespace. Several agents in one
 	// program need one Store each, as do the hubs of Hubs.
 	Store Store

@@ -11,4 +11,5 @@ package agent
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-agent,verbs=get;update;delete
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-bootstrap,verbs=get;delete
+// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-bootstrap,verbs=update
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-system,resources=events,verbs=create;patch
