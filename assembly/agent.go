@@ -13,10 +13,10 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
-	"github.com/muster-sdk/muster/membership/v1alpha1"
 	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
 	"github.com/muster-sdk/muster/tenancy/memberpolicy"
 	workagent "github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/companion"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workleave "github.com/muster-sdk/muster/work/leave"
 )
@@ -88,17 +88,16 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	works, required := o.Works, o.RequireMemberPolicy
 	works.Member = member
 	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
-		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			return runWorks(ctx, worksOf(hub, works), required, hub.ReportPolicy)
+		agent.CompanionFunc(workleave.Name, func(ctx context.Context, hub agent.Hub) error {
+			return runWorks(ctx, hub, works, required)
 		}))
 	clean := func(hub string, cleaners []membership.LeaveGate) ([]membership.LeaveGate, error) {
 		works := works
 		works.HubName = hub
-		cleaner, err := workagent.NewCleaner(works)
-		if err != nil {
+		if _, err := workagent.NewCleaner(works); err != nil {
 			return nil, err
 		}
-		return slices.Insert(slices.Clone(cleaners), 0, workleave.Cleaner(cleaner.Clean)), nil
+		return slices.Insert(slices.Clone(cleaners), 0, companion.Cleaner(works)), nil
 	}
 	var err error
 	if len(options.Hubs) == 0 {
@@ -115,10 +114,8 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	return nil
 }
 
-// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies, whose
-// summary it reports.
-func runWorks(ctx context.Context, works workagent.Options, required bool,
-	report func(*v1alpha1.MemberPolicySummary)) error {
+// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies.
+func runWorks(ctx context.Context, hub agent.Hub, works workagent.Options, required bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -129,53 +126,11 @@ func runWorks(ctx context.Context, works workagent.Options, required bool,
 		if err != nil {
 			return err
 		}
-		hub := cmp.Or(works.HubName, workagent.DefaultHubName)
-		works.ObjectPolicy = policies.ForHub(hub)
+		works.ObjectPolicy = policies.ForHub(cmp.Or(hub.Name, workagent.DefaultHubName))
 		running.Go(func() { _ = policies.Start(ctx) }) // which returns no error
 		if report != nil {
 			running.Go(func() { policies.Report(ctx, hub, report) })
 		}
 	}
-	a, err := workagent.New(works)
-	if err != nil {
-		return err
-	}
-	return a.Start(ctx)
-}
-
-// worksOf returns the options of the agent of Works for one hub.
-func worksOf(hub agent.Hub, works workagent.Options) workagent.Options {
-	works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
-	works.PruneGate = pruneGate(hub, works.PruneGate)
-	works.OnOrphans = onOrphans(hub, works.OnOrphans)
-	return works
-}
-
-// pruneGate withholds deletions while the hub may be inconsistent, and while another gate does.
-func pruneGate(hub agent.Hub, next workagent.PruneGate) workagent.PruneGate {
-	return func(ctx context.Context) string {
-		if hub.MayPrune != nil {
-			if err := hub.MayPrune(ctx); err != nil {
-				return err.Error()
-			}
-		}
-		if next != nil {
-			return next(ctx)
-		}
-		return ""
-	}
-}
-
-// onOrphans reports orphaned objects to the hub, and to the caller's function.
-func onOrphans(hub agent.Hub, next func(workagent.OrphanSummary)) func(workagent.OrphanSummary) {
-	return func(summary workagent.OrphanSummary) {
-		if hub.ReportOrphans != nil {
-			hub.ReportOrphans(v1alpha1.OrphanSummary{
-				Objects: int64(summary.Objects), Works: int64(summary.Works), WorkNames: summary.First,
-			})
-		}
-		if next != nil {
-			next(summary)
-		}
-	}
+	return companion.New(works).Run(ctx, hub)
 }

@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +10,6 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/fleet"
-	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
@@ -42,20 +40,8 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 	}
 }
 
-// TestPruneGate checks that both the hub's state and the caller's gate withhold deletions.
-func TestPruneGate(t *testing.T) {
-	inconsistent := errors.New("the hub was restored")
-	hub := agent.Hub{MayPrune: func(context.Context) error { return inconsistent }}
-	closed := func(context.Context) string { return "maintenance" }
-	require.Equal(t, "the hub was restored", pruneGate(hub, closed)(t.Context()))
-	inconsistent = nil
-	require.Equal(t, "maintenance", pruneGate(hub, closed)(t.Context()))
-	require.Empty(t, pruneGate(hub, nil)(t.Context()))
-}
-
-// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its
-// cleaner, that an invalid option shows instead of an agent without them, and that the options of the caller do not
-// change.
+// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its cleaner,
+// that an invalid option shows instead of an agent without them, and that the options of the caller do not change.
 func TestPushAgent(t *testing.T) {
 	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
 	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}
@@ -78,30 +64,6 @@ func TestPushAgent(t *testing.T) {
 	require.Error(t, is.Companions[0].Run(t.Context(), agent.Hub{}))
 	_, err := is.Cleaners[0].Remaining(t.Context(), membership.Member{})
 	require.Error(t, err, "a leave must not end while the objects cannot be removed")
-}
-
-// TestWorksOf checks that the agent of Works withholds deletions while the hub may be inconsistent.
-func TestWorksOf(t *testing.T) {
-	hub := agent.Hub{
-		Name: "one", Member: membership.Member{Namespace: "member-east"},
-		MayPrune: func(context.Context) error { return errors.New("the hub was restored") },
-	}
-	works := worksOf(hub, workagent.Options{})
-	require.Equal(t, "the hub was restored", works.PruneGate(t.Context()))
-	require.Equal(t, "member-east", works.Namespace)
-	require.Equal(t, "one", works.HubName)
-}
-
-// TestOnOrphans checks that orphaned objects are reported to the hub and to the caller.
-func TestOnOrphans(t *testing.T) {
-	var reported []v1alpha1.OrphanSummary
-	var called []workagent.OrphanSummary
-	hub := agent.Hub{ReportOrphans: func(s v1alpha1.OrphanSummary) { reported = append(reported, s) }}
-	summary := workagent.OrphanSummary{Works: 2, Objects: 3, First: []string{"cart", "shop"}}
-	onOrphans(hub, func(s workagent.OrphanSummary) { called = append(called, s) })(summary)
-	onOrphans(hub, nil)(workagent.OrphanSummary{})
-	require.Equal(t, []v1alpha1.OrphanSummary{{Works: 2, Objects: 3, WorkNames: []string{"cart", "shop"}}, {}}, reported)
-	require.Equal(t, []workagent.OrphanSummary{summary}, called)
 }
 
 func TestHubOptions_UnknownPart(t *testing.T) {

@@ -62,6 +62,10 @@ var rules = []rule{
 		ours:     []string{"internal/readycondition", "work/v1alpha1", "membership", "membership/v1alpha1"},
 	},
 	{
+		packages: "work/companion", // the agent of Works beside the agent of membership
+		ours:     []string{"work/...", "membership/...", "internal/..."},
+	},
+	{
 		packages: "work/...",
 		ours:     []string{"work/...", "internal/..."},
 	},

@@ -6,8 +6,9 @@
 //	err = a.Start(ctx) // or mgr.Add(a)
 //
 // The agent runs on the member and pulls, or runs on the hub and pushes; only the two client configurations differ. As
-// a companion of an agent of package membership/agent, it receives the member's credential, which is renewed while the
-// agent runs. Package work/leave delays the leave of a member until the objects of its Works are deleted.
+// a companion of an agent of package membership/agent (package work/companion), it receives the member's credential,
+// which is renewed while the agent runs. Package work/leave delays the leave of a member until the objects of its Works
+// are deleted.
 //
 // # Cost
 //
