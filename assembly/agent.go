@@ -114,7 +114,8 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	return nil
 }
 
-// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies.
+// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies, whose
+// summary it reports.
 func runWorks(ctx context.Context, hub agent.Hub, works workagent.Options, required bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -126,10 +127,11 @@ func runWorks(ctx context.Context, hub agent.Hub, works workagent.Options, requi
 		if err != nil {
 			return err
 		}
-		works.ObjectPolicy = policies.ForHub(cmp.Or(hub.Name, workagent.DefaultHubName))
+		name := cmp.Or(hub.Name, workagent.DefaultHubName)
+		works.ObjectPolicy = policies.ForHub(name)
 		running.Go(func() { _ = policies.Start(ctx) }) // which returns no error
-		if report != nil {
-			running.Go(func() { policies.Report(ctx, hub, report) })
+		if hub.ReportPolicy != nil {
+			running.Go(func() { policies.Report(ctx, name, hub.ReportPolicy) })
 		}
 	}
 	return companion.New(works).Run(ctx, hub)

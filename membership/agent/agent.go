@@ -54,9 +54,6 @@ type hubObservation struct {
 	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	contest    contest
-	guard      *pruneGuard
-	orphans    *orphanReport
-	policy     *policyReport
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
 	address    addressObservation
@@ -144,11 +141,7 @@ func (a *agent) NeedLeaderElection() bool { return true }
 // started, and for companions until their timeout.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.observer = newObserver(a.member, a.log, a.Options)
-	news := func() { wake(a.observer.news) }
-	a.orphans = &orphanReport{news: news}
-	a.companions = newCompanions(a)
-	a.companions.health.news = news
+	a.companions.events = a.reports.events
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {
@@ -227,11 +220,11 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen && !a.swept {
-		a.swept = true
+	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen && !a.reports.swept {
+		a.reports.swept = true
 		a.removeBootstrap(ctx)
 	}
-	a.metrics.set(a.hub(), step.Phase, a.record)
+	a.reports.metrics.set(a.hubServer(), step.Phase, a.state.record)
 	return step, nil
 }
 

@@ -150,18 +150,18 @@ func (a *agent) removeBootstrap(ctx context.Context) {
 	defer cancel()
 	removed, err := source.removeCredential(ctx, func(b *registration.Bootstrap) bool {
 		credential = agentstate.Fingerprint(b)
-		return !a.record.foreign(b) && a.record.Member.at(b.Server, b.CA) && credential != a.removed
+		return !a.state.record.foreign(b) && a.state.record.Member.at(b.Server, b.CA) && credential != a.reports.removed
 	})
 	switch {
 	case removed:
-		a.removed = credential
+		a.reports.removed = credential
 		a.requests.disconnect()
-		a.log.Info("The agent uses its own credential and has removed the bootstrap credential")
+		a.Log.Info("The agent uses its own credential and has removed the bootstrap credential")
 	case apierrors.IsForbidden(err):
-		a.removed = credential
-		a.log.Info("The agent must not remove its bootstrap credential: its Role needs the verb update on the Secret",
+		a.reports.removed = credential
+		a.Log.Info("The agent must not remove its bootstrap credential: its Role needs the verb update on the Secret",
 			"error", err.Error())
 	case err != nil:
-		a.log.V(1).Info("Cannot remove the bootstrap credential, trying again", "error", err.Error())
+		a.Log.V(1).Info("Cannot remove the bootstrap credential, trying again", "error", err.Error())
 	}
 }

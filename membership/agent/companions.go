@@ -65,7 +65,8 @@ type companions struct {
 	guard  *pruneGuard
 
 	orphans *orphanReport
-	health  companionHealth
+	policy  *policyReport
+	health  *companionHealth
 	all     []*companion
 	cancel  context.CancelFunc // nil: they must not run
 }
@@ -76,12 +77,10 @@ type companion struct {
 }
 
 func newCompanions(a *agent) *companions {
-	all := a.beside
-	if all == nil {
-		all = besides(a.Companions)
-	}
-	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard,
-		orphans: a.orphans, policy: a.policy, all: all}
+	news := func() { wake(a.observer.news) }
+	return &companions{log: a.Log, events: a.reports.events, clock: a.Clock, random: a.random, all: besides(a.Companions),
+		guard: &pruneGuard{clock: a.Clock}, orphans: &orphanReport{news: news}, policy: &policyReport{news: news},
+		health: &companionHealth{news: news}}
 }
 
 // besides returns companions that were never called.

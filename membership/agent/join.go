@@ -114,9 +114,9 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if bootstrap.Token == "" {
 		return nil, nil, errRemovedBootstrap
 	}
-	a.askedWith = agentstate.Fingerprint(bootstrap)
-	if a.record.strange(bootstrap) {
-		return nil, nil, differentHubError{mine: a.record.hubID(), theirs: bootstrap.HubID}
+	a.reports.askedWith = agentstate.Fingerprint(bootstrap)
+	if a.state.record.strange(bootstrap) {
+		return nil, nil, differentHubError{mine: a.state.record.hubID(), theirs: bootstrap.HubID}
 	}
 	if a.state.record.Request == nil {
 		return nil, nil, homeError{errors.New("the record contains no request")}
@@ -167,8 +167,8 @@ func (a *agent) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.reregister, a.checked = false, a.Clock.Now()
-	a.swept, a.removed = false, ""
+	a.hub.address.reregister, a.hub.address.checked = false, a.Clock.Now()
+	a.reports.swept, a.reports.removed = false, ""
 	if moved {
 		a.hub.revision, a.hub.rolledBack = "", false
 		a.Log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)

@@ -31,7 +31,7 @@ const moveInterval = 30 * time.Second
 // not need.
 func (a *agent) checkMove(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.record.Member == nil || !a.checked.IsZero() && now.Sub(a.checked) < moveInterval {
+	if a.state.record.Member == nil || !a.hub.address.checked.IsZero() && now.Sub(a.hub.address.checked) < moveInterval {
 		return
 	}
 	a.hub.address.checked = now
@@ -42,8 +42,8 @@ func (a *agent) checkMove(ctx context.Context) {
 		a.Log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return
 	}
-	if bootstrap != nil && bootstrap.Token != "" && a.shown.Phase == lifecycle.Joined &&
-		agentstate.Fingerprint(bootstrap) != a.removed {
+	if bootstrap != nil && bootstrap.Token != "" && a.reports.shown.Phase == lifecycle.Joined &&
+		agentstate.Fingerprint(bootstrap) != a.reports.removed {
 		a.removeBootstrap(ctx) // again, or one that was written since
 	}
 	switch {

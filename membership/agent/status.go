@@ -31,6 +31,9 @@ type memberReport struct {
 	requiredEpoch int64
 	// orphans is the last report of orphaned objects; nil: none since the agent started.
 	orphans *v1alpha1.OrphanSummary
+	// policy returns what the status contains about the policy of the member, given what it contained before. Nil: the
+	// same.
+	policy func(before *v1alpha1.MemberPolicySummary) *v1alpha1.MemberPolicySummary
 	// companions is the health of each companion of the agent.
 	companions []companionReport
 }

@@ -95,9 +95,10 @@ func (a *agent) rewound() {
 // report is the report about a member in the fleet.
 func (a *agent) report() report {
 	m := &memberReport{
-		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
-		requiredEpoch: a.requiredEpoch(), orphans: a.orphans.get(),
-		companions: a.companions.health.report(a.companions.all),
+		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(),
+		refused:       a.renewal.refused.why,
+		requiredEpoch: a.state.record.requiredEpoch(), orphans: a.companions.orphans.get(),
+		policy: a.companions.policy.get(), companions: a.companions.health.report(a.companions.all),
 	}
 	if asked := a.state.record.Renewal; asked != nil {
 		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.state.claim.Public(),

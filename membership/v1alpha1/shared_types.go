@@ -120,6 +120,35 @@ type OrphanSummary struct {
 	WorkNames []string `json:"workNames,omitempty"`
 }
 
+// MemberPolicySummary summarizes what a member accepts from the hub. The MemberPolicies of the member decide; the
+// summary only informs the hub.
+type MemberPolicySummary struct {
+	// policies is the number of MemberPolicies. Zero: the agent requires a MemberPolicy, and the member has none.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Policies int32 `json:"policies"`
+
+	// kinds are the kinds of which the member accepts some objects, in alphabetical order, as kind.group. A kind of the
+	// core group has no group, and "*" means every kind or every group. Empty: the member accepts no object.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=317
+	// +optional
+	Kinds []string `json:"kinds,omitempty"`
+
+	// namespaces are the namespaces in which the member accepts some objects, in alphabetical order. An entry that ends
+	// with "*" is a prefix.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// truncated is true if the member accepts more kinds or namespaces than the lists contain.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+}
+
 // ResourceUsage is the sum over the nodes of a member.
 type ResourceUsage struct {
 	// capacity is the total capacity of all nodes.
@@ -166,14 +195,13 @@ type VersionInfo struct {
 
 // AgentStatus is the state of one agent of a member.
 type AgentStatus struct {
-	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves. The entries of its companions
-	// have their names, such as "works".
+	// type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type"`
 
-	// conditions of the agent: Joined and Healthy; those of a companion: Healthy.
+	// conditions of the agent: Joined and Healthy.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
