@@ -186,7 +186,8 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 		return nil
 	case required > 0 && a.hub.membership.Status.RequiredHubEpoch != required:
 		return a.write(ctx, a.report())
-	case required == 0 && shown > a.state.record.knownEpoch() && a.state.record.Leave != nil: // SavePolicy records the first epoch
+	case required == 0 && shown > a.state.record.knownEpoch() && a.state.record.Leave != nil:
+		// SavePolicy records the first epoch
 		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.hub.revision} })
 	default:
 		return nil

@@ -63,7 +63,8 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 			require.Equal(t, test.want, a.hub.rolledBack)
 			a.hub.sight, a.hub.membership = test.sighting.sight, test.sighting.membership
 			blocked := test.want || test.record != nil && test.record.Required > 0 || test.sighting.sight != lifecycle.HubSeen
-			require.Equal(t, blocked, a.hub.pruneBlocked(a.state.record.requiredEpoch()) != "", a.hub.pruneBlocked(a.state.record.requiredEpoch()))
+			require.Equal(t, blocked, a.hub.pruneBlocked(a.state.record.requiredEpoch()) != "",
+				a.hub.pruneBlocked(a.state.record.requiredEpoch()))
 		})
 	}
 	gone := metav1.Now()
