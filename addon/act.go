@@ -18,11 +18,11 @@ import (
 
 // act delivers the desired revision to the member.
 func (l *memberReconciliation) act(ctx context.Context) {
-	made, err := l.manifests(ctx, l.input(), l.content)
+	made, err := l.manifests(ctx, l.input(), l.desired.content)
 	switch {
 	case errors.Is(err, calls.ErrBusy):
-		l.busy = true
-		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
+		l.result.busy = true
+		l.result.health.Problems = append(l.result.health.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
 			Message: err.Error(), Retried: true})
 		return
 	case errors.Is(err, errNoAgent):
@@ -37,45 +37,46 @@ func (l *memberReconciliation) act(ctx context.Context) {
 	if !l.register(ctx, made.registration) {
 		return
 	}
-	if l.credential != nil {
-		more, err := bundled([]*unstructured.Unstructured{l.credential})
+	if l.access.manifest != nil {
+		more, err := bundled([]*unstructured.Unstructured{l.access.manifest})
 		if err != nil {
-			l.failed = err
+			l.result.failed = err
 			return
 		}
 		to := &made.part
-		if l.hosting != nil { // the cluster of the agent
+		if l.desired.hosting != nil { // the cluster of the agent
 			to = &made.hosting
 		}
 		to.objects = append(to.objects, more...)
 	}
 	next := l.assigned
-	if next.revision != l.content.revision {
-		next = assignment{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // with the precision of the status
+	if next.revision != l.desired.content.revision {
+		// with the precision of the status
+		next = assignment{l.desired.content.revision, l.now.UTC().Truncate(time.Microsecond)}
 	}
 	current, err := l.distributeAll(ctx, made, next)
-	l.observed.Current = current
+	l.result.health.Current = current
 	if errors.Is(err, errForeign) {
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
 		l.requeueAfter(pollInterval) // no event reports its deletion
 		return
 	}
 	if err != nil {
-		l.failed = err
+		l.result.failed = err
 		if !onlyConflicts(err) {
-			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
+			l.result.health.Problems = append(l.result.health.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed,
 				Message: err.Error(), Retried: !persistent(err)})
 		}
 		return
 	}
 	if current || !l.moves() {
-		l.status.Hosting = l.hosting
+		l.result.status.Hosting = l.desired.hosting
 	}
 	l.assigned = next
-	for i := range l.status.Configs {
-		l.status.Configs[i].AppliedHash = l.status.Configs[i].DesiredHash
+	for i := range l.result.status.Configs {
+		l.result.status.Configs[i].AppliedHash = l.result.status.Configs[i].DesiredHash
 	}
-	l.status.AppliedRevision, l.status.RevisionSince = next.revision, new(metav1.NewMicroTime(next.since))
+	l.result.status.AppliedRevision, l.result.status.RevisionSince = next.revision, new(metav1.NewMicroTime(next.since))
 }
 
 // patience is the interval for checking a state whose change triggers no event.
@@ -88,32 +89,33 @@ func persistent(err error) bool {
 
 func (l *memberReconciliation) input() *Input {
 	return &Input{
-		Addon: l.addon, MemberAddon: l.object, Member: l.member,
-		InstallNamespace: l.content.installNamespace, Hosting: l.hosting.DeepCopy(), Settings: l.content.settings,
-		Configs: slices.Clone(l.content.objects),
+		Addon: l.observed.addon, MemberAddon: l.object, Member: l.observed.member,
+		InstallNamespace: l.desired.content.installNamespace, Hosting: l.desired.hosting.DeepCopy(),
+		Settings: l.desired.content.settings,
+		Configs:  slices.Clone(l.desired.content.objects),
 	}
 }
 
 // ask calls the HealthChecker of the agent.
 func (l *memberReconciliation) ask(ctx context.Context) {
-	if l.addon.Spec.Health.Type != v1alpha1.HealthCustom {
+	if l.observed.addon.Spec.Health.Type != v1alpha1.HealthCustom {
 		return
 	}
 	checker, is := l.agents[l.key.Name].(HealthChecker)
 	if !is {
-		l.observed.Answer = health.Answer{Health: "Failed",
+		l.result.health.Answer = health.Answer{Health: "Failed",
 			Message: "The Addon's health is of type Custom, and its agent has no function for it: choose another type."}
 		return
 	}
-	in, works := l.input(), slices.Clone(l.observed.Works)
+	in, works := l.input(), slices.Clone(l.result.health.Works)
 	answer, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "Health"),
 		func(ctx context.Context) (health.Answer, error) {
 			return checker.Health(ctx, *in, works)
 		})
-	l.busy = l.busy || errors.Is(err, calls.ErrBusy)
+	l.result.busy = l.result.busy || errors.Is(err, calls.ErrBusy)
 	if err != nil {
 		answer = health.Answer{Message: fmt.Sprintf("Its health cannot be told: %s.", err)}
 	}
-	l.observed.Answer = answer
+	l.result.health.Answer = answer
 	l.requeueAfter(HealthPeriod)
 }

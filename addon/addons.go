@@ -103,9 +103,9 @@ func (c addons) enqueueMembersOf(ctx context.Context, name string) error {
 	c.state.removePermits(name)
 	c.configs.Forget(keyOf("", name))
 	c.calls.Forget(keyOf("", name))
-	c.mu.Lock()
-	delete(c.wrote, name)
-	c.mu.Unlock()
+	c.cached.mu.Lock()
+	delete(c.cached.wrote, name)
+	c.cached.mu.Unlock()
 	list, err := c.memberAddons(ctx, name)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 
 // await reconciles the MemberAddon again if a function of the agent has not returned yet.
 func (l *memberReconciliation) await(c *content) {
-	if l.busy = l.busy || c.busy; c.late {
+	if l.result.busy = l.result.busy || c.busy; c.late {
 		l.requeueAfter(pollInterval)
 	}
 }

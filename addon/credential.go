@@ -28,11 +28,11 @@ func isCredential(o *bundle.Object, addon string) bool {
 // updateCredential replaces the credential in Works if this reconcile did not update the member. All other content
 // stays, because the hub does not know the former manifests.
 func (l *memberReconciliation) updateCredential(ctx context.Context) error {
-	for _, r := range l.has {
-		if r.credential == nil || r.existing.Deleting || slices.Contains(l.delivered, r.Namespace) {
+	for _, r := range l.observed.works {
+		if r.credential == nil || r.existing.Deleting || slices.Contains(l.access.delivered, r.Namespace) {
 			continue
 		}
-		named := l.credential.DeepCopy() // as at the last assignment
+		named := l.access.manifest.DeepCopy() // as at the last assignment
 		named.SetNamespace(r.credential.Namespace)
 		named.SetName(r.credential.Name)
 		made, err := bundled([]*unstructured.Unstructured{named})

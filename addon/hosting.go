@@ -23,10 +23,10 @@ import (
 // locate finds the place of the agent for a hosting member. A problem with the hosting member leaves everything where
 // it is.
 func (l *memberReconciliation) locate(ctx context.Context, named string) error {
-	if named == "" || named == l.member.Name {
+	if named == "" || named == l.observed.member.Name {
 		return nil
 	}
-	if !slices.Contains(l.addon.Spec.HostingMembers, named) {
+	if !slices.Contains(l.observed.addon.Spec.HostingMembers, named) {
 		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
 			"hostingMember %s is not among the Addon's spec.hostingMembers: add it there, or name another one", named))
 		return nil
@@ -46,10 +46,11 @@ func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 		l.problem(v1alpha1.ReasonUnsupported,
 			fmt.Sprintf("hostingMember %s has not joined yet: wait for it, or name another one", named))
 	default:
-		l.host, l.hosting = host,
-			&v1alpha1.HostingStatus{Member: named, Namespace: template.HostingNamespace(l.addon.Name, l.member.Name)}
-		if l.observed.Reachable && !healthy(host) {
-			l.observed.Reachable, l.observed.Hosting = false, named
+		l.desired.host, l.desired.hosting = host,
+			&v1alpha1.HostingStatus{Member: named, Namespace: template.HostingNamespace(l.observed.addon.Name,
+				l.observed.member.Name)}
+		if l.result.health.Reachable && !healthy(host) {
+			l.result.health.Reachable, l.result.health.Hosting = false, named
 		}
 	}
 	return nil
@@ -78,7 +79,7 @@ func hostingNamespace(in *Input) string {
 
 // moves reports whether the agent moves to another cluster.
 func (l *memberReconciliation) moves() bool {
-	return l.assigned.revision != "" && !equality.Semantic.DeepEqual(l.object.Status.Hosting, l.hosting)
+	return l.assigned.revision != "" && !equality.Semantic.DeepEqual(l.object.Status.Hosting, l.desired.hosting)
 }
 
 // site is a cluster with a part of the add-on, by the namespace of its Works.
@@ -90,10 +91,10 @@ type site struct {
 // sites returns the sites of an add-on. The cluster of the agent is the first one, the member itself the last one.
 func (l *memberReconciliation) sites(made *manifests) []site {
 	own := site{l.key.Namespace, &made.part}
-	if l.host == nil {
+	if l.desired.host == nil {
 		return []site{own}
 	}
-	return []site{{l.host.Status.Namespace, &made.hosting}, own}
+	return []site{{l.desired.host.Status.Namespace, &made.hosting}, own}
 }
 
 // distributeAll updates all Works of the add-on, and reports whether they were up to date. While the agent moves, the
@@ -107,11 +108,11 @@ func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifest
 		if l.moves() && !applied {
 			break
 		}
-		works := slices.DeleteFunc(slices.Clone(l.has), func(r *record) bool { return r.Namespace != s.namespace })
+		works := slices.DeleteFunc(slices.Clone(l.observed.works), func(r *record) bool { return r.Namespace != s.namespace })
 		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace,
 			assigned: next, written: l.written}, works)
 		if errs = append(errs, err); err == nil {
-			l.delivered = append(l.delivered, s.namespace)
+			l.access.delivered = append(l.access.delivered, s.namespace)
 		}
 		current = current && is
 		applied = applied && is && !slices.ContainsFunc(works, func(r *record) bool { return !r.applied() })
@@ -119,7 +120,7 @@ func (l *memberReconciliation) distributeAll(ctx context.Context, made *manifest
 	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	for _, r := range l.has {
+	for _, r := range l.observed.works {
 		switch elsewhere := !slices.ContainsFunc(sites, func(s site) bool { return s.namespace == r.Namespace }); {
 		case !elsewhere || r.existing.Deleting:
 		case !applied:
@@ -142,7 +143,7 @@ func (r *record) applied() bool {
 // workHealth returns the state of the Works, without those of a former site that are being deleted.
 func (l *memberReconciliation) workHealth() []health.Work {
 	var said []health.Work
-	for _, r := range l.has {
+	for _, r := range l.observed.works {
 		if !r.existing.Deleting || !r.hosted() {
 			said = append(said, r.health)
 		}
@@ -201,19 +202,20 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 
 // locateExisting finds the place of the agent for a removal: the assigned one, and not the desired one.
 func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
-	l.host, l.hosting = nil, l.object.Status.Hosting
-	if l.hosting == nil && l.object.Status.AppliedRevision == "" && l.member != nil { // the status lacks the assignment
-		for _, r := range l.has {
+	l.desired.host, l.desired.hosting = nil, l.object.Status.Hosting
+	if l.desired.hosting == nil && l.object.Status.AppliedRevision == "" && l.observed.member != nil {
+		// the status lacks the assignment
+		for _, r := range l.observed.works {
 			if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 				return err
 			} else if r.hosted() && host != nil {
-				l.hosting = &v1alpha1.HostingStatus{Member: host.Name, Namespace: template.HostingNamespace(l.key.Name,
-					l.member.Name)}
+				l.desired.hosting = &v1alpha1.HostingStatus{Member: host.Name, Namespace: template.HostingNamespace(l.key.Name,
+					l.observed.member.Name)}
 			}
 		}
 	}
-	if l.hosting != nil {
-		l.host, err = l.memberNamed(ctx, l.hosting.Member)
+	if l.desired.hosting != nil {
+		l.desired.host, err = l.memberNamed(ctx, l.desired.hosting.Member)
 	}
 	return err
 }
@@ -222,16 +224,16 @@ func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 // the first one, because it may need the add-on's agent, on the hosting member, to clean up.
 func (l *memberReconciliation) waitedFor(
 	ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
-	for _, works := range [][]*record{l.has, l.hooks} {
+	for _, works := range [][]*record{l.observed.works, l.observed.hooks} {
 		own, hosted := split(works)
 		switch {
 		case len(own) > 0:
-			return l.member, "", nil
+			return l.observed.member, "", nil
 		case len(hosted) > 0:
 			return l.leastReachable(ctx, hosted)
 		}
 	}
-	return l.member, "", nil
+	return l.observed.member, "", nil
 }
 
 // leastReachable returns the least reachable hosting member of Works. There are several only if the agent was moving.
@@ -249,8 +251,8 @@ func (l *memberReconciliation) leastReachable(ctx context.Context,
 	switch {
 	case worst != nil:
 		return worst, worst.Name, nil
-	case l.hosting != nil:
-		return nil, l.hosting.Member, nil
+	case l.desired.hosting != nil:
+		return nil, l.desired.hosting.Member, nil
 	}
 	return nil, "of namespace " + hosted[0].Namespace, nil
 }
@@ -270,16 +272,16 @@ func split(works []*record) (own, hosted []*record) {
 // some that the cache does not contain.
 func (l *memberReconciliation) listLive(ctx context.Context) error {
 	namespaces := map[string]bool{l.key.Namespace: true}
-	for _, r := range slices.Concat(l.has, l.hooks) {
+	for _, r := range slices.Concat(l.observed.works, l.observed.hooks) {
 		namespaces[r.Namespace] = true
 	}
 	for work := range l.written {
 		namespaces[work.Namespace] = true
 	}
-	if l.host != nil {
-		namespaces[l.host.Status.Namespace] = true
+	if l.desired.host != nil {
+		namespaces[l.desired.host.Status.Namespace] = true
 	}
-	l.has, l.hooks = nil, nil
+	l.observed.works, l.observed.hooks = nil, nil
 	for namespace := range namespaces {
 		var list workv1alpha1.WorkList
 		if err := l.live.List(ctx, &list, client.InNamespace(namespace),
@@ -290,9 +292,9 @@ func (l *memberReconciliation) listLive(ctx context.Context) error {
 			switch r := recordOf(&list.Items[i]); {
 			case r.owner() != l.key: // of another member whose agent runs here
 			case r.isHooks():
-				l.hooks = append(l.hooks, r)
+				l.observed.hooks = append(l.observed.hooks, r)
 			default:
-				l.has = append(l.has, r)
+				l.observed.works = append(l.observed.works, r)
 			}
 		}
 	}

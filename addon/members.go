@@ -45,13 +45,13 @@ type memory struct {
 }
 
 func (c *shared) memory(m *v1alpha1.MemberAddon) *memory {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.cached.mu.Lock()
+	defer c.cached.mu.Unlock()
 	key := client.ObjectKeyFromObject(m)
-	if c.memories[key] == nil || c.memories[key].uid != m.UID {
-		c.memories[key] = &memory{uid: m.UID, written: map[types.NamespacedName]written{}}
+	if c.cached.memories[key] == nil || c.cached.memories[key].uid != m.UID {
+		c.cached.memories[key] = &memory{uid: m.UID, written: map[types.NamespacedName]written{}}
 	}
-	return c.memories[key]
+	return c.cached.memories[key]
 }
 
 // memberReconciliation is one reconcile of a MemberAddon.
@@ -59,31 +59,48 @@ type memberReconciliation struct {
 	members
 	*memory
 
-	key     types.NamespacedName
-	object  *v1alpha1.MemberAddon
-	addon   *v1alpha1.Addon                   // nil: there is none
-	member  *membershipv1alpha1.MemberCluster // nil: the namespace belongs to no member
-	now     time.Time
-	permit  memberPermit
-	content *content
-	of      string                            // the revision of the rollout, without overrides of the member
-	hosting *v1alpha1.HostingStatus           // the desired place of the agent; nil: the member
-	host    *membershipv1alpha1.MemberCluster // the hosting member; nil: none
-	aside   bool                              // only overrides of the member are invalid
-	busy    bool                              // functions of the agent are busy with other members
-	has     []*record
-	hooks   []*record
+	key      types.NamespacedName
+	object   *v1alpha1.MemberAddon
+	now      time.Time
+	observed memberObserved
+	desired  memberDesired
+	access   memberAccess
+	result   memberResult
+}
 
-	credentials removal.Presence
+// memberObserved is the state that a reconcile of a MemberAddon observes first.
+type memberObserved struct {
+	addon  *v1alpha1.Addon                   // nil: there is none
+	member *membershipv1alpha1.MemberCluster // nil: the namespace belongs to no member
+	permit memberPermit
+	works  []*record
+	hooks  []*record
+}
 
-	asked      bool                       // the registration was observed
-	credential *unstructured.Unstructured // the manifest of the credential; nil: none
+// memberDesired is the desired content of a MemberAddon, and the place of the agent.
+type memberDesired struct {
+	content         *content
+	rolloutRevision string                            // the revision of the rollout, without overrides of the member
+	hosting         *v1alpha1.HostingStatus           // the desired place of the agent; nil: the member
+	host            *membershipv1alpha1.MemberCluster // the hosting member; nil: none
+	aside           bool                              // only overrides of the member are invalid
+}
+
+// memberAccess is the registration of the agent with the hub, and the objects that grant it.
+type memberAccess struct {
+	present    removal.Presence
+	registered bool                       // the registration was observed
+	manifest   *unstructured.Unstructured // the manifest of the credential; nil: none
 	delivered  []string                   // the namespaces whose Works are up to date, or will be after this reconcile
+}
 
-	status   v1alpha1.MemberAddonStatus
-	observed health.Observed
-	after    time.Duration
-	failed   error // an error that is retried
+// memberResult is what a reconcile of a MemberAddon reports.
+type memberResult struct {
+	status v1alpha1.MemberAddonStatus
+	health health.Observed
+	busy   bool // functions of the agent are busy with other members
+	after  time.Duration
+	failed error // an error that is retried
 }
 
 // Reconcile reconciles a MemberAddon. A conflict with another client is not an error.
@@ -116,7 +133,7 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 		return l.remove(ctx)
 	}
 	var known bool
-	if l.permit, known = c.state.permit(l.key); !known && l.addon != nil && l.member != nil {
+	if l.observed.permit, known = c.state.permit(l.key); !known && l.observed.addon != nil && l.observed.member != nil {
 		return 0, nil // the next decision enqueues the MemberAddon
 	}
 	if controllerutil.AddFinalizer(object, v1alpha1.MemberAddonFinalizer) {
@@ -126,19 +143,19 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 		return 0, err
 	}
 	if l.waits() {
-		return l.after, nil
+		return l.result.after, nil
 	}
 	if err := l.report(ctx); err != nil {
 		return 0, err
 	}
-	return l.after, l.failed
+	return l.result.after, l.result.failed
 }
 
 // waits reports whether the reconcile waits for functions of the add-on that are busy, for so short a time that no
 // condition needs to say so. The end of a call triggers the waiting objects.
 func (l *memberReconciliation) waits() bool {
 	switch {
-	case !l.busy:
+	case !l.result.busy:
 		l.busySince = time.Time{}
 		return false
 	case l.busySince.IsZero():
@@ -155,9 +172,9 @@ func (l *memberReconciliation) waits() bool {
 func (c members) forget(key types.NamespacedName) {
 	c.configs.Forget(key)
 	c.calls.Forget(key)
-	c.mu.Lock()
-	delete(c.memories, key)
-	c.mu.Unlock()
+	c.cached.mu.Lock()
+	delete(c.cached.memories, key)
+	c.cached.mu.Unlock()
 	c.state.removeMember(key)
 }
 
@@ -176,21 +193,21 @@ func (l *memberReconciliation) observe(ctx context.Context) error {
 	err := l.cache.Get(ctx, client.ObjectKey{Name: l.key.Name}, addon)
 	switch {
 	case err == nil:
-		l.addon = addon
+		l.observed.addon = addon
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Addon %s: %w", l.key.Name, err)
 	}
-	if l.member, err = l.memberIn(ctx, l.key.Namespace); err != nil {
+	if l.observed.member, err = l.memberIn(ctx, l.key.Namespace); err != nil {
 		return err
 	}
-	l.has, l.hooks, err = l.works(l.key)
+	l.observed.works, l.observed.hooks, err = l.works(l.key)
 	if err != nil {
 		return err
 	}
-	l.status = *l.object.Status.DeepCopy()
-	l.status.ObservedGeneration = l.object.Generation
+	l.result.status = *l.object.Status.DeepCopy()
+	l.result.status.ObservedGeneration = l.object.Generation
 	if l.assigned.revision == "" {
-		l.assigned = assignmentOf(l.has, &l.status)
+		l.assigned = assignmentOf(l.observed.works, &l.result.status)
 	}
 	return nil
 }
@@ -223,103 +240,108 @@ func (c *shared) memberIn(ctx context.Context, namespace string) (*membershipv1a
 
 // decide computes the desired content, and has it written if the rollout permits it.
 func (l *memberReconciliation) decide(ctx context.Context) error {
-	l.observed = health.Observed{
-		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now, Reachable: l.member != nil &&
-			healthy(l.member),
+	l.result.health = health.Observed{
+		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now,
+		Reachable: l.observed.member != nil &&
+			healthy(l.observed.member),
 	}
-	l.observed.Works = l.workHealth()
+	l.result.health.Works = l.workHealth()
 	switch {
-	case l.member == nil:
+	case l.observed.member == nil:
 		l.problem(v1alpha1.ReasonUnsupported, fmt.Sprintf(
 			"Namespace %s is of no member: delete the MemberAddon, and make one in the namespace of a member", l.key.Namespace))
-	case l.addon == nil:
+	case l.observed.addon == nil:
 		l.problem(v1alpha1.ReasonNoAgent, fmt.Sprintf("There is no Addon %s: make it, or delete the MemberAddon", l.key.Name))
 	default:
 		if errs := l.object.Spec.Validate(); len(errs) > 0 {
 			l.problem(v1alpha1.ReasonConfigInvalid, errs.ToAggregate().Error())
-			l.aside = true
+			l.desired.aside = true
 			break
 		}
 		if err := l.configure(ctx); err != nil {
 			return err
 		}
 	}
-	l.observed.Current = true // assumed, unless it is updated: the assigned manifests are not known any more
-	if len(l.observed.Problems) == 0 && l.permitted() {
+	l.result.health.Current = true // assumed, unless it is updated: the assigned manifests are not known any more
+	if len(l.result.health.Problems) == 0 && l.permitted() {
 		l.act(ctx)
 	}
 	l.keepAccess(ctx)
-	if l.content != nil && l.assigned.revision != "" {
+	if l.desired.content != nil && l.assigned.revision != "" {
 		l.ask(ctx) // also for an earlier assigned revision
 	}
-	l.observed.Revision, l.observed.Since = l.assigned.revision, l.assigned.since
+	l.result.health.Revision, l.result.health.Since = l.assigned.revision, l.assigned.since
 	return nil
 }
 
 func (l *memberReconciliation) problem(reason, message string) {
-	l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: reason, Message: message})
+	l.result.health.Problems = append(l.result.health.Problems, health.Problem{Reason: reason, Message: message})
 }
 
 // configure computes the content for the member, and the one without configurations of the member.
 func (l *memberReconciliation) configure(ctx context.Context) error {
-	l.observed.Check = l.addon.Spec.Health
-	hosting := firstOf(l.object.Spec.HostingMember, l.permit.hosting)
+	l.result.health.Check = l.observed.addon.Spec.Health
+	hosting := firstOf(l.object.Spec.HostingMember, l.observed.permit.hosting)
 	of := contentOf{
-		placement: l.permit.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace, hosting: hosting,
-		last: l.object.Status.Configs,
+		placement: l.observed.permit.configs, member: l.object, installNamespace: l.object.Spec.InstallNamespace,
+		hosting: hosting,
+		last:    l.object.Status.Configs,
 	}
 	all := []contentOf{of}
-	if len(l.object.Spec.Configs) > 0 || of.installNamespace != "" || hosting != l.permit.hosting {
-		all = append(all, contentOf{placement: l.permit.configs, hosting: l.permit.hosting})
+	if len(l.object.Spec.Configs) > 0 || of.installNamespace != "" || hosting != l.observed.permit.hosting {
+		all = append(all, contentOf{placement: l.observed.permit.configs, hosting: l.observed.permit.hosting})
 	}
-	found, err := l.contents(ctx, l.key, l.addon, all...)
+	found, err := l.contents(ctx, l.key, l.observed.addon, all...)
 	if err != nil {
 		return err
 	}
 	plain := &found[len(found)-1]
-	l.content, l.of, l.aside = &found[0], plain.revision, len(found[0].problems) > 0 && len(plain.problems) == 0
-	l.observed.Problems = append(l.observed.Problems, l.content.problems...)
-	l.await(l.content)
-	l.observed.Desired, l.observed.Hold = l.content.revision, l.permit.Hold
-	l.status.InstallNamespace, l.status.Placement = l.content.installNamespace, l.permit.Placement
-	l.status.Configs, l.status.DesiredRevision = l.content.configs, l.content.revision
+	l.desired.content, l.desired.rolloutRevision, l.desired.aside = &found[0], plain.revision,
+		len(found[0].problems) > 0 && len(plain.problems) == 0
+	l.result.health.Problems = append(l.result.health.Problems, l.desired.content.problems...)
+	l.await(l.desired.content)
+	l.result.health.Desired, l.result.health.Hold = l.desired.content.revision, l.observed.permit.Hold
+	l.result.status.InstallNamespace, l.result.status.Placement = l.desired.content.installNamespace,
+		l.observed.permit.Placement
+	l.result.status.Configs, l.result.status.DesiredRevision = l.desired.content.configs, l.desired.content.revision
 	return l.locate(ctx, hosting)
 }
 
 // permitted reports whether the member gets the desired revision, and records why not.
 func (l *memberReconciliation) permitted() bool {
 	v := permit.Next(permit.Observed{
-		Permit: l.permit.Permit, Desired: l.content.revision, Of: l.of, Assigned: l.assigned.revision,
-		Before: &l.object.Status, Joined: joined(l.member), Leaving: leaving(l.member),
+		Permit: l.observed.permit.Permit, Desired: l.desired.content.revision, Of: l.desired.rolloutRevision,
+		Assigned: l.assigned.revision,
+		Before:   &l.object.Status, Joined: joined(l.observed.member), Leaving: leaving(l.observed.member),
 	})
-	l.observed.Hold = v.Hold
+	l.result.health.Hold = v.Hold
 	if v.Keep {
-		l.observed.Desired, l.status.DesiredRevision = l.assigned.revision, l.assigned.revision
-		l.status.Configs, l.status.InstallNamespace, l.status.Placement = l.object.Status.Configs,
+		l.result.health.Desired, l.result.status.DesiredRevision = l.assigned.revision, l.assigned.revision
+		l.result.status.Configs, l.result.status.InstallNamespace, l.result.status.Placement = l.object.Status.Configs,
 			l.object.Status.InstallNamespace, l.object.Status.Placement
 	}
 	return v.Update
 }
 
 func (l *memberReconciliation) requeueAfter(after time.Duration) {
-	if after > 0 && (l.after == 0 || after < l.after) {
-		l.after = after
+	if after > 0 && (l.result.after == 0 || after < l.result.after) {
+		l.result.after = after
 	}
 }
 
 // report writes the status, and informs the controller of Addons.
 func (l *memberReconciliation) report(ctx context.Context) error {
-	if l.addon != nil && l.addon.Spec.Health.Type == v1alpha1.HealthLease {
-		l.observed.Renewed = l.leases.renewed(l.key)
+	if l.observed.addon != nil && l.observed.addon.Spec.Health.Type == v1alpha1.HealthLease {
+		l.result.health.Renewed = l.leases.renewed(l.key)
 	}
-	assessed := health.Assess(l.observed)
+	assessed := health.Assess(l.result.health)
 	l.requeueAfter(assessed.After)
-	l.status.Conditions, l.status.Message = assessed.Conditions, assessed.Message
+	l.result.status.Conditions, l.result.status.Message = assessed.Conditions, assessed.Message
 	before := l.object
 	var failed error
-	if !equality.Semantic.DeepEqual(&l.status, &before.Status) && !l.deferred() {
+	if !equality.Semantic.DeepEqual(&l.result.status, &before.Status) && !l.deferred() {
 		next := before.DeepCopy()
-		next.Status = l.status
+		next.Status = l.result.status
 		err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		switch failed = wrap(client.IgnoreNotFound(err), "write the status of MemberAddon", before); {
 		case err == nil:
@@ -330,37 +352,38 @@ func (l *memberReconciliation) report(ctx context.Context) error {
 		}
 	}
 	said := *l.object
-	said.Status = l.status // also if it could not be written: rollouts do not wait for that
+	said.Status = l.result.status // also if it could not be written: rollouts do not wait for that
 	s := memberState{member: health.MemberOf(l.name(), &said), MemberState: permit.MemberState{
-		Desired: l.observed.Desired, Of: l.of, Assigned: l.assigned.revision, Since: l.assigned.since,
-		Aside: l.aside, Health: assessed.Health, HealthSince: health.Since(l.status.Conditions),
+		Desired: l.result.health.Desired, Of: l.desired.rolloutRevision, Assigned: l.assigned.revision,
+		Since: l.assigned.since,
+		Aside: l.desired.aside, Health: assessed.Health, HealthSince: health.Since(l.result.status.Conditions),
 	}}
-	s.Failed = slices.ContainsFunc(l.observed.Problems, func(p health.Problem) bool { return !p.Retried })
+	s.Failed = slices.ContainsFunc(l.result.health.Problems, func(p health.Problem) bool { return !p.Retried })
 	l.state.setMember(l.key, s)
 	return failed
 }
 
 // deferred reports whether the status is written later.
 func (l *memberReconciliation) deferred() bool {
-	if l.failed != nil {
+	if l.result.failed != nil {
 		return false
 	}
 	var open time.Time
-	if l.permit.Placement != "" {
-		if l.awaited != l.observed.Desired {
-			l.awaited, l.awaitedSince = l.observed.Desired, l.now
+	if l.observed.permit.Placement != "" {
+		if l.awaited != l.result.health.Desired {
+			l.awaited, l.awaitedSince = l.result.health.Desired, l.now
 		}
 		open = l.awaitedSince
 	}
-	wait := health.Defer(l.observed, open)
+	wait := health.Defer(l.result.health, open)
 	l.requeueAfter(wait)
 	return wait > 0
 }
 
 // name returns the name of the member.
 func (l *memberReconciliation) name() string {
-	if l.member != nil {
-		return l.member.Name
+	if l.observed.member != nil {
+		return l.observed.member.Name
 	}
 	return l.key.Namespace
 }

@@ -41,7 +41,7 @@ func TestAddons_OrphanedMemberAddons(t *testing.T) {
 			for _, m := range row.members {
 				k.members = append(k.members, *m)
 			}
-			l := &addonReconciliation{addons: addons{&shared{cache: k}}, addon: k.addon}
+			l := &addonReconciliation{addons: addons{&shared{clients: clients{cache: k}}}, addon: k.addon}
 			require.NoError(t, l.observe(t.Context()))
 			require.Equal(t, row.orphan, len(l.orphans) == 1)
 		})

@@ -16,9 +16,9 @@ var errAgain = errors.New("another client changed the object")
 // observes the change. The pauses grow as those after errors, since a cache may lag for long.
 func (c *shared) outcome(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
 	if onlyConflicts(err) {
-		return reconcile.Result{RequeueAfter: c.pauses.When(request)}, nil
+		return reconcile.Result{RequeueAfter: c.queues.pauses.When(request)}, nil
 	}
-	c.pauses.Forget(request)
+	c.queues.pauses.Forget(request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -72,25 +72,25 @@ func registrations(registered cache.Cache) (sources []source.Source) {
 // register gives the add-on's agent the requested access to the hub. It reports whether the manifests can be delivered:
 // they wait for the credential.
 func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.TemplateRegistration) (ready bool) {
-	l.asked = true
+	l.access.registered = true
 	switch {
 	case want == nil:
 		l.recordAccessError(l.withdraw(ctx))
 		return true
 	case l.registrar == nil:
-		l.observed.Registration.State = health.Registering
+		l.result.health.Registration.State = health.Registering
 		l.problem(v1alpha1.ReasonRegistering,
 			"Its agent asks for access to the hub, which this hub gives to none: set addon.Options.Registration")
 		return false
 	}
 	request := l.registration()
-	request.Want, request.Lease = *want, l.addon.Spec.Health.Type == v1alpha1.HealthLease
-	if l.hosting != nil { // the cluster of the agent
-		request.InstallNamespace = l.hosting.Namespace
+	request.Want, request.Lease = *want, l.observed.addon.Spec.Health.Type == v1alpha1.HealthLease
+	if l.desired.hosting != nil { // the cluster of the agent
+		request.InstallNamespace = l.desired.hosting.Namespace
 	}
 	result, err := l.registrar.Ensure(ctx, request)
 	l.recordRegistration(&result, err)
-	return l.credential != nil
+	return l.access.manifest != nil
 }
 
 // withdraw removes the access of an agent that does not request it any more.
@@ -101,12 +101,12 @@ func (l *memberReconciliation) withdraw(ctx context.Context) error {
 	if known, err := l.registrar.Known(ctx, l.key.Name, l.key.Namespace); err != nil {
 		return err
 	} else if !known { // regardless of the status
-		l.status.Registration = nil
+		l.result.status.Registration = nil
 		return nil
 	}
 	left, err := l.registrar.Revoke(ctx, l.key.Name, l.key.Namespace)
 	if left == removal.Absent {
-		l.status.Registration = nil
+		l.result.status.Registration = nil
 	}
 	return err
 }
@@ -114,16 +114,16 @@ func (l *memberReconciliation) withdraw(ctx context.Context) error {
 // keepAccess keeps the access of an assigned agent if this reconcile did not register it, because the running agent
 // needs it.
 func (l *memberReconciliation) keepAccess(ctx context.Context) {
-	if !l.asked && l.registrar != nil && l.member != nil && l.assigned.revision != "" {
-		l.asked = true
+	if !l.access.registered && l.registrar != nil && l.observed.member != nil && l.assigned.revision != "" {
+		l.access.registered = true
 		result, err := l.registrar.Renew(ctx, l.registration())
 		l.recordRegistration(&result, err)
 	}
-	if l.credential != nil {
+	if l.access.manifest != nil {
 		l.recordAccessError(l.updateCredential(ctx))
 	}
-	if !l.asked {
-		l.observed.Registration = lastRegistration(&l.object.Status, l.now)
+	if !l.access.registered {
+		l.result.health.Registration = lastRegistration(&l.object.Status, l.now)
 		if r := l.object.Status.Registration; r != nil && r.ExpirationTime != nil {
 			l.requeueAfter(r.ExpirationTime.Sub(l.now))
 		}
@@ -149,24 +149,25 @@ func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.
 // registration returns the request for an agent without its rules.
 func (l *memberReconciliation) registration() registration.Request {
 	return registration.Request{
-		MemberAddon: l.object, InstallNamespace: l.status.InstallNamespace,
+		MemberAddon: l.object, InstallNamespace: l.result.status.InstallNamespace,
 		Member: membership.Member{
-			Name: l.member.Name, UID: l.member.UID, ClusterID: l.member.Spec.ClusterID, Namespace: l.key.Namespace,
-			Claim: l.member.Spec.Claim,
+			Name: l.observed.member.Name, UID: l.observed.member.UID, ClusterID: l.observed.member.Spec.ClusterID,
+			Namespace: l.key.Namespace,
+			Claim:     l.observed.member.Spec.Claim,
 		},
 	}
 }
 
 // recordRegistration records the result of a registration.
 func (l *memberReconciliation) recordRegistration(result *registration.Result, err error) {
-	l.observed.Registration, l.status.Registration = result.Registration, result.Status
+	l.result.health.Registration, l.result.status.Registration = result.Registration, result.Status
 	if result.Problem != nil {
-		l.observed.Problems = append(l.observed.Problems, *result.Problem)
+		l.result.health.Problems = append(l.result.health.Problems, *result.Problem)
 	}
 	l.requeueAfter(result.After)
 	if result.Secret != nil {
 		var broken error
-		l.credential, broken = l.plain(result.Secret)
+		l.access.manifest, broken = l.plain(result.Secret)
 		err = errors.Join(err, broken)
 	}
 	l.recordAccessError(err)
@@ -177,13 +178,13 @@ func (l *memberReconciliation) recordAccessError(err error) {
 	if err == nil {
 		return
 	}
-	l.failed = errors.Join(l.failed, err)
+	l.result.failed = errors.Join(l.result.failed, err)
 	switch {
 	case onlyConflicts(err): // the next reconcile retries
-	case l.observed.Registration.State == health.Registered: // and stays registered until it expires
-		l.observed.Registration.Message = err.Error()
+	case l.result.health.Registration.State == health.Registered: // and stays registered until it expires
+		l.result.health.Registration.Message = err.Error()
 	default:
-		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering,
+		l.result.health.Problems = append(l.result.health.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering,
 			Message: err.Error(), Retried: true})
 	}
 }

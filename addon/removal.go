@@ -54,10 +54,10 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		return 0, err
 	}
 	if l.waits() {
-		return l.after, nil
+		return l.result.after, nil
 	}
 	if l.registrar != nil {
-		if l.credentials, err = l.registrar.Present(ctx, l.key.Name, l.key.Namespace); err != nil {
+		if l.access.present, err = l.registrar.Present(ctx, l.key.Name, l.key.Namespace); err != nil {
 			return 0, fmt.Errorf("look for the access of the agent: %w", err)
 		}
 	}
@@ -92,11 +92,11 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 	if len(step.Actions) > 0 {
 		l.attempt = removal.Attempt{}
 	}
-	if slices.Contains(step.Actions, removal.AskFunc) && !l.busy {
+	if slices.Contains(step.Actions, removal.AskFunc) && !l.result.busy {
 		return time.Nanosecond, nil // no event reports the answer
 	}
 	l.requeueAfter(step.After)
-	return l.after, nil
+	return l.result.after, nil
 }
 
 // reportFailed reports an action that failed and is retried. Conflicts are not failures.
@@ -117,7 +117,7 @@ func (l *memberReconciliation) leaving(ctx context.Context, p *preDelete) (remov
 	o := removal.Observed{
 		Now: l.now, Started: l.object.DeletionTimestamp.Time, Finalizer: controllerutil.ContainsFinalizer(l.object,
 			v1alpha1.MemberAddonFinalizer),
-		Forced: isForced(l.object.Status.Conditions), Works: presence(l.has), Credentials: l.credentials,
+		Forced: isForced(l.object.Status.Conditions), Works: presence(l.observed.works), Credentials: l.access.present,
 		Failed: l.attempt,
 	}
 	switch seconds := l.object.Spec.RemovalDeadlineSeconds; {
@@ -125,15 +125,15 @@ func (l *memberReconciliation) leaving(ctx context.Context, p *preDelete) (remov
 		o.ForceNow = true
 	case seconds != nil:
 		o.Deadline = time.Duration(*seconds) * time.Second
-	case l.addon != nil:
-		o.Deadline = time.Duration(l.addon.Spec.Removal.DeadlineSeconds) * time.Second
+	case l.observed.addon != nil:
+		o.Deadline = time.Duration(l.observed.addon.Spec.Removal.DeadlineSeconds) * time.Second
 	}
 	awaited, hosting, err := l.waitedFor(ctx)
 	if err != nil {
 		return o, err
 	}
 	o.Member, o.Hosting = reach(awaited), hosting
-	if l.member != nil && l.member.Status.Leave != nil && l.member.Status.Leave.Forced {
+	if l.observed.member != nil && l.observed.member.Status.Leave != nil && l.observed.member.Status.Leave.Forced {
 		o.ForceNow = true
 	}
 	if o.Jobs, err = l.jobs(ctx, p); err != nil {
@@ -160,7 +160,7 @@ func reach(m *membershipv1alpha1.MemberCluster) removal.Member {
 // jobs returns the state of the hooks on the member and on its hosting member.
 func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.Hook, error) {
 	var all []removal.Hook
-	for _, r := range l.hooks {
+	for _, r := range l.observed.hooks {
 		hook := r.jobs
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 			return hook, err
@@ -169,7 +169,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 		}
 		all = append(all, hook)
 	}
-	if p.err != nil && len(l.hooks) == 0 {
+	if p.err != nil && len(l.observed.hooks) == 0 {
 		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("Nobody can say which hooks there are: %s",
 			p.err)})
 	}
@@ -190,7 +190,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 
 // lacksHooks reports whether a site has hooks without a Work.
 func (l *memberReconciliation) lacksHooks(s site) bool {
-	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.hooks, func(r *record) bool {
+	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.observed.hooks, func(r *record) bool {
 		return r.Namespace == s.namespace
 	})
 }
@@ -199,11 +199,11 @@ func (l *memberReconciliation) lacksHooks(s site) bool {
 // wait for an Addon that is not reconciled.
 func (l *memberReconciliation) recorded() bool {
 	degraded := meta.FindStatusCondition(l.object.Status.Conditions, v1alpha1.ConditionDegraded)
-	if l.addon == nil || !isForced(l.object.Status.Conditions) ||
+	if l.observed.addon == nil || !isForced(l.object.Status.Conditions) ||
 		l.now.Sub(degraded.LastTransitionTime.Time) > pollInterval {
 		return true
 	}
-	return slices.ContainsFunc(l.addon.Status.ForcedRemovals, func(f v1alpha1.ForcedRemoval) bool {
+	return slices.ContainsFunc(l.observed.addon.Status.ForcedRemovals, func(f v1alpha1.ForcedRemoval) bool {
 		return f.Member == l.name() && !f.Time.Before(l.object.DeletionTimestamp)
 	})
 }
@@ -231,33 +231,33 @@ func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error
 	if err := l.locateExisting(ctx); err != nil {
 		return nil, err
 	}
-	if l.addon == nil {
+	if l.observed.addon == nil {
 		return p, nil
 	}
 	of := contentOf{member: l.object, installNamespace: l.object.Spec.InstallNamespace}
-	for i := range l.addon.Spec.Install.Placements {
-		if at := &l.addon.Spec.Install.Placements[i]; at.Namespace+"/"+at.Name == l.object.Status.Placement {
+	for i := range l.observed.addon.Spec.Install.Placements {
+		if at := &l.observed.addon.Spec.Install.Placements[i]; at.Namespace+"/"+at.Name == l.object.Status.Placement {
 			of.placement = at.Configs
 		}
 	}
-	found, err := l.contents(ctx, l.key, l.addon, of)
+	found, err := l.contents(ctx, l.key, l.observed.addon, of)
 	if err != nil {
 		return nil, err
 	}
-	l.content = &found[0]
-	l.await(l.content)
+	l.desired.content = &found[0]
+	l.await(l.desired.content)
 	p.input = l.input()
-	if l.member == nil || presence(l.has) != removal.Present {
+	if l.observed.member == nil || presence(l.observed.works) != removal.Present {
 		return p, nil
 	}
-	if len(l.content.problems) > 0 {
-		p.err = errors.New(l.content.problems[0].Message)
-	} else if made, err := l.manifests(ctx, p.input, l.content); err != nil {
-		p.err, l.busy = err, l.busy || errors.Is(err, calls.ErrBusy)
+	if len(l.desired.content.problems) > 0 {
+		p.err = errors.New(l.desired.content.problems[0].Message)
+	} else if made, err := l.manifests(ctx, p.input, l.desired.content); err != nil {
+		p.err, l.result.busy = err, l.result.busy || errors.Is(err, calls.ErrBusy)
 	} else {
 		p.sites = l.sites(made)
 	}
-	if !slices.ContainsFunc(l.has, func(r *record) bool { return r.parts }) {
+	if !slices.ContainsFunc(l.observed.works, func(r *record) bool { return r.parts }) {
 		p.err = nil
 	}
 	return p, nil
@@ -298,19 +298,19 @@ func (l *memberReconciliation) reportKept(ctx context.Context) error {
 // reportRemoval reports the progress of the removal. A forced removal is recorded before it begins.
 func (l *memberReconciliation) reportRemoval(ctx context.Context, step *removal.Step) error {
 	status := &l.object.Status
-	l.status = *status.DeepCopy()
-	l.status.ObservedGeneration = l.object.Generation
-	l.observed = health.Observed{
-		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.member != nil &&
-			healthy(l.member),
+	l.result.status = *status.DeepCopy()
+	l.result.status.ObservedGeneration = l.object.Generation
+	l.result.health = health.Observed{
+		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.observed.member != nil &&
+			healthy(l.observed.member),
 		Desired: status.DesiredRevision, Revision: l.assigned.revision, Since: l.assigned.since, Current: true,
 		Removal: &health.Removal{Reason: step.Reason, Message: step.Message, Failed: step.Failed()},
 	}
-	if l.addon != nil {
-		l.observed.Check = l.addon.Spec.Health
+	if l.observed.addon != nil {
+		l.result.health.Check = l.observed.addon.Spec.Health
 	}
-	for _, r := range l.has {
-		l.observed.Works = append(l.observed.Works, r.health)
+	for _, r := range l.observed.works {
+		l.result.health.Works = append(l.result.health.Works, r.health)
 	}
 	return l.report(ctx)
 }

@@ -25,15 +25,15 @@ func (l *memberReconciliation) execute(ctx context.Context, action removal.Actio
 	case removal.AskFunc:
 		l.askFunction(ctx, p)
 	case removal.DeleteHooks:
-		return l.deleteWorks(ctx, l.hooks)
+		return l.deleteWorks(ctx, l.observed.hooks)
 	case removal.DeleteWorks:
-		own, hosted := split(l.has)
+		own, hosted := split(l.observed.works)
 		if len(own) > 0 { // the add-on's agent may have to clean up on the member
 			return l.deleteWorks(ctx, own)
 		}
 		return l.deleteWorks(ctx, hosted)
 	case removal.StripFinalizers:
-		for _, r := range slices.Concat(l.has, l.hooks) {
+		for _, r := range slices.Concat(l.observed.works, l.observed.hooks) {
 			if err := l.stopWaitingFor(ctx, r); err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (l *memberReconciliation) askFunction(ctx context.Context, p *preDelete) {
 		return l.agents[l.key.Name].(PreDeleter).PreDelete(ctx, *p.input)
 	})
 	if errors.Is(err, calls.ErrBusy) {
-		l.busy = true
+		l.result.busy = true
 		l.requeueAfter(pollInterval)
 		return
 	}

@@ -81,7 +81,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 	if err != nil || !is || wait > 0 {
 		return is, wait, err
 	}
-	if l.member == nil || !leaving(l.member) {
+	if l.observed.member == nil || !leaving(l.observed.member) {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		if err := l.live.Get(ctx, client.ObjectKey{Name: l.key.Namespace}, namespace); err != nil {
@@ -92,7 +92,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 		}
 	}
 	// Works on hosting members remain when the finalizer of the MemberAddon is removed
-	for _, works := range [][]*record{l.has, l.hooks} {
+	for _, works := range [][]*record{l.observed.works, l.observed.hooks} {
 		for _, r := range works {
 			if !r.hosted() {
 				continue
@@ -128,17 +128,17 @@ func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
 
 // addonRequested reports whether a user requested the deletion of an Addon.
 func (c addons) addonRequested(ctx context.Context, addon *v1alpha1.Addon) (bool, time.Duration, error) {
-	c.mu.Lock()
-	since := c.ending[addon.UID]
-	c.mu.Unlock()
+	c.cached.mu.Lock()
+	since := c.cached.ending[addon.UID]
+	c.cached.mu.Unlock()
 	is, wait, err := c.requested(ctx, "addons", addon.DeletionTimestamp.Time, &since)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ending == nil {
-		c.ending = map[types.UID]time.Time{}
+	c.cached.mu.Lock()
+	defer c.cached.mu.Unlock()
+	if c.cached.ending == nil {
+		c.cached.ending = map[types.UID]time.Time{}
 	}
-	if c.ending[addon.UID] = since; !is || !controllerutil.ContainsFinalizer(addon, v1alpha1.AddonFinalizer) {
-		delete(c.ending, addon.UID)
+	if c.cached.ending[addon.UID] = since; !is || !controllerutil.ContainsFinalizer(addon, v1alpha1.AddonFinalizer) {
+		delete(c.cached.ending, addon.UID)
 	}
 	return is, wait, err
 }

@@ -41,14 +41,8 @@ import (
 // shared is the part that both controllers use.
 type shared struct {
 	Options
+	clients
 
-	client        client.Client
-	live          client.Reader // not a cache
-	discovery     discovery.DiscoveryInterface
-	cache         cache.Cache
-	scheme        *runtime.Scheme
-	log           logr.Logger
-	recorder      events.EventRecorder
 	agents        map[string]Agent
 	state         *sharedState
 	configs       *lookup.Finder
@@ -57,11 +51,30 @@ type shared struct {
 	registrar     *registration.Registrar // nil: no agent has access
 	registered    cache.Cache             // the objects of agents on the hub
 	calls         *calls.Caller
-	pauses        workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts
+	queues        queues
+	cached        cached
+}
 
-	looksAtAddons  openqueue.Queue[reconcile.Request]
-	looksAtMembers openqueue.Queue[reconcile.Request]
+// clients read and write the hub, and record what happens there.
+type clients struct {
+	client    client.Client
+	live      client.Reader // not a cache
+	discovery discovery.DiscoveryInterface
+	cache     cache.Cache
+	scheme    *runtime.Scheme
+	log       logr.Logger
+	recorder  events.EventRecorder
+}
 
+// queues are the workqueues of the controllers.
+type queues struct {
+	addons  openqueue.Queue[reconcile.Request]
+	members openqueue.Queue[reconcile.Request]
+	pauses  workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts
+}
+
+// cached is state that is kept between reconciles, and can be rebuilt from the API.
+type cached struct {
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
 	ending   map[types.UID]time.Time // since when the deletion of an Addon is observed to be a request
@@ -96,10 +109,16 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		}
 	}
 	c := &shared{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), scheme: mgr.GetScheme(),
-		log: mgr.GetLogger().WithName("muster-addon"), recorder: mgr.GetEventRecorder("muster-addon"), agents: agents,
-		state: newSharedState(), memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{},
-		pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
+		Options: o,
+		clients: clients{
+			client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), scheme: mgr.GetScheme(),
+			log: mgr.GetLogger().WithName("muster-addon"), recorder: mgr.GetEventRecorder("muster-addon"),
+		},
+		agents: agents, state: newSharedState(),
+		cached: cached{memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{}},
+		queues: queues{
+			pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
+		},
 	}
 	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember})
 	c.state.memberChanged, c.state.addonChanged = c.enqueueMember, c.enqueueAddon
@@ -178,7 +197,7 @@ func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: m.Name}}}
 		})
 	for _, s := range []source.Source{
-		c.looksAtAddons.Source(), synced{tenants: tenants},
+		c.queues.addons.Source(), synced{tenants: tenants},
 		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{},
 			userChanges[*v1alpha1.Addon]()),
 		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, userChanges[*v1alpha1.MemberAddon]()),
@@ -227,7 +246,7 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 		return err
 	}
 	for _, s := range append(registrations(c.registered),
-		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}, tenants},
+		c.queues.members.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}, tenants},
 		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{},
 			userChanges[*v1alpha1.MemberAddon]()),
 		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf),
@@ -244,15 +263,15 @@ func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSyn
 
 // lastStatus returns when the status of an Addon was written last. Zero: not by this process.
 func (c *shared) lastStatus(addon *v1alpha1.Addon) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.wrote[addon.Name]
+	c.cached.mu.Lock()
+	defer c.cached.mu.Unlock()
+	return c.cached.wrote[addon.Name]
 }
 
 func (c *shared) wroteStatus(addon *v1alpha1.Addon, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wrote[addon.Name] = now
+	c.cached.mu.Lock()
+	defer c.cached.mu.Unlock()
+	c.cached.wrote[addon.Name] = now
 }
 
 // maxNote is the maximum length in bytes of the note of an Event.

@@ -214,11 +214,11 @@ func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.Member
 }
 
 func (c *shared) enqueueAddon(name string) {
-	c.looksAtAddons.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, 0, batchPeriod)
+	c.queues.addons.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, 0, batchPeriod)
 }
 
 func (c *shared) enqueueMember(key types.NamespacedName) {
-	c.looksAtMembers.Add(reconcile.Request{NamespacedName: key}, 0, 0)
+	c.queues.members.Add(reconcile.Request{NamespacedName: key}, 0, 0)
 }
 
 // configsChanged enqueues the users of changed configurations.

@@ -73,7 +73,7 @@ func TestAddonsAbout(t *testing.T) {
 	}
 	orphan := decisionOf("fleet", "far", "east")
 	orphan.Name, orphan.OwnerReferences = "orphan", nil
-	c := &shared{cache: indexed{Client: fake.NewClientBuilder().WithScheme(scheme).
+	c := &shared{clients: clients{cache: indexed{Client: fake.NewClientBuilder().WithScheme(scheme).
 		WithIndex(&v1alpha1.Addon{}, placementIndex, placementsOf).WithIndex(&placementv1alpha1.PlacementDecision{},
 		clusterIndex, clustersOf).
 		WithObjects(
@@ -81,7 +81,7 @@ func TestAddonsAbout(t *testing.T) {
 			decisionOf("fleet", "near", "east"), decisionOf("fleet", "all", "east", "west"), decisionOf("other", "far", "east"),
 			orphan,
 			has("member-east", "logs"), has("member-east", "manual"), has("member-north", "metrics"),
-		).Build()}}
+		).Build()}}}
 	all := []string{"far", "logs", "manual", "metrics"}
 	other := member("east", "member-east")
 	other.UID = "another"
@@ -207,7 +207,8 @@ func BenchmarkLook(b *testing.B) {
 			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: "fleet/all"}}})
 	}
 	k.placement.Status.SelectedClusters = 1000
-	c := &shared{cache: k, state: newSharedState(), agents: map[string]Agent{}, wrote: map[string]time.Time{}}
+	c := &shared{clients: clients{cache: k}, state: newSharedState(), agents: map[string]Agent{},
+		cached: cached{wrote: map[string]time.Time{}}}
 	c.Clock = clocktesting.NewFakePassiveClock(time.Now())
 	c.state.memberChanged = func(types.NamespacedName) {}
 	c.state.addonChanged = func(string) {}

@@ -69,16 +69,17 @@ type findings struct {
 	LongLines   int `json:"longLines,omitempty"`   // of more than 140 columns; a tab counts as one
 	Over120     int `json:"over120,omitempty"`     // of more than 120 columns, those of more than 140 included
 	Pronouns    int `json:"pronouns,omitempty"`    // messages of errors that begin with a pronoun
+	WideFields  int `json:"wideFields,omitempty"`  // fields of receivers beyond maxFields
 }
 
 func (f findings) plus(g findings) findings {
 	return findings{f.BannedWords + g.BannedWords, f.BannedNames + g.BannedNames, f.LongLines + g.LongLines,
-		f.Over120 + g.Over120, f.Pronouns + g.Pronouns}
+		f.Over120 + g.Over120, f.Pronouns + g.Pronouns, f.WideFields + g.WideFields}
 }
 
 func (f findings) min(g findings) findings {
 	return findings{min(f.BannedWords, g.BannedWords), min(f.BannedNames, g.BannedNames), min(f.LongLines, g.LongLines),
-		min(f.Over120, g.Over120), min(f.Pronouns, g.Pronouns)}
+		min(f.Over120, g.Over120), min(f.Pronouns, g.Pronouns), min(f.WideFields, g.WideFields)}
 }
 
 func TestProse(t *testing.T) {
@@ -130,6 +131,7 @@ func compare(t *testing.T, folder string, limit, found findings) {
 		{fmt.Sprintf("lines of more than %d columns", maxColumns), limit.LongLines, found.LongLines},
 		{fmt.Sprintf("lines of more than %d columns", wantColumns), limit.Over120, found.Over120},
 		{"messages of errors that begin with a pronoun", limit.Pronouns, found.Pronouns},
+		{fmt.Sprintf("fields of receivers beyond %d", maxFields), limit.WideFields, found.WideFields},
 	} {
 		if c.found > c.limit {
 			t.Errorf("%s: %s: %d, at most %d", folder, c.what, c.found, c.limit)
@@ -144,7 +146,7 @@ func compare(t *testing.T, folder string, limit, found findings) {
 // survey returns the findings of each folder with Go files, by its path below dir.
 func survey(t *testing.T, dir string) map[string]findings {
 	t.Helper()
-	found := map[string]findings{}
+	found, types := map[string]findings{}, map[string]*receivers{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -170,8 +172,25 @@ func survey(t *testing.T, dir string) map[string]findings {
 			return err
 		}
 		found[folder] = found[folder].plus(f)
+		if filepath.Ext(path) == ".go" && hasReceivers(path) {
+			file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			if types[folder] == nil {
+				types[folder] = &receivers{}
+			}
+			types[folder].add(file)
+		}
 		return nil
 	}))
+	for folder, of := range types {
+		fields, wide := of.excess()
+		if fields > 0 {
+			t.Logf("%s: types with methods and more than %d fields: %s", folder, maxFields, strings.Join(wide, ", "))
+		}
+		found[folder] = found[folder].plus(findings{WideFields: fields})
+	}
 	return found
 }
 

@@ -31,10 +31,15 @@ type kind struct {
 	lookupError lookupError
 	objects     map[v1alpha1.ObjectName]*object
 
+	served   servedKind
+	informer cache.Informer
+	handler  toolscache.ResourceEventHandlerRegistration
+}
+
+// servedKind is the kind that the hub serves for a resource.
+type servedKind struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
-	informer   cache.Informer
-	handler    toolscache.ResourceEventHandlerRegistration
 }
 
 func newKind(f *Finder, resource schema.GroupResource) *kind {
@@ -59,14 +64,14 @@ func (k *kind) object(reference v1alpha1.ConfigReference) *object {
 
 // prototype returns an object for the cache. Two kinds are cached completely because the add-on controllers use them.
 func (k *kind) prototype() client.Object {
-	switch k.gvk {
+	switch k.served.gvk {
 	case v1alpha1.GroupVersion.WithKind("AddonConfig"):
 		return &v1alpha1.AddonConfig{}
 	case v1alpha1.GroupVersion.WithKind("AddonTemplate"):
 		return &v1alpha1.AddonTemplate{}
 	}
 	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(k.gvk)
+	metadata.SetGroupVersionKind(k.served.gvk)
 	return metadata
 }
 

@@ -117,7 +117,7 @@ func (o *object) look(ctx context.Context) {
 
 // read reads the object, given its previous state. Content is not read again if the metadata has not changed.
 func (o *object) read(ctx context.Context, had state) state {
-	if lookupError := misplaced(o.ConfigReference, o.namespaced); !lookupError.none() {
+	if lookupError := misplaced(o.ConfigReference, o.served.namespaced); !lookupError.none() {
 		return state{readError: lookupError}
 	}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
@@ -134,11 +134,11 @@ func (o *object) read(ctx context.Context, had state) state {
 	content := &unstructured.Unstructured{}
 	var err error
 	if _, partial := cached.(*metav1.PartialObjectMetadata); partial {
-		content.SetGroupVersionKind(o.gvk)
+		content.SetGroupVersionKind(o.served.gvk)
 		err = o.finder.options.Live.Get(ctx, key, content)
 	} else {
 		content.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(cached)
-		content.SetGroupVersionKind(o.gvk)
+		content.SetGroupVersionKind(o.served.gvk)
 	}
 	switch {
 	case apierrors.IsNotFound(err):

@@ -75,7 +75,7 @@ func (k *kind) find() lookupError {
 			return unmapped(k.resource, err)
 		}
 		if mapping.Resource.Resource == k.resource.Resource {
-			k.gvk, k.namespaced = mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace
+			k.served = servedKind{mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 			return lookupError{}
 		}
 	}
@@ -92,14 +92,14 @@ func (k *kind) probe(ctx context.Context) (lookupError, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		objects := &metav1.PartialObjectMetadataList{}
-		objects.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+		objects.SetGroupVersionKind(k.served.gvk.GroupVersion().WithKind(k.served.gvk.Kind + "List"))
 		return k.finder.options.Live.List(ctx, objects, append(options, client.Limit(1))...)
 	}
 	everywhere := list()
 	switch {
 	case everywhere == nil:
 		return lookupError{}, nil
-	case !apierrors.IsForbidden(everywhere) || !k.namespaced:
+	case !apierrors.IsForbidden(everywhere) || !k.served.namespaced:
 		return unlisted(k.resource, everywhere), nil
 	}
 	for _, namespace := range k.namespaces() {
