@@ -22,13 +22,18 @@ type customRule struct {
 	noStatus   bool     // the kind has no status: ready as soon as it is there
 	reports    bool     // its controller always writes a status; what that means is told by the conventions
 
+	unless  exceptions // what keeps the object from being ready, whatever the above says
+	entries entryRule
+
+	also *customRule // must hold as well where all of the above says that the object is ready
+}
+
+// exceptions keep an object from being ready.
+type exceptions struct {
 	notFalse   []string // conditions that must not be False; they may be missing
 	unfinished []string // conditions that mean that something is in progress when they are True
 	errors     []string // fields of the status that mean failure when they are set
 	required   []string // fields of the status that must be set
-	entries    entryRule
-
-	also *customRule // must hold as well where all of the above says that the object is ready
 }
 
 // entryRule says what a word in each entry of a list means, such as the health of each cluster.
@@ -79,19 +84,19 @@ func (r customRule) exceptional(object *unstructured.Unstructured, result Result
 			return result, true
 		}
 	}
-	for _, field := range r.errors {
+	for _, field := range r.unless.errors {
 		if value := fieldText(object, "status", field); !slices.Contains([]string{"", "false", "0"}, value) {
 			result.Status, result.Message = Failed, fmt.Sprintf("status.%s is %q", field, value)
 			return result, true
 		}
 	}
-	for _, kind := range r.unfinished {
+	for _, kind := range r.unless.unfinished {
 		if c := condition(object, kind); c.status == "True" {
 			result.Message = kind + " is True" + c.because()
 			return result, true
 		}
 	}
-	for _, kind := range r.notFalse {
+	for _, kind := range r.unless.notFalse {
 		if c := condition(object, kind); c.status == "False" {
 			if permanentReason(c.reason) {
 				result.Status = Failed
@@ -100,7 +105,7 @@ func (r customRule) exceptional(object *unstructured.Unstructured, result Result
 			return result, true
 		}
 	}
-	for _, field := range r.required {
+	for _, field := range r.unless.required {
 		if fieldText(object, "status", field) == "" {
 			result.Message = "status." + field + " is not set yet"
 			return result, true
@@ -244,7 +249,7 @@ func (n nestedConditions) assess(object *unstructured.Unstructured) Result {
 	generation, _ := integer(object, "metadata", "generation")
 	for _, entry := range entries {
 		fields, part := partOf(entry, generation)
-		result := customRule{conditions: n.conditions, notFalse: n.notFalse}.assess(part)
+		result := customRule{conditions: n.conditions, unless: exceptions{notFalse: n.notFalse}}.assess(part)
 		if result.Status != Ready {
 			reference, _ := fields[n.reference].(map[string]any)
 			name := reference["name"]

@@ -126,7 +126,7 @@ var operatorKinds = map[string]map[string]customRule{
 	"cluster.x-k8s.io": {
 		"Cluster": {
 			field: words("phase"), ready: words("Provisioned"), failed: words("Failed"),
-			notFalse: words("Ready"), errors: words("failureMessage"),
+			unless: exceptions{notFalse: words("Ready"), errors: words("failureMessage")},
 		},
 		"Machine":           phase(words("Running"), words("Failed")),
 		"MachineDeployment": phase(words("Running"), words("Failed")),
@@ -210,7 +210,9 @@ var operatorKinds = map[string]map[string]customRule{
 		"GrafanaDashboard": {conditions: words("DashboardSynchronized")},
 		"GrafanaFolder":    {conditions: words("FolderSynchronized")},
 		"GrafanaDatasource": {
-			errors: words("NoMatchingInstances"), required: words("hash"), notFalse: words("DatasourceSynchronized"),
+			unless: exceptions{
+				errors: words("NoMatchingInstances"), required: words("hash"), notFalse: words("DatasourceSynchronized"),
+			},
 		},
 	},
 	// https://projectcontour.io/docs/main/config/api/
@@ -264,8 +266,8 @@ var operatorKinds = map[string]map[string]customRule{
 	"jaegertracing.io": {"Jaeger": phase(words("Running"), words("Failed"))},
 	// https://docs.openshift.com/container-platform/latest/rest_api/
 	"operator.openshift.io": {"IngressController": {
-		conditions: words("Admitted", "Available"), failing: words("Degraded"), unfinished: words("Progressing"),
-		notFalse: words("DeploymentReplicasAllAvailable"),
+		conditions: words("Admitted", "Available"), failing: words("Degraded"),
+		unless: exceptions{unfinished: words("Progressing"), notFalse: words("DeploymentReplicasAllAvailable")},
 	}},
 	// https://open-cluster-management.io/docs/getting-started/integration/policy-controllers/
 	"policy.open-cluster-management.io": {

@@ -28,14 +28,16 @@ var (
 var reportingKinds = map[string]map[string]customRule{
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/
 	"argoproj.io": {"ApplicationSet": {
-		conditions: words("ResourcesUpToDate"), failing: words("ErrorOccurred"), unfinished: words("RolloutProgressing"),
+		conditions: words("ResourcesUpToDate"), failing: words("ErrorOccurred"),
+		unless: exceptions{unfinished: words("RolloutProgressing")},
 	}},
 	// https://cluster-api.sigs.k8s.io/tasks/cluster-resource-set
 	"addons.cluster.x-k8s.io": {"ClusterResourceSet": {conditions: words("ResourcesApplied")}},
 	// https://cluster-api-aws.sigs.k8s.io/crd/
 	"controlplane.cluster.x-k8s.io": {"AWSManagedControlPlane": {
-		reports: true, errors: words("failureMessage"),
-		unfinished: words("EKSControlPlaneCreating", "EKSControlPlaneUpdating"),
+		reports: true, unless: exceptions{
+			errors: words("failureMessage"), unfinished: words("EKSControlPlaneCreating", "EKSControlPlaneUpdating"),
+		},
 	}},
 	// https://openkruise.io/docs/user-manuals/cloneset, statefulset, daemonset and broadcastjob
 	"apps.kruise.io": {
@@ -57,14 +59,16 @@ var reportingKinds = map[string]map[string]customRule{
 	},
 	// https://github.com/3scale/3scale-operator/tree/master/doc
 	"capabilities.3scale.net": {
-		"Product":            {conditions: words("Synced"), failing: words("Failed", "Invalid", "Orphan")},
-		"Backend":            {conditions: words("Synced"), failing: words("Failed", "Invalid")},
-		"ProxyConfigPromote": {conditions: words("Ready"), failing: words("Failed"), unfinished: words("In-progress")},
+		"Product": {conditions: words("Synced"), failing: words("Failed", "Invalid", "Orphan")},
+		"Backend": {conditions: words("Synced"), failing: words("Failed", "Invalid")},
+		"ProxyConfigPromote": {
+			conditions: words("Ready"), failing: words("Failed"), unless: exceptions{unfinished: words("In-progress")},
+		},
 	},
 	// https://github.com/coralogix/coralogix-operator
 	"coralogix.com": {"Alert": reports, "RecordingRuleGroupSet": reports},
 	// https://www.spinkube.dev/docs/reference/spin-app/
-	"core.spinkube.dev": {"SpinApp": {reports: true, unfinished: words("Progressing")}},
+	"core.spinkube.dev": {"SpinApp": {reports: true, unless: exceptions{unfinished: words("Progressing")}}},
 	// https://github.com/humio/humio-operator/tree/master/docs
 	"core.humio.com": {
 		"HumioCluster": {field: words("state"), ready: words("Running"), failed: words("ConfigError")},
@@ -81,7 +85,7 @@ var reportingKinds = map[string]map[string]customRule{
 	"lifecycle.keptn.sh": {"KeptnEvaluation": {
 		field: words("overallStatus"), ready: words("Succeeded"), failed: words("Failed"), ends: true,
 	}},
-	"metrics.keptn.sh": {"KeptnMetric": {errors: words("errMsg"), required: words("value")}},
+	"metrics.keptn.sh": {"KeptnMetric": {unless: exceptions{errors: words("errMsg"), required: words("value")}}},
 	// https://nmstate.io/kubernetes-nmstate/user-guide/102-configuration
 	"nmstate.io": {"NodeNetworkConfigurationPolicy": {conditions: words("Available"), failing: words("Degraded")}},
 	// https://numaproj.github.io/numaplane/
@@ -92,10 +96,12 @@ var reportingKinds = map[string]map[string]customRule{
 	// https://docs.confluent.io/operator/current/co-api.html
 	"platform.confluent.io": {"Connector": {
 		field: words("connectorState"), ready: words("RUNNING"), failed: words("FAILED"),
-		errors: words("failedTasksCount"),
+		unless: exceptions{errors: words("failedTasksCount")},
 	}},
 	// https://github.com/dogmatiq/proclaim
-	"proclaim.dogmatiq.io": {"DNSSDServiceInstance": {notFalse: words("Adopted", "Advertised", "Discoverable")}},
+	"proclaim.dogmatiq.io": {"DNSSDServiceInstance": {
+		unless: exceptions{notFalse: words("Adopted", "Advertised", "Discoverable")},
+	}},
 	// https://gitops-promoter.readthedocs.io/en/latest/crd-specs/
 	"promoter.argoproj.io": {
 		"ArgoCDCommitStatus": readyCondition, "ChangeTransferPolicy": readyCondition, "ClusterScmProvider": readyCondition,
