@@ -105,7 +105,7 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	if a.hub, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
 		return err
 	}
-	if a.events, err = newRecorder(config, bounded, scheme); err != nil {
+	if a.events, err = newRecorder(config, bounded, scheme, a.busy); err != nil {
 		return err
 	}
 	a.hubCache, err = cache.New(config, cache.Options{
@@ -176,6 +176,14 @@ func (a *Agent) wake(work string, after time.Duration) {
 	if queue != nil {
 		queue.AddAfter(a.request(work), after)
 	}
+}
+
+// busy reports whether Works wait for a worker.
+func (a *Agent) busy() bool {
+	a.mu.Lock()
+	queue := a.queue
+	a.mu.Unlock()
+	return queue != nil && queue.Len() > 0
 }
 
 func (a *Agent) request(work string) reconcile.Request {
