@@ -37,27 +37,31 @@ import (
 type Agent struct {
 	options Options
 
-	hub      client.Client
-	hubCache cache.Cache
-	member   client.Client
-	ours     cache.Cache // the AppliedWorks of this hub
-	engines  *engines
-	watches  *watches
-	events   *recorder
-	metrics  *metrics
+	hub     hubConnection
+	member  memberConnection
+	engines *engines
+	watches *watches
+	events  *recorder
+	metrics *metrics
 
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	mu      sync.Mutex
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+	known   map[string]*state // by the name of the Work
+	orphans orphanCounts
+}
 
-	hubDiscovery discovery.DiscoveryInterface
-	marked       *markedObjects
+// hubConnection reads and writes Works.
+type hubConnection struct {
+	client.Client
+	cache     cache.Cache
+	discovery discovery.DiscoveryInterface
+}
 
-	reporting sync.Mutex // of orphaned objects
-	mu        sync.Mutex
-	known     map[string]*state // by the name of the Work
-	orphans   map[string]int    // orphaned objects, by the name of the Work
-
-	orphansCounted bool            // those that existed before the start are in orphans
-	orphansNoted   map[string]bool // the Works that were noted before that
+// memberConnection reads and writes AppliedWorks, and finds the objects of Works.
+type memberConnection struct {
+	client.Client
+	cache  cache.Cache // of the AppliedWorks of this hub
+	marked *markedObjects
 }
 
 // New returns an agent. It sends no request until it is started.
@@ -70,7 +74,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: o, known: map[string]*state{}, orphans: map[string]int{}}
+	a := &Agent{options: o, known: map[string]*state{}, orphans: orphanCounts{works: map[string]int{}}}
 	if err := a.connectHub(scheme); err != nil {
 		return nil, fmt.Errorf("prepare to speak to the hub: %w", err)
 	}
@@ -99,16 +103,17 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	if a.hubDiscovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, bounded); err != nil {
+	if a.hub.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, bounded); err != nil {
 		return err
 	}
-	if a.hub, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
+	options := client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}
+	if a.hub.Client, err = client.New(config, options); err != nil {
 		return err
 	}
 	if a.events, err = newRecorder(config, bounded, scheme, a.busy); err != nil {
 		return err
 	}
-	a.hubCache, err = cache.New(config, cache.Options{
+	a.hub.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		DefaultNamespaces: map[string]cache.Config{a.options.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
@@ -127,22 +132,22 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	if a.member, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme,
-		Mapper: mapper}); err != nil {
+	options := client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}
+	if a.member.Client, err = client.New(config, options); err != nil {
 		return err
 	}
 	memberDiscovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, bounded)
 	if err != nil {
 		return err
 	}
-	a.marked = &markedObjects{client: a.member, discovery: memberDiscovery, log: a.options.Log}
+	a.member.marked = &markedObjects{client: a.member.Client, discovery: memberDiscovery, log: a.options.Log}
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return err
 	}
 	a.watches = newWatches(metadataClient, a.options.Log, func(work string) { a.wake(work, settle) })
-	a.engines = newEngines(a.member, config, a.options.Apply, a.watches)
-	a.ours, err = cache.New(config, cache.Options{
+	a.engines = newEngines(a.member.Client, config, a.options.Apply, a.watches)
+	a.member.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.HubLabel: a.options.HubName}),
 		DefaultTransform:     cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log,
@@ -205,7 +210,7 @@ func (a *Agent) Start(ctx context.Context) error {
 		a.watches.close()
 	}()
 	failed := make(chan error, 2)
-	for name, c := range map[string]cache.Cache{"hub": a.hubCache, "member": a.ours} {
+	for name, c := range map[string]cache.Cache{"hub": a.hub.cache, "member": a.member.cache} {
 		running.Go(func() {
 			if err := c.Start(ctx); err != nil {
 				failed <- fmt.Errorf("watch the %s: %w", name, err)
@@ -253,8 +258,8 @@ func (a *Agent) controller() (controller.Controller, error) {
 		predicate.NewTypedPredicateFuncs(func(o client.Object) bool {
 			return o.GetDeletionTimestamp() != nil
 		}))
-	if err := c.Watch(source.Kind[client.Object](a.hubCache, &v1alpha1.Work{}, &handler.EnqueueRequestForObject{},
-		changed)); err != nil {
+	works := source.Kind[client.Object](a.hub.cache, &v1alpha1.Work{}, &handler.EnqueueRequestForObject{}, changed)
+	if err := c.Watch(works); err != nil {
 		return nil, err
 	}
 	toWork := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -265,7 +270,8 @@ func (a *Agent) controller() (controller.Controller, error) {
 		return []reconcile.Request{a.request(applied.Spec.Work.Name)}
 	})
 	changedOrReleased := predicate.Or[client.Object](changed, predicate.AnnotationChangedPredicate{})
-	if err := c.Watch(source.Kind[client.Object](a.ours, &v1alpha1.AppliedWork{}, toWork, changedOrReleased)); err != nil {
+	applied := source.Kind[client.Object](a.member.cache, &v1alpha1.AppliedWork{}, toWork, changedOrReleased)
+	if err := c.Watch(applied); err != nil {
 		return nil, err
 	}
 	queued := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

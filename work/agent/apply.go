@@ -36,7 +36,7 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		return r
 	}
 	desired := a.desired(work)
-	if r.err = st.applied.read(ctx, a.ours, desired.Name); r.err != nil {
+	if r.err = st.applied.read(ctx, a.member.cache, desired.Name); r.err != nil {
 		return r
 	}
 	if latest := st.applied.latest; latest != nil && latest.DeletionTimestamp != nil {

@@ -74,7 +74,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 // are to be deleted all the same.
 func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *state) error {
 	desired := a.desired(work)
-	if err := st.applied.read(ctx, a.ours, desired.Name); err != nil {
+	if err := st.applied.read(ctx, a.member.cache, desired.Name); err != nil {
 		return err
 	}
 	if st.applied.latest != nil || st.emptied || work.Status.ObservedGeneration == 0 {
@@ -90,7 +90,7 @@ func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork
 	var found []v1alpha1.AppliedResource
 	if st.applied.latest == nil && before {
 		var err error
-		if found, err = a.marked.of(ctx, ownerOf(desired)); err != nil {
+		if found, err = a.member.marked.of(ctx, ownerOf(desired)); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,8 @@ type pruning struct {
 // missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless
 // the agent had observed one before the Work vanished.
 func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
-	if err := st.applied.read(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
+	name := AppliedWorkName(a.options.HubName, work.Namespace, work.Name)
+	if err := st.applied.read(ctx, a.member.cache, name); err != nil {
 		return 0, err
 	}
 	if applied := st.applied.latest; applied != nil {

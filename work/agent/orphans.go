@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -266,6 +267,14 @@ type OrphanSummary struct {
 	First []string
 }
 
+// orphanCounts are the orphaned objects that the agent knows of.
+type orphanCounts struct {
+	reporting sync.Mutex      // held while they are reported
+	works     map[string]int  // objects by the name of the Work
+	counted   bool            // those that existed before the start are in works
+	noted     map[string]bool // the Works that were noted before that
+}
+
 // MaxOrphanNames bounds [OrphanSummary.First].
 const MaxOrphanNames = 10
 
@@ -273,7 +282,7 @@ const MaxOrphanNames = 10
 func (a *Agent) Orphans() OrphanSummary {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return summaryOf(a.orphans)
+	return summaryOf(a.orphans.works)
 }
 
 func summaryOf(orphans map[string]int) OrphanSummary {
@@ -293,23 +302,23 @@ func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
 	if applied != nil {
 		n = orphansOf(applied)
 	}
-	a.reporting.Lock() // so that the last call reports the last state
-	defer a.reporting.Unlock()
+	a.orphans.reporting.Lock() // so that the last call reports the last state
+	defer a.orphans.reporting.Unlock()
 	a.mu.Lock()
-	if !a.orphansCounted {
-		if a.orphansNoted == nil {
-			a.orphansNoted = map[string]bool{}
+	if !a.orphans.counted {
+		if a.orphans.noted == nil {
+			a.orphans.noted = map[string]bool{}
 		}
-		a.orphansNoted[work] = true
+		a.orphans.noted[work] = true
 	}
-	if a.orphans[work] == n {
+	if a.orphans.works[work] == n {
 		a.mu.Unlock()
 		return
 	}
-	if a.orphans[work] = n; n == 0 {
-		delete(a.orphans, work)
+	if a.orphans.works[work] = n; n == 0 {
+		delete(a.orphans.works, work)
 	}
-	summary := summaryOf(a.orphans)
+	summary := summaryOf(a.orphans.works)
 	a.mu.Unlock()
 	a.reportOrphans(summary)
 }
@@ -327,7 +336,7 @@ const countInterval = 10 * time.Second
 func (a *Agent) countOrphans(ctx context.Context) {
 	for {
 		var list v1alpha1.AppliedWorkList
-		err := a.ours.List(ctx, &list)
+		err := a.member.cache.List(ctx, &list)
 		if err == nil {
 			a.countedOrphans(list.Items)
 			return
@@ -346,17 +355,17 @@ func (a *Agent) countOrphans(ctx context.Context) {
 
 // countedOrphans takes in the AppliedWorks that exist. What was noted of a Work since the start is more recent.
 func (a *Agent) countedOrphans(all []v1alpha1.AppliedWork) {
-	a.reporting.Lock()
-	defer a.reporting.Unlock()
+	a.orphans.reporting.Lock()
+	defer a.orphans.reporting.Unlock()
 	a.mu.Lock()
 	for i := range all {
 		work := all[i].Spec.Work
-		if n := orphansOf(&all[i]); n > 0 && work.Namespace == a.options.Namespace && !a.orphansNoted[work.Name] {
-			a.orphans[work.Name] = n
+		if n := orphansOf(&all[i]); n > 0 && work.Namespace == a.options.Namespace && !a.orphans.noted[work.Name] {
+			a.orphans.works[work.Name] = n
 		}
 	}
-	a.orphansCounted, a.orphansNoted = true, nil
-	summary := summaryOf(a.orphans)
+	a.orphans.counted, a.orphans.noted = true, nil
+	summary := summaryOf(a.orphans.works)
 	a.mu.Unlock()
 	a.reportOrphans(summary)
 }

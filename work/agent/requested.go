@@ -34,7 +34,7 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 		return work, "", nil
 	}
 	var at deletion.Hub
-	if at.Definition, err = definition.Of(ctx, a.hubDiscovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
+	if at.Definition, err = definition.Of(ctx, a.hub.discovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
 		return nil, "", err
 	}
 	// The two answers contradict each other while an API server starts, or while the definition comes or goes.

@@ -23,16 +23,24 @@ type state struct {
 	changes    []apply.Change // of the last reconcile of the plan's objects
 	evaluated  map[objectKey]evaluation
 
-	reported   *v1alpha1.WorkStatus // as written last; nil: the cache has it
-	reportedAs string               // the version of the Work since
-	reportedAt time.Time
-
+	reported    written
 	detached    types.UID // the AppliedWork whose objects are known to have no owner references of earlier releases
 	requestedAt time.Time // since when the deletion of the Work has been observed to be a request
 	emptied     bool      // all objects of the Work were deleted
+	retries     retryCounts
+}
 
+// written is the status that was written last.
+type written struct {
+	status  *v1alpha1.WorkStatus // nil: the cache has it
+	version string               // of the Work since
+	at      time.Time
+}
+
+// retryCounts counts what has to be tried again.
+type retryCounts struct {
 	failures  int       // how often in a row something was left to try again
-	retryAt   time.Time // when to try again
+	at        time.Time // when to try again
 	overtaken int       // how often in a row others were quicker
 }
 
@@ -49,7 +57,7 @@ func (a *Agent) stateOf(work string) *state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known[work] == nil {
-		a.known[work] = &state{applied: appliedWork{member: a.member}}
+		a.known[work] = &state{applied: appliedWork{member: a.member.Client}}
 	}
 	return a.known[work]
 }
@@ -63,15 +71,16 @@ func (s *state) meet(work *v1alpha1.Work) {
 		s.generation = work.Generation
 		s.succeeded()
 	}
-	if order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, s.reportedAs); err == nil && order >= 0 {
-		s.reported = nil // the cache has it, or what others have made of it
+	order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, s.reported.version)
+	if err == nil && order >= 0 {
+		s.reported.status = nil // the cache has it, or what others have made of it
 	}
 }
 
 // status is the latest that is known.
 func (s *state) status(work *v1alpha1.Work) *v1alpha1.WorkStatus {
-	if s.reported != nil {
-		return s.reported
+	if s.reported.status != nil {
+		return s.reported.status
 	}
 	return &work.Status
 }
@@ -85,22 +94,22 @@ func (s *state) confirm(now time.Time) time.Duration {
 }
 
 // succeeded records that nothing is left to try again.
-func (s *state) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
+func (s *state) succeeded() { s.retries.failures, s.retries.at = 0, time.Time{} }
 
 // retry records that something is left to try again, and returns how long to wait until then. A reconcile before that
 // time, because of a change, does not postpone it.
 func (s *state) retry(now time.Time) time.Duration {
-	if !now.Before(s.retryAt) {
-		s.retryAt = now.Add(jittered(min(firstRetry<<min(s.failures, 10), lastRetry)))
-		s.failures++
+	if !now.Before(s.retries.at) {
+		s.retries.at = now.Add(jittered(min(firstRetry<<min(s.retries.failures, 10), lastRetry)))
+		s.retries.failures++
 	}
-	return s.retryAt.Sub(now)
+	return s.retries.at.Sub(now)
 }
 
 // again is how long to wait when others were quicker, which is soon forgotten.
 func (s *state) again() time.Duration {
-	s.overtaken++
-	return min(settle<<min(s.overtaken-1, 10), lastRetry)
+	s.retries.overtaken++
+	return min(settle<<min(s.retries.overtaken-1, 10), lastRetry)
 }
 
 // jittered is a duration that differs from that of others, so that not all of them come back at the same time.

@@ -32,7 +32,7 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 		}
 		log.FromContext(ctx).Error(err, "The reconcile of a Work failed; trying again.", "work", request.Name, "after", after)
 	}
-	st.overtaken = 0
+	st.retries.overtaken = 0
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
@@ -42,7 +42,7 @@ const definitionInterval = 10 * time.Second
 // attend does what a Work needs, and returns after what time to reconcile it again; 0: when something changes.
 func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
 	work := &v1alpha1.Work{}
-	err := a.hubCache.Get(ctx, request.NamespacedName, work)
+	err := a.hub.cache.Get(ctx, request.NamespacedName, work)
 	switch {
 	case apierrors.IsNotFound(err):
 		return a.missing(ctx, request.NamespacedName, st)

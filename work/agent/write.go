@@ -21,7 +21,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	if apiequality.Semantic.DeepEqual(*before, status) {
 		return 0, nil
 	}
-	if since := time.Since(st.reportedAt); since < a.options.StatusInterval && !turned(before, &status) {
+	if since := time.Since(st.reported.at); since < a.options.StatusInterval && !turned(before, &status) {
 		return a.options.StatusInterval - since, nil
 	}
 	old := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}, Status: *before}
@@ -34,7 +34,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	case err != nil:
 		return 0, fmt.Errorf("write the status of Work %s: %w", work.Name, err)
 	}
-	st.reported, st.reportedAs, st.reportedAt = &status, next.ResourceVersion, time.Now()
+	st.reported = written{&status, next.ResourceVersion, time.Now()}
 	a.announce(work, before, &status)
 	return 0, nil
 }
