@@ -21,17 +21,13 @@ const earlierRelease = "4192d7c"
 
 // TestUpgrade_EarlierPrograms runs hub and agent of the release before hubs had an identity, and replaces one after the
 // other by the present ones, in both orders. In between, either works with the other. The test builds the earlier
-// release from the history of the repository, so it runs only on request (MUSTER_UPGRADE=1), in a clone with history.
-// Any other value of the variable is the path of a program that was built before.
+// release from the history of the repository, so it runs only at full length, in a clone with history.
 func TestUpgrade_EarlierPrograms(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("MUSTER_UPGRADE") == "" {
-		t.Skip("set MUSTER_UPGRADE=1 to build the earlier release from the history of the repository")
+	if !fullLength {
+		t.Skip("set MUSTER_DISASTER=full to build the earlier release from the history of the repository")
 	}
-	program := os.Getenv("MUSTER_UPGRADE")
-	if program == "1" {
-		program = buildEarlier(t)
-	}
+	program := buildEarlier(t)
 	for _, hubFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("hub first=%v", hubFirst), func(t *testing.T) {
 			t.Parallel()
@@ -82,17 +78,10 @@ func TestUpgrade_EarlierPrograms(t *testing.T) {
 // buildEarlier builds testdata/earlier with the packages of the earlier release.
 func buildEarlier(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "source"), filepath.Join(folder, "earlier")
-	main := filepath.Join(source, "internal", "earlier")
-	for _, command := range []string{
-		"mkdir " + source + " && cd ../.. && git archive " + earlierRelease + " | tar -x -C " + source,
-		"mkdir " + main + " && cp testdata/earlier/main.go " + main,
-		"cd " + main + " && go build -o " + program + " .",
-	} {
-		output, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
-		require.NoError(t, err, "%s: %s", command, output)
-	}
+	source := archive(t, earlierRelease)
+	main, program := filepath.Join(source, "internal", "earlier"), filepath.Join(t.TempDir(), "earlier")
+	require.NoError(t, os.CopyFS(main, os.DirFS(filepath.Join("testdata", "earlier"))))
+	command(t, main, "go", "build", "-o", program, ".")
 	return program
 }
 
