@@ -45,6 +45,9 @@ type fleet struct {
 	began   time.Time
 }
 
+// fleetSize is how many members TestFleet has.
+var fleetSize = testkit.WithoutRace(100, 40)
+
 // maxFailures is how many members may fail.
 const maxFailures = 2
 

@@ -56,7 +56,7 @@ const agentRole = "agents-of-works"
 // newHollows makes members and runs their agents. The hub is one that the test may do anything to.
 func newHollows(t *testing.T, size int) *hollows {
 	t.Helper()
-	return newHubAndPlane(t, size).join()
+	return newHubAndPlane(t, size, plane.ForTest(t)).join()
 }
 
 // newHollowsInMemory is newHollows on API servers in memory.
@@ -80,13 +80,12 @@ func (f *hollows) join() *hollows {
 }
 
 // newHubAndPlane makes a hub on a control plane that has no members yet, and for those that it will have a cluster
-// each.
-func newHubAndPlane(t *testing.T, size int) *hollows {
+// each, which is a part of the plane of the members.
+func newHubAndPlane(t *testing.T, size int, members *localplane.Plane) *hollows {
 	t.Helper()
-	shared := plane.ForTest(t).Config()
 	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
-	f := newHollowsOn(t, size, own.Config(), shared, crds.Install, membershipcrds.Install, workcrds.InstallOnHub,
-		workcrds.InstallOnMember)
+	f := newHollowsOn(t, size, own.Config(), members.Config(),
+		crds.Install, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember)
 	f.plane = own
 	return f
 }

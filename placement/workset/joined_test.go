@@ -24,6 +24,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/leave"
@@ -33,8 +34,11 @@ import (
 // manager as those of Placements and WorkSets, and agents whose Works are applied by a companion, with the credential
 // that the hub has given them. One of them falls silent, and one leaves.
 func TestJoined(t *testing.T) {
-	const size, chosen = joinedSize, joinedSize / 2
-	j := &joined{hollows: newHubAndPlane(t, size), stores: map[string]*testkit.MemoryStore{}}
+	t.Parallel()
+	size := testkit.WithoutRace(20, 10)
+	chosen := size / 2
+	members := mustertest.StartPlane(t, localplane.Options{Name: "joined"})
+	j := &joined{hollows: newHubAndPlane(t, size, members), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
 	w.forget()
 	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {

@@ -32,9 +32,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "workset"}}
+// plane is for one test at a time. Tests that need another plane or none run beside it.
+var plane = localplane.NewPool(1, localplane.Options{Name: "workset"})
 
-func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 // hub is a namespace of an API server, and members whose names begin with its name.
 type hub struct {

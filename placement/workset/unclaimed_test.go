@@ -174,6 +174,7 @@ func testEmptySelection(t *testing.T) {
 
 // The removal of the definition of WorkSets deletes no Work, and WorkSets that are created again adopt them.
 func TestWorkSetDefinitionIsRemoved(t *testing.T) {
+	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
 	config := p.Config()
 	config.QPS, config.Burst = 1000, 1000

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -69,7 +70,11 @@ func TestCrash(t *testing.T) {
 	})
 	require.Greater(t, writes, 10)
 	for at := 1; at <= writes; at++ {
-		for _, answered := range []bool{true, false} {
+		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
+			if testkit.RaceDetector && !testkit.Crashes(at, how) {
+				continue
+			}
+			answered := how == mustertest.ResponseLost
 			t.Run(fmt.Sprintf("%d-answered-%t", at, answered), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
 					live(t, &crash{at: at, answered: answered, happen: make(chan struct{})})
