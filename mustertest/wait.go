@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Eventually calls check every 20 ms at first, and every 150 ms in the end, because many tests wait at the same time.
-const firstInterval, lastInterval = 20 * time.Millisecond, 150 * time.Millisecond
+// Eventually calls check every 20 ms at first, and every 250 ms after three seconds, because many tests wait at the
+// same time.
+const firstInterval, lastInterval = 20 * time.Millisecond, 250 * time.Millisecond
 
 // Eventually calls check until it returns nil. After the timeout it ends the test with the description of what was
 // expected and the last error. The test's goroutine calls check, at least once, so check may fail the test.
@@ -55,7 +56,7 @@ func Quiet[T comparable](t testing.TB, period time.Duration, value func() T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("expected within %s: no change for %s; the last value is %v", quietTimeout, period, last)
 		}
-		<-time.After(firstInterval)
+		<-time.After(max(firstInterval, period/40))
 		if now := value(); now != last {
 			last, since = now, time.Now()
 		}

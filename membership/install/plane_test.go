@@ -31,8 +31,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// planes are hub and member at once: what is installed is in a namespace of its own for each test. Tests run in parallel,
-// each on one plane, because they mostly wait for Leases and rollouts.
+// planes are hub and member at once: what is installed is in a namespace of its own for each test. Tests run in
+// parallel, each on one plane, because they mostly wait for Leases and rollouts.
 var planes = localplane.NewPool(3, localplane.Options{Name: "install"})
 
 func TestMain(m *testing.M) { mustertest.Main(m, planes.Shared()...) }
