@@ -36,16 +36,16 @@ func (f transport) wrap(next http.RoundTripper) http.RoundTripper {
 func mutants() []mutant {
 	return []mutant{
 		{name: "agent takes a Work that it cannot read for deleted", agent: transport(missingIsDeleted).wrap},
-		{name: "agent does not correct drift", member: ignoreChanges("patch", "configmaps").wrap},
-		{name: "agent does not delete objects", member: ignoreChanges("delete", "configmaps").wrap},
-		{name: "agent removes the finalizer of a Work before its objects", agent: finalizerFirst().wrap},
+		{name: "agent does not correct drift", foundBy: 1, member: ignoreChanges("patch", "configmaps").wrap},
+		{name: "agent does not delete objects", foundBy: 1, member: ignoreChanges("delete", "configmaps").wrap},
+		{name: "agent removes the finalizer of a Work before its objects", foundBy: 1, agent: finalizerFirst().wrap},
 		{name: "agent deletes objects beside those of a Work", member: transport(deleteAnother).wrap},
-		{name: "agent writes the status of Works again and again", agentOptions: orphansAreDeletedAtOnce},
-		{name: "hub does not delete Works", hub: ignoreChanges("delete", "works").wrap},
+		{name: "agent writes the status of Works again and again", foundBy: 1, agentOptions: orphansAreDeletedAtOnce},
+		{name: "hub does not delete Works", foundBy: 12, hub: ignoreChanges("delete", "works").wrap},
 		{name: "hub does not update Works", foundBy: 1, hub: ignoreChanges("patch", "works").wrap},
-		{name: "hub does not create Works again", hub: onlyOnce().wrap},
+		{name: "hub does not create Works again", foundBy: 2, hub: onlyOnce().wrap},
 		{name: "hub deletes Works of a WorkSet whose Placement is new", hub: transport(deletesWhatItPatches).wrap},
-		{name: "hub never deletes member namespaces", hub: ignoreChanges("delete", "namespaces").wrap},
+		{name: "hub never deletes member namespaces", foundBy: 1, hub: ignoreChanges("delete", "namespaces").wrap},
 		{name: "hub reads placement decisions as empty lists", hub: transport(emptyLists).wrap},
 		{name: "hub is not allowed to delete RoleBindings", foundBy: 1, hub: refuse("delete", "rolebindings").wrap},
 	}
@@ -184,7 +184,8 @@ func TestMutants_AreFound(t *testing.T) {
 	for _, planted := range mutants() {
 		t.Run(planted.name, func(t *testing.T) {
 			t.Parallel()
-			first, last := planted.foundBy, planted.foundBy
+			// Two runs of one seed can differ in requests, so a recorded seed may miss what the next ones find.
+			first, last := planted.foundBy, planted.foundBy+5
 			if *mutantSeeds > 0 {
 				first, last = 1, uint64(*mutantSeeds)
 			} else if first == 0 {
