@@ -2,7 +2,10 @@ package testkit
 
 import (
 	"context"
+	"reflect"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,8 +40,45 @@ func Memory(t testing.TB, scheme *apiruntime.Scheme,
 	s, err := apiserver.New(apiserver.Options{Faults: apiserver.FaultsFunc(slowWrites)})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	require.NoError(t, mustertest.Prepare(scheme, installs...)(t.Context(), s.Admin()))
+	s.Restore(installed(t, scheme, installs))
 	return s
+}
+
+// installations are the states of servers on which definitions were installed: an installation takes half of the time
+// of a short test.
+var installations struct {
+	sync.Mutex
+	states map[string]apiserver.Snapshot
+}
+
+// installed returns the state of a server on which definitions are installed. Its objects have other UIDs than those
+// that the servers of Memory create.
+func installed(t testing.TB, scheme *apiruntime.Scheme,
+	installs []func(context.Context, client.Client) error) apiserver.Snapshot {
+	t.Helper()
+	key := strconv.Itoa(time.Now().Year()) // Objects are not older than the bubble of the test, in which it is 2000.
+	for _, install := range installs {
+		key += " " + runtime.FuncForPC(reflect.ValueOf(install).Pointer()).Name()
+	}
+	installations.Lock()
+	state, exists := installations.states[key]
+	installations.Unlock()
+	if exists {
+		return state
+	}
+	template, err := apiserver.New(apiserver.Options{Seed: 1})
+	require.NoError(t, err)
+	defer template.Close()
+	require.NoError(t, mustertest.Prepare(scheme, installs...)(t.Context(), template.Admin()))
+	template.Settle()
+	state = template.Save()
+	installations.Lock()
+	defer installations.Unlock()
+	if installations.states == nil {
+		installations.states = map[string]apiserver.Snapshot{}
+	}
+	installations.states[key] = state
+	return state
 }
 
 // cores is how many tests of Virtual run at a time: they use the processor all the time.
