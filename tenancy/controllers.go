@@ -34,6 +34,7 @@ import (
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersets,verbs=bind
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersets/status,verbs=patch
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersetbindings,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=tenancy.muster.dev,resources=selectiongrants,verbs=list;watch
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersetbindings/status,verbs=patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=placementdecisions,verbs=get;list;watch

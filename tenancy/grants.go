@@ -32,7 +32,9 @@ type Grants struct {
 	sets     map[string]Set
 	bindings map[types.NamespacedName]observed
 	rules    map[string]*Rules // by namespace; missing: to be built
-	watchers map[*func(namespace string)]bool
+	// selection are the SelectionGrants by name.
+	selection map[string]v1alpha1.SelectionGrantSpec
+	watchers  map[*func(namespace string)]bool
 }
 
 // observed is the last state of a ClusterSetBinding.
@@ -53,7 +55,7 @@ type observed struct {
 func newGrants(served func(context.Context) (bool, error)) *Grants {
 	return &Grants{
 		served: served, sets: map[string]Set{}, bindings: map[types.NamespacedName]observed{}, rules: map[string]*Rules{},
-		watchers: map[*func(string)]bool{},
+		watchers: map[*func(string)]bool{}, selection: map[string]v1alpha1.SelectionGrantSpec{},
 	}
 }
 
@@ -108,7 +110,17 @@ func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end
 		endSets()
 		return nil, fmt.Errorf("watch ClusterSetBindings: %w", err)
 	}
-	return func() { cancel(); unwatch(); endBindings(); endSets() }, nil
+	endSelection, err := follow(ctx, g.cache, &v1alpha1.SelectionGrant{},
+		func(s *v1alpha1.SelectionGrant) { g.selectionChanged(s.Name, &s.Spec) },
+		func(s *v1alpha1.SelectionGrant) { g.selectionChanged(s.Name, nil) })
+	if err != nil {
+		cancel()
+		unwatch()
+		endBindings()
+		endSets()
+		return nil, fmt.Errorf("watch SelectionGrants: %w", err)
+	}
+	return func() { cancel(); unwatch(); endSelection(); endBindings(); endSets() }, nil
 }
 
 // follow calls functions for the objects of a kind, and returns when they were called for all that exist.
@@ -158,7 +170,11 @@ func (g *Grants) Rules(namespace string) *Rules {
 				sets = append(sets, set)
 			}
 		}
-		rules = NewRules(namespace, sets, bindings)
+		selection := make([]v1alpha1.SelectionGrantSpec, 0, len(g.selection))
+		for _, name := range slices.Sorted(maps.Keys(g.selection)) {
+			selection = append(selection, g.selection[name])
+		}
+		rules = NewRules(namespace, sets, bindings).WithSelection(selection)
 		g.rules[namespace] = rules
 	}
 	return rules
@@ -196,6 +212,25 @@ func (g *Grants) setGone(set *v1alpha1.ClusterSet) {
 	g.mu.Lock()
 	delete(g.sets, set.Name)
 	g.unlockAndReport(g.users(set.Name))
+}
+
+// selectionChanged records a SelectionGrant; nil: it does not exist any more. All namespaces that have rules are
+// reported, because a grant can be for many.
+func (g *Grants) selectionChanged(name string, spec *v1alpha1.SelectionGrantSpec) {
+	g.mu.Lock()
+	before, existed := g.selection[name]
+	if spec == nil && !existed || spec != nil && existed && equality.Semantic.DeepEqual(before, *spec) {
+		g.mu.Unlock()
+		return
+	}
+	if delete(g.selection, name); spec != nil {
+		g.selection[name] = *spec
+	}
+	namespaces := map[string]bool{}
+	for namespace := range g.rules {
+		namespaces[namespace] = true
+	}
+	g.unlockAndReport(namespaces)
 }
 
 // users returns the namespaces with a binding of a set. The caller has the lock.

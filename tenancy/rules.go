@@ -93,6 +93,7 @@ type Decision struct {
 type Rules struct {
 	namespace string
 	bindings  []rule // sorted by name
+	selection []v1alpha1.SelectionGrantSpec
 }
 
 type rule struct {
@@ -188,6 +189,24 @@ func (b *rule) grants(cluster Cluster) bool {
 		return b.selector.Empty() // It selects the cluster whatever its labels are.
 	}
 	return b.selector.Matches(cluster.Labels)
+}
+
+// WithSelection returns rules that differ only in what WorkSets of the namespace may select outside of it: what one of
+// the grants allows. The grants must not be modified afterwards.
+func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
+	if r == nil {
+		return nil
+	}
+	next := *r
+	next.selection = grants
+	return &next
+}
+
+// MaySelect reports whether a SelectionGrant allows WorkSets of the namespace to select an object outside of it.
+func (r *Rules) MaySelect(target v1alpha1.SelectableObject) bool {
+	return r != nil && r.namespace != "" && slices.ContainsFunc(r.selection, func(g v1alpha1.SelectionGrantSpec) bool {
+		return g.Allows(r.namespace, target)
+	})
 }
 
 // Bound reports whether the namespace has a binding that is not deleted.

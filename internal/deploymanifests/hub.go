@@ -196,7 +196,8 @@ func viewRole() object {
 		{APIGroups: []string{"placement.muster.dev"}, Verbs: read,
 			Resources: []string{"placementdecisions", "placementevictions", "placements", "worksetrevisions", "worksets"}},
 		{APIGroups: []string{"membership.muster.dev"}, Verbs: read, Resources: []string{"memberclusters"}},
-		{APIGroups: []string{"tenancy.muster.dev"}, Verbs: read, Resources: []string{"clustersetbindings", "clustersets"}},
+		{APIGroups: []string{"tenancy.muster.dev"}, Verbs: read, Resources: []string{"clustersetbindings", "clustersets",
+			"selectiongrants"}},
 		{APIGroups: []string{"addon.muster.dev"}, Verbs: read, Resources: []string{"addonconfigs", "addons", "memberaddons"}},
 	})
 }

@@ -59,7 +59,7 @@ var probes = []probe{
 		"memberaddons/status", ""},
 	{"addon.muster.dev", "addontemplates", ""}, {"addon.muster.dev", "addonconfigs", ""},
 	{"tenancy.muster.dev", "clustersets", ""}, {"tenancy.muster.dev", "clustersetbindings", ""}, {"tenancy.muster.dev",
-		"memberpolicies", ""},
+		"memberpolicies", ""}, {"tenancy.muster.dev", "selectiongrants", ""},
 }
 
 type probe struct{ group, resource, name string }

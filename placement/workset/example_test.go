@@ -46,5 +46,6 @@ func ExampleOptions() {
 	// Output:
 	// configmaps "proxy" in namespace platform: <nil>
 	// secrets "db" in namespace shop: <nil>
-	// secrets "ca" in namespace platform: the WorkSet selects secrets "ca" in namespace platform, which is not its own namespace: create a WorkSet there, or ask the hub's operator to allow it
+	// secrets "ca" in namespace platform: the WorkSet selects secrets "ca" in namespace platform, which is not its own
+	// namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant
 }

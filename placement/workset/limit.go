@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/tenancy"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -95,6 +97,21 @@ func (l limit) executor(template *v1alpha1.WorkTemplate) *workv1alpha1.Executor 
 		return template.Executor
 	}
 	return &workv1alpha1.Executor{Namespace: l.limits.ServiceAccount.Namespace, Name: l.limits.ServiceAccount.Name}
+}
+
+// maySelect returns why a WorkSet may not select an object of the hub. Nil: Options.Allow or a SelectionGrant allows
+// it.
+func (c *controller) maySelect(owner types.NamespacedName, target Target) error {
+	err := c.Allow(owner, target)
+	if err == nil || c.Tenancy == nil {
+		return err
+	}
+	if c.Tenancy.Rules(owner.Namespace).MaySelect(tenancyv1alpha1.SelectableObject{
+		Group: target.Group, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
+	}) {
+		return nil
+	}
+	return err
 }
 
 // reportRefused reports that some clusters cannot receive the WorkSet.

@@ -21,7 +21,8 @@ type Options struct {
 	Namespace func(cluster string) string
 	// Allow reports whether a WorkSet may select an object of the hub; the error is the reason why not. A user who can
 	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
-	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides.
+	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides. With Tenancy, SelectionGrants
+	// allow more objects.
 	Allow func(owner types.NamespacedName, target Target) error
 	// Tenancy restricts what the WorkSets of a namespace distribute to the clusters of each ClusterSetBinding. Nil:
 	// nothing is restricted.
@@ -83,7 +84,10 @@ func (o Options) withDefaults() (Options, error) {
 			return namespace
 		}
 	}
-	if ask := o.Allow; ask != nil {
+	if o.Allow == nil {
+		o.Allow = OwnNamespace
+	} else {
+		ask := o.Allow
 		o.Allow = func(owner types.NamespacedName, target Target) error {
 			refused, err := guarded(func() (error, error) { return ask(owner, target), nil })
 			return errors.Join(refused, err)

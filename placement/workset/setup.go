@@ -89,7 +89,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		})
 	}
 	c.watcher, err = selection.New(selection.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow,
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log,
+		Allow:   c.maySelect,
 		Changed: c.enqueue,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -293,4 +294,61 @@ func (h *hub) violations(members []string) string {
 		return fmt.Sprintf("%d clusters are selected, want %d", chosen, len(want))
 	}
 	return ""
+}
+
+// TestTenancy_SelectionGrant checks that a WorkSet selects objects outside of its namespace only while a SelectionGrant
+// for its namespace allows the object, and that the clusters keep what they have when the grant ends.
+func TestTenancy_SelectionGrant(t *testing.T) { testkit.Virtual(t, testTenancySelectionGrant) }
+
+func testTenancySelectionGrant(t *testing.T) {
+	h := newTenantHub(t)
+	h.members("east")
+	h.bind("use", tenancyv1alpha1.GlobalClusterSet, nil)
+	h.place("all")
+	elsewhere := mustertest.Namespace(t, h.client)
+	for _, name := range []string{"ca", "other"} {
+		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: name},
+		}))
+	}
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Namespace: elsewhere, Name: "ca"}}
+	})
+	require.Contains(t, h.degraded("web", v1alpha1.ReasonSelectionFailed),
+		"which is not its own namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant")
+	require.Empty(t, h.works("web"))
+
+	grant := &tenancyv1alpha1.SelectionGrant{ObjectMeta: metav1.ObjectMeta{Name: "ca"}}
+	grant.Spec = tenancyv1alpha1.SelectionGrantSpec{
+		Namespaces: []string{"other-namespace"},
+		Objects:    []tenancyv1alpha1.SelectableObjects{{Kind: "ConfigMap", Namespace: elsewhere, Names: []string{"ca"}}},
+	}
+	require.NoError(t, h.client.Create(t.Context(), grant))
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
+	h.eventually("the WorkSet is observed", func() bool {
+		s := h.get("web")
+		return s.Status.ObservedGeneration == s.Generation
+	})
+	h.degraded("web", v1alpha1.ReasonSelectionFailed)
+	require.Empty(t, h.works("web"), "the grant is for another namespace")
+
+	mustertest.Change(t, h.client, grant, func(g *tenancyv1alpha1.SelectionGrant) {
+		g.Spec.Namespaces = []string{h.namespace}
+	})
+	h.succeeded("web", 1)
+	require.Contains(t, string(h.works("web")["east/web-0"].Spec.Manifests[0].Raw), `"name":"ca"`)
+
+	// Neither another object of the kind nor all of them are granted.
+	for name, selector := range map[string]v1alpha1.ResourceSelector{
+		"named": {Kind: "ConfigMap", Namespace: elsewhere, Name: "other"}, "every": {Kind: "ConfigMap", Namespace: elsewhere},
+		"kind": {Kind: "Secret", Namespace: elsewhere, Name: "ca"}, "scope": {Kind: "Namespace", Name: elsewhere},
+	} {
+		h.distribute(name, "all", func(s *v1alpha1.WorkSetSpec) { s.Resources = []v1alpha1.ResourceSelector{selector} })
+		h.degraded(name, v1alpha1.ReasonSelectionFailed)
+		require.Empty(t, h.works(name))
+	}
+
+	require.NoError(t, h.client.Delete(t.Context(), grant))
+	h.degraded("web", v1alpha1.ReasonSelectionFailed)
+	require.Len(t, h.works("web"), 1, "the clusters keep the objects")
 }

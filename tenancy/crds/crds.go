@@ -1,7 +1,7 @@
-// Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet and ClusterSetBinding on a hub,
-// MemberPolicy on a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind on a
-// ClusterSet from users who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or remove
-// one from it, by a change of labels.
+// Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet, ClusterSetBinding and SelectionGrant on a
+// hub, MemberPolicy on a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind
+// on a ClusterSet from users who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or
+// remove one from it, by a change of labels.
 package crds
 
 import (
@@ -20,6 +20,7 @@ import (
 // Files are the CustomResourceDefinitions of a hub, one YAML file each.
 //
 //go:embed tenancy.muster.dev_clustersets.yaml tenancy.muster.dev_clustersetbindings.yaml
+//go:embed tenancy.muster.dev_selectiongrants.yaml
 var Files embed.FS
 
 // Member is the CustomResourceDefinition of a member, a YAML file.

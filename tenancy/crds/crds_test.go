@@ -60,8 +60,8 @@ func TestInstall_IsServedAndIdempotent(t *testing.T) {
 	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterSetList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterSetBindingList{}))
 	before := crdtest.Versions(t, c)
-	require.Equal(t, []string{"clustersetbindings.tenancy.muster.dev", "clustersets.tenancy.muster.dev"},
-		slices.Sorted(maps.Keys(before)))
+	require.Equal(t, []string{"clustersetbindings.tenancy.muster.dev", "clustersets.tenancy.muster.dev",
+		"selectiongrants.tenancy.muster.dev"}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
 	require.Equal(t, before, crdtest.Versions(t, c), "a second installation must not write")
 }
@@ -95,6 +95,18 @@ func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
 			limited(func(s *v1alpha1.ClusterSetBindingSpec) { s.ServiceAccount = &v1alpha1.ServiceAccount{Name: "deployer"} }),
 			crdtest.Complaint{Field: "spec.serviceAccount.namespace", Message: "at least 1"},
 		},
+		"a grant for no namespace": {
+			grant(v1alpha1.SelectionGrantSpec{Objects: anyObject}),
+			crdtest.Complaint{Field: "spec.namespaces", Message: "Required value"},
+		},
+		"a grant for an invalid namespace": {
+			grant(v1alpha1.SelectionGrantSpec{Namespaces: []string{"Shop"}, Objects: anyObject}),
+			crdtest.Complaint{Field: "spec.namespaces[0]", Message: "should match"},
+		},
+		"a grant of no object": {
+			grant(v1alpha1.SelectionGrantSpec{Namespaces: []string{"shop"}}),
+			crdtest.Complaint{Field: "spec.objects", Message: "Required value"},
+		},
 	} {
 		err := c.Create(t.Context(), test.object, client.DryRunAll)
 		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
@@ -108,6 +120,32 @@ func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
 	} {
 		require.NoError(t, c.Create(t.Context(), set("valid", selector), client.DryRunAll), name)
 	}
+}
+
+var anyObject = []v1alpha1.SelectableObjects{{Kind: "Secret", Namespace: "platform"}}
+
+func grant(spec v1alpha1.SelectionGrantSpec) *v1alpha1.SelectionGrant {
+	return &v1alpha1.SelectionGrant{ObjectMeta: metav1.ObjectMeta{Name: "grant"}, Spec: spec}
+}
+
+// TestSelectionGrant_TenantsCannotWrite checks that a user with every verb in a namespace cannot create a
+// SelectionGrant: the kind is cluster-scoped.
+func TestSelectionGrant_TenantsCannotWrite(t *testing.T) {
+	c := installed(t)
+	namespace := mustertest.Namespace(t, c)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everything"}}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}
+	require.NoError(t, mustertest.Grant(t.Context(), c, "tenant-"+namespace, role))
+	tenant := mustertest.Client(t, plane.ForTest(t).User("tenant-"+namespace), scheme)
+	mustertest.Eventually(t, time.Minute, "the role is in force", func() error {
+		return tenant.List(t.Context(), &v1alpha1.ClusterSetBindingList{}, client.InNamespace(namespace))
+	})
+	valid := grant(v1alpha1.SelectionGrantSpec{Namespaces: []string{"*"}, Objects: anyObject})
+	err := tenant.Create(t.Context(), valid.DeepCopy())
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.NoError(t, c.Create(t.Context(), valid, client.DryRunAll))
 }
 
 func TestClusterSetBinding_SetIsImmutable(t *testing.T) {

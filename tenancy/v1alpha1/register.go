@@ -21,7 +21,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ClusterSet{}, &ClusterSetList{}, &ClusterSetBinding{}, &ClusterSetBindingList{},
-		&MemberPolicy{}, &MemberPolicyList{})
+		&MemberPolicy{}, &MemberPolicyList{}, &SelectionGrant{}, &SelectionGrantList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -54,12 +54,12 @@ func OwnNamespace(owner types.NamespacedName, target Target) error {
 		return nil
 	case target.Namespace != "":
 		return fmt.Errorf("the WorkSet selects %s, which is not its own namespace: create a WorkSet there, or ask the "+
-			"hub's operator to allow it", target)
+			"hub's administrator for a SelectionGrant", target)
 	case target.GroupResource() == schema.GroupResource{Resource: "namespaces"} && target.Name == owner.Namespace:
 		return nil
 	default:
 		return fmt.Errorf("the WorkSet selects %s, but the only cluster-scoped object that a WorkSet can select is its own "+
-			"Namespace, by name: ask the hub's operator to allow it", target)
+			"Namespace, by name: ask the hub's administrator for a SelectionGrant", target)
 	}
 }
 

@@ -1,0 +1,116 @@
+package v1alpha1
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SelectionGrantSpec describes which objects of the hub some namespaces may select.
+type SelectionGrantSpec struct {
+	// Namespaces are the namespaces whose WorkSets may select the objects. An entry that ends with "*" applies to every
+	// namespace with this prefix, and "*" to every namespace.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?|([a-z0-9][-a-z0-9]*)?\*)$`
+	// +required
+	Namespaces []string `json:"namespaces"`
+
+	// Objects are the objects that the WorkSets may select.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +required
+	Objects []SelectableObjects `json:"objects"`
+}
+
+// SelectableObjects are objects of one kind in one namespace, or cluster-scoped objects of one kind.
+type SelectableObjects struct {
+	// Group is the API group of the objects. The empty group is the core group.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind is the kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// Namespace is the namespace of the objects. Empty: the objects are cluster-scoped.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Names are the names of the objects. A WorkSet must then select an object by its name. Empty: all objects of the
+	// kind, also those that are created later.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Names []string `json:"names,omitempty"`
+}
+
+// SelectionGrant allows WorkSets to select objects of the hub outside of their own namespace. The administrator of the
+// hub owns it: a user who may create SelectionGrants can read every object that the controller of WorkSets may read.
+// Without a SelectionGrant, a WorkSet may select the objects in its namespace, and this Namespace by name. The
+// controller also needs the permissions to list and watch the kinds.
+//
+// When a grant ends, the clusters keep the objects that WorkSets have selected by it, and the WorkSets report that they
+// may not select them any more.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=selgrant,categories=muster
+// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces`
+// +kubebuilder:printcolumn:name="Kinds",type=string,JSONPath=`.spec.objects[*].kind`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SelectionGrant struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec SelectionGrantSpec `json:"spec"`
+}
+
+// SelectionGrantList is a list of SelectionGrants.
+//
+// +kubebuilder:object:root=true
+type SelectionGrantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SelectionGrant `json:"items"`
+}
+
+// Allows reports whether WorkSets of a namespace may select a target. An empty name means all objects of the kind.
+func (s *SelectionGrantSpec) Allows(workSetNamespace string, target SelectableObject) bool {
+	if !slices.ContainsFunc(s.Namespaces, func(pattern string) bool {
+		return matchesNamespace(pattern, workSetNamespace)
+	}) {
+		return false
+	}
+	return slices.ContainsFunc(s.Objects, func(o SelectableObjects) bool {
+		return o.Group == target.Group && o.Kind == target.Kind && o.Namespace == target.Namespace &&
+			(len(o.Names) == 0 || slices.Contains(o.Names, target.Name))
+	})
+}
+
+// SelectableObject is what a WorkSet selects.
+//
+// +kubebuilder:object:generate=false
+type SelectableObject struct {
+	Group, Kind string
+	// Namespace is empty for a cluster-scoped object.
+	Namespace string
+	// Name is empty for all objects of the kind.
+	Name string
+}
+
+func matchesNamespace(pattern, namespace string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(namespace, prefix)
+	}
+	return pattern == namespace
+}
