@@ -124,7 +124,14 @@ func (s *ResourceSelector) validate(path *field.Path) field.ErrorList {
 	group, version := form{253, validation.IsDNS1123Subdomain}, form{63, validation.IsDNS1035Label}
 	kind := form{63, func(kind string) []string { return validation.IsDNS1035Label(strings.ToLower(kind)) }}
 	name := form{253, content.IsPathSegmentName}
-	errs := kind.check(s.Kind, path.Child("kind"), "kind must be that of an API, such as Deployment")
+	var errs field.ErrorList
+	switch {
+	case s.Kind != EveryKind:
+		errs = kind.check(s.Kind, path.Child("kind"), "kind must be that of an API, such as Deployment")
+	case s.Group != "" || s.Version != "" || s.Name != "":
+		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind,
+			"a selector of every kind has no group, no version and no name"))
+	}
 	for _, optional := range []struct {
 		form
 		name, value, message string

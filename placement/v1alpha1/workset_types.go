@@ -14,6 +14,8 @@ import (
 //
 // JSON is measured as the API server stores it: <, > and & are six bytes each.
 const (
+	// EveryKind is the kind of a ResourceSelector that selects a namespace with everything in it.
+	EveryKind = "*"
 	// MaxSelectors is the maximum number of resource selectors of a WorkSet.
 	MaxSelectors = 32
 	// MaxInlineManifests is the maximum number of manifests in spec.manifests. Selectors can add more.
@@ -121,6 +123,11 @@ type PlacementReference struct {
 // ResourceSelector selects objects of one kind. Matching objects that no member should get, such as Events of the hub,
 // are left out. Selecting such an object by its name is an error.
 //
+// The kind "*" selects every namespaced kind of the hub, up to 128 kinds, and without a labelSelector also the
+// Namespace. Objects that have a controller are left out, and the kinds of muster. Each kind counts as a selector for
+// allowEmpty.
+//
+// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || self.group == ”) && (!has(self.version) || self.version == ”) && (!has(self.name) || self.name == ”)",fieldPath=".kind",message="a selector of every kind has no group, no version and no name"
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
 type ResourceSelector struct {
 	// group is the API group of the objects. Empty: the core group.
@@ -135,14 +142,14 @@ type ResourceSelector struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// kind is the kind of the objects.
+	// kind is the kind of the objects, or "*" for every namespaced kind.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
 	Kind string `json:"kind"`
 
 	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. The
-	// operator of the hub decides whether a WorkSet may select objects outside of its own namespace.
+	// administrator of the hub allows a WorkSet to select objects outside of its own namespace with a SelectionGrant.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
 	// +optional

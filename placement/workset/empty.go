@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -38,6 +41,13 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 			set.Status.Revision, had, next)}
 	}
 	for i := range spec.Resources {
+		if spec.Resources[i].Kind == v1alpha1.EveryKind {
+			for _, kind := range lostKinds(&spec.Resources[i], set.Namespace, written, before, selected) {
+				messages = append(messages, fmt.Sprintf("spec.resources[%d]: matches no %s, and matched some of revision %s: %s",
+					i, kind, set.Status.Revision, next))
+			}
+			continue
+		}
 		was, is := 0, 0
 		for j := range before {
 			if !written[before[j].Key()] && matches(&spec.Resources[i], set.Namespace, &before[j]) {
@@ -58,10 +68,28 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 	return messages
 }
 
+// lostKinds returns the kinds of which a selector of every kind matched objects before, and matches none now. A
+// definition that was removed by mistake is not a request.
+func lostKinds(s *v1alpha1.ResourceSelector, namespace string, written map[bundle.Key]bool,
+	before, selected []bundle.Object) []string {
+	lost := map[string]bool{}
+	for i := range before {
+		if !written[before[i].Key()] && matches(s, namespace, &before[i]) {
+			lost[schema.GroupKind{Group: before[i].Group, Kind: before[i].Kind}.String()] = true
+		}
+	}
+	for i := range selected {
+		delete(lost, schema.GroupKind{Group: selected[i].Group, Kind: selected[i].Kind}.String())
+	}
+	return slices.Sorted(maps.Keys(lost))
+}
+
 // matches reports whether a selector of a WorkSet matches an object of a revision.
 func matches(s *v1alpha1.ResourceSelector, namespace string, o *bundle.Object) bool {
 	switch {
-	case s.Group != o.Group || s.Kind != o.Kind || s.Name != "" && s.Name != o.Name:
+	case s.Kind == v1alpha1.EveryKind && o.Namespace == "":
+		return o.Kind == "Namespace" && o.Group == "" && o.Name == cmp.Or(s.Namespace, namespace)
+	case s.Kind != v1alpha1.EveryKind && (s.Group != o.Group || s.Kind != o.Kind) || s.Name != "" && s.Name != o.Name:
 		return false
 	case o.Namespace != "" && o.Namespace != cmp.Or(s.Namespace, namespace):
 		return false

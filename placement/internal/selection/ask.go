@@ -69,6 +69,8 @@ type ask struct {
 	namespace, name string
 	explicit        bool // the namespace was given
 	labels          labels.Selector
+	selector        int  // the index of the selector
+	every           bool // the selector is of every kind
 
 	target  Target
 	problem problem

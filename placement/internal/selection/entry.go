@@ -18,7 +18,8 @@ import (
 // entry is what is kept of an object of the hub.
 type entry struct {
 	bundle.Object
-	err error // why it cannot travel; then there is nothing but the name
+	err        error // why it cannot travel; then there is nothing but the name
+	controlled bool  // it has a controller
 }
 
 // errNotAsked is the error of what the server sent though it was not asked for.
@@ -35,7 +36,7 @@ func (t *watch) entryOf(object any) *entry {
 		return e
 	}
 	u := object.(*unstructured.Unstructured)
-	e := &entry{err: errNotAsked}
+	e := &entry{err: errNotAsked, controlled: metav1.GetControllerOfNoCopy(u) != nil}
 	if t.asksFor(u) {
 		e.Object, e.err = bundle.Clean(u)
 	}
@@ -73,6 +74,8 @@ func same(a, b *entry) bool {
 	switch {
 	case a == nil || b == nil:
 		return a == b
+	case a.controlled != b.controlled:
+		return false
 	case a.err != nil || b.err != nil:
 		return a.err != nil && b.err != nil && a.err.Error() == b.err.Error()
 	default:

@@ -68,7 +68,8 @@ type Watcher struct {
 	mu       sync.Mutex
 	kinds    registry[schema.GroupVersionKind, *kind]
 	watches  registry[Target, *watch]
-	retrying bool // a goroutine looks for kinds that are missing
+	every    *everyKind // nil: no selector of every kind exists
+	retrying bool       // a goroutine looks for kinds that are missing
 	closed   bool
 	ended    sync.WaitGroup
 }
@@ -148,10 +149,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 // the lists. What is missing, forbidden or slow is a Problem and not waited for again: Changed says when it is over.
 func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
 	selectors []v1alpha1.ResourceSelector) Selected {
-	asks := make([]ask, len(selectors))
-	for i := range selectors {
-		asks[i] = read(owner, &selectors[i])
-	}
+	asks := w.expand(owner, selectors, func(done <-chan struct{}, began time.Time) { w.await(ctx, done, began) })
 	for _, k := range w.wantKinds(owner, asks) {
 		w.await(ctx, k.done, k.began)
 	}
@@ -168,6 +166,9 @@ func (w *Watcher) Forget(owner types.NamespacedName) {
 	defer w.mu.Unlock()
 	w.watches.want(owner, nil, nil)
 	w.kinds.want(owner, nil, nil)
+	if w.every != nil {
+		delete(w.every.audience, owner)
+	}
 }
 
 // timeout is how long a kind or a first list is waited for, since it was first asked for.

@@ -16,12 +16,15 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	for _, k := range w.kinds.wanted(owner) {
 		k.notify(owner)
 	}
+	if w.every != nil {
+		w.every.notify(owner)
+	}
 	var selected Selected
 	var found []*entry
 	for i := range asks {
 		report := func(t problem) {
 			if !t.none() {
-				selected.Problems = append(selected.Problems, Problem{i, t.reason, t.message})
+				selected.Problems = append(selected.Problems, Problem{asks[i].selector, t.reason, t.message})
 			}
 		}
 		a := &asks[i]
@@ -38,9 +41,11 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 		report(t.problem)
 		var faults []error
 		for _, e := range t.list() {
-			if e.err == nil {
+			switch {
+			case a.every && e.controlled: // its controller makes it on the member
+			case e.err == nil:
 				found = append(found, e)
-			} else {
+			default:
 				faults = append(faults, e.err)
 			}
 		}
