@@ -27,11 +27,10 @@ type Fleet struct {
 	goroutines sync.WaitGroup
 
 	mu        sync.Mutex
-	life      context.Context                     // of the goroutines of members; nil: not started, or ended
-	leading   bool                                // this replica runs the runners and writes conditions
-	clusters  Runner                              // engages live clusters; nil: no provider is started
-	permits   func(labels map[string]string) bool // whether the provider may engage a member; nil: it may engage all
-	members   map[string]*member                  // the members with a goroutine
+	life      context.Context    // of the goroutines of members; nil: not started, or ended
+	leading   bool               // this replica runs the runners and writes conditions
+	clusters  liveClusters       // those that a provider engages
+	members   map[string]*member // the members with a goroutine
 	waiting   map[string]*observed
 	running   map[string]chan struct{} // by member and runner: closed when that has returned
 	secretsOf map[string]types.NamespacedName
@@ -98,6 +97,12 @@ func (f *Fleet) change(how func()) {
 	}
 }
 
+// liveClusters are the live clusters of a started provider. The zero value: no provider is started.
+type liveClusters struct {
+	runner  Runner
+	permits func(labels map[string]string) bool // whether the provider may engage a member; nil: every member
+}
+
 // duties are the tasks of this replica for members.
 type duties struct {
 	leading  bool
@@ -110,7 +115,7 @@ func (d duties) none() bool { return !d.leading && d.clusters == nil }
 func (f *Fleet) duties() duties {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return duties{f.leading, f.clusters, f.permits}
+	return duties{f.leading, f.clusters.runner, f.clusters.permits}
 }
 
 // notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member
