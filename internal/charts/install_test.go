@@ -85,6 +85,21 @@ func TestCharts_Install(t *testing.T) {
 	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "")
 	require.Equal(t, "north", cluster.Labels["region"])
 
+	// The agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "muster-bootstrap"}}
+	credential := func(exists bool) {
+		t.Helper()
+		mustertest.Eventually(t, timeout, fmt.Sprintf("the Secret has a credential: %t", exists), func() error {
+			if err := onMember.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+				return err
+			}
+			if _, has := stored.Data[registration.BootstrapKey]; has != exists {
+				return fmt.Errorf("the Secret has %d keys", len(stored.Data))
+			}
+			return nil
+		})
+	}
+	credential(false)
 	unchanged(t, onHub, hubObjects, func() { hub.upgrade(hubValues) })
 	unchanged(t, onMember, agentObjects, func() { agent.upgrade(agentValues) })
 
@@ -102,6 +117,14 @@ func TestCharts_Install(t *testing.T) {
 	mustertest.Eventually(t, timeout, "the Work is applied", func() error {
 		return onMember.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "settings"}, settings)
 	})
+
+	agentPod.stop()
+	credential(false)
+	agentValues["tokenExpirationTime"] = "2040-01-01T00:00:00Z"
+	agentObjects = agent.upgrade(agentValues)
+	credential(true)
+	agentPod.start(find(agentObjects, "Deployment", agentChart))
+	credential(false)
 
 	// Without its permissions the agent ends. The objects of the Work and their inventory stay.
 	agentPod.mayExit = true
