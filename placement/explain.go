@@ -102,12 +102,8 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 	if err == nil || ctx.Err() != nil {
 		return diagnosis, err
 	}
-	diagnosis = &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total,
-		Hints: result.Hints}
-	for _, choice := range result.Chosen {
-		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: choice.Cluster.Name,
-			Verdict: scheduler.Chosen, Score: choice.Score})
-	}
+	diagnosis = chosenOnly(&result)
+	diagnosis.Request = request.Name
 	return diagnosis, nil
 }
 

@@ -235,7 +235,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 		d.queue.Add(k, 0)
 	}
 	v := summarize(&s, "")
-	v.properties, v.access = known, a.access
+	v.properties, v.access, v.explanation = known, a.access, d.explanation(ctx, a, &s)
 	v.message = d.message(ctx, a, &s, currentMessage(placement, v))
 	if notBound := a.access.notBound(); notBound != "" && !v.scheduled {
 		v.message = notBound

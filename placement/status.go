@@ -42,6 +42,7 @@ type summary struct {
 	properties               properties
 	observed                 observed
 	access                   access
+	explanation              *v1alpha1.Explanation
 }
 
 // failed returns the summary of a decision that failed.
@@ -78,7 +79,7 @@ func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected),
 			int32(v.ready)
 		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
-		status.RecentEvictions = v.recent
+		status.RecentEvictions, status.Explanation = v.recent, v.explanation
 		v.properties.set(&status, placement.Generation, now)
 		v.observed.set(&status, placement.Generation, now)
 		v.access.set(&status, placement.Generation, now)

@@ -230,7 +230,8 @@ func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHa
 func matters(before, after *v1alpha1.Placement) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		before.Annotations[v1alpha1.RescheduleAnnotation] != after.Annotations[v1alpha1.RescheduleAnnotation]
+		before.Annotations[v1alpha1.RescheduleAnnotation] != after.Annotations[v1alpha1.RescheduleAnnotation] ||
+		before.Annotations[v1alpha1.ExplainAnnotation] != after.Annotations[v1alpha1.ExplainAnnotation]
 }
 
 // watchKind adds a handler for a kind, and returns after it has observed all existing objects.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/examples/custom-plugin/carbon"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/placement"
@@ -62,6 +64,41 @@ func TestPlacement_DecidedByThePlugin(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), all))
 	mustertest.Holds(t, time.Minute, "the plugin excludes the cluster above the limit", func() bool {
 		return chosen(t.Context(), t, c, all.Name) == "north south"
+	})
+
+	// The hub explains its decision on request, with the reasons of the plugin.
+	explain := func(value string) {
+		t.Helper()
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(all), all))
+		before := all.DeepCopy()
+		all.Annotations = map[string]string{v1alpha1.ExplainAnnotation: value}
+		require.NoError(t, c.Patch(t.Context(), all, client.MergeFrom(before)))
+	}
+	explain("first")
+	mustertest.Eventually(t, time.Minute, "the hub has explained the Placement", func() error {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(all), all))
+		if is := all.Status.Explanation; is == nil || is.Request != "first" {
+			return fmt.Errorf("the explanation is %+v", is)
+		}
+		return nil
+	})
+	is := all.Status.Explanation
+	require.Equal(t, "2 of 3 clusters chosen; 1 "+is.Clusters[2].Reason, is.Message)
+	require.Len(t, is.Clusters, 3)
+	require.Equal(t, "north", is.Clusters[0].Name, "the best first")
+	require.Equal(t, "Chosen", is.Clusters[1].Result)
+	require.NotEmpty(t, is.Clusters[1].Score)
+	require.Equal(t, v1alpha1.ClusterExplanation{
+		Name: "inland", Result: "Rejected", Plugin: carbon.Name, Reason: is.Clusters[2].Reason,
+	}, is.Clusters[2])
+	require.Contains(t, is.Clusters[2].Reason, "400")
+	explain("")
+	mustertest.Eventually(t, time.Minute, "the explanation is removed", func() error {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(all), all))
+		if all.Status.Explanation != nil {
+			return fmt.Errorf("the explanation is %+v", all.Status.Explanation)
+		}
+		return nil
 	})
 }
 

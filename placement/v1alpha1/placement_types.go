@@ -154,6 +154,10 @@ type PlacementStatus struct {
 	// +optional
 	Rescheduled string `json:"rescheduled,omitempty"`
 
+	// explanation explains the decision, if the annotation placement.muster.dev/explain requests that.
+	// +optional
+	Explanation *Explanation `json:"explanation,omitempty"`
+
 	// recentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first.
 	// It may contain older ones.
 	// +listType=atomic
