@@ -15,6 +15,8 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -45,6 +47,7 @@ type flags struct {
 	works                                               bool
 	method                                              string
 	keepBootstrap                                       bool
+	proxyURL, hubKubeconfig                             string
 }
 
 // methods are the values of --method.
@@ -108,6 +111,10 @@ func parse(args []string) (flags, error) {
 	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) "+
 		"or identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
 	set.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "keep the bootstrap credential after the cluster has joined")
+	set.StringVar(&f.proxyURL, "proxy-url", "", "proxy for connections to the hub, "+
+		"such as http://proxy.example.com:3128; without it HTTPS_PROXY")
+	set.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the agent's own credential for the hub, for "+
+		"--method identity; its address is not used")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {
@@ -118,6 +125,12 @@ func parse(args []string) (flags, error) {
 	}
 	if methods[f.method] == nil {
 		return f, fmt.Errorf("--method must be token, csr or identity, got %q", f.method)
+	}
+	if f.hubKubeconfig != "" && f.method != "identity" {
+		return f, errors.New("--hub-kubeconfig requires --method identity")
+	}
+	if proxy, err := url.Parse(f.proxyURL); f.proxyURL != "" && (err != nil || proxy.Scheme == "" || proxy.Host == "") {
+		return f, fmt.Errorf("--proxy-url must be a URL such as http://proxy.example.com:3128, got %q", f.proxyURL)
 	}
 	if f.namespace == "" {
 		f.namespace = agent.DefaultNamespace
@@ -184,6 +197,33 @@ func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) a
 	return options
 }
 
+// hubConfig returns a function that sets the proxy and the agent's own credential in each config for the hub.
+func (f flags) hubConfig() (func(*rest.Config), error) {
+	own := &rest.Config{}
+	if f.hubKubeconfig != "" {
+		var err error
+		if own, err = clientcmd.BuildConfigFromFlags("", f.hubKubeconfig); err != nil {
+			return nil, fmt.Errorf("read the kubeconfig of the hub: %w", err)
+		}
+	}
+	proxy := http.ProxyFromEnvironment
+	if f.proxyURL != "" {
+		address, err := url.Parse(f.proxyURL)
+		if err != nil {
+			return nil, err
+		}
+		proxy = http.ProxyURL(address)
+	}
+	return func(hub *rest.Config) {
+		hub.Proxy = proxy
+		hub.Username, hub.Password = own.Username, own.Password
+		hub.BearerToken, hub.BearerTokenFile = own.BearerToken, own.BearerTokenFile
+		hub.ExecProvider, hub.AuthProvider = own.ExecProvider, own.AuthProvider
+		hub.CertData, hub.CertFile = own.CertData, own.CertFile
+		hub.KeyData, hub.KeyFile = own.KeyData, own.KeyFile
+	}, nil
+}
+
 // run runs the agent until ctx ends, or the member has left for good. Kubernetes then starts the program again, and
 // it waits for another bootstrap credential.
 func run(ctx context.Context, home *rest.Config, f flags) error {
@@ -205,6 +245,9 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 		return err
 	}
 	options := assembly.AgentOptions{Membership: f.options(member, untilOut(len(f.hubs), done)), WithoutWorks: !f.works}
+	if options.Membership.HubConfig, err = f.hubConfig(); err != nil {
+		return err
+	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
 		assembly.SetupAgent(ctx, mgr, options)); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -108,6 +110,37 @@ func TestLabels_FlagToOptions(t *testing.T) {
 		{"--label=team=shop", "--label=team=toys"}} {
 		_, err := parse(args)
 		require.ErrorContains(t, err, "-label", args)
+	}
+}
+
+// TestHubConfig_ProxyAndCredential checks the flags for the connections to the hub.
+func TestHubConfig_ProxyAndCredential(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "hub.kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://other"}}]
+users: [{name: a, user: {token: secret-words}}]
+`), 0o600))
+	f, err := parse([]string{
+		"--method", "identity", "--hub-kubeconfig", kubeconfig, "--proxy-url", "http://proxy.example.com:3128",
+	})
+	require.NoError(t, err)
+	configure, err := f.hubConfig()
+	require.NoError(t, err)
+	hub := &rest.Config{Host: "https://hub", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}}
+	configure(hub)
+	require.Equal(t, "https://hub", hub.Host)
+	require.Equal(t, "ca", string(hub.CAData))
+	require.Equal(t, "secret-words", hub.BearerToken)
+	proxy, err := hub.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "hub"}})
+	require.NoError(t, err)
+	require.Equal(t, "proxy.example.com:3128", proxy.Host)
+
+	for _, args := range [][]string{{"--hub-kubeconfig", kubeconfig}, {"--proxy-url", "proxy"}} {
+		_, err := parse(args)
+		require.ErrorContains(t, err, args[0])
 	}
 }
 

@@ -203,7 +203,7 @@ The command refuses while the cluster is a member: let it leave first, or clean 
 		if err := a.mayCleanAgent(cmd.Context(), member, namespace); err != nil {
 			return err
 		}
-		objects, err := agentObjects(deploy.Customization{Image: agentName, Namespace: namespace}, true, true)
+		objects, err := deployedAgent(cmd.Context(), member, namespace)
 		if err != nil {
 			return err
 		}
@@ -217,6 +217,46 @@ The command refuses while the cluster is a member: let it leave first, or clean 
 		return format.print(a.out, results, appliedTable(results))
 	}
 	return cmd
+}
+
+// deployedAgent returns the objects that register may have deployed in a namespace. Several agents outside of their
+// members can be on one cluster, next to the agent of that cluster, so their objects are those in their namespace only.
+func deployedAgent(ctx context.Context, c client.Client, namespace string) ([]*unstructured.Unstructured, error) {
+	exists := func(object client.Object, name string) (bool, error) {
+		key := client.ObjectKey{Namespace: namespace, Name: name}
+		err := c.Get(ctx, key, object)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("find the agent in namespace %s: %w", namespace, err)
+		}
+		return err == nil, nil
+	}
+	hosted, err := exists(&corev1.Secret{}, memberSecret)
+	if err != nil {
+		return nil, err
+	}
+	// The account is removed last of an agent on its member.
+	account, err := exists(&corev1.ServiceAccount{}, agentName)
+	if err != nil || !account && !hosted {
+		return nil, err
+	}
+	program := deploy.Customization{Image: agentName, Namespace: namespace}
+	objects, err := agentObjects(program, true, true)
+	if hosted {
+		objects, err = hostedObjects(program, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	secrets := []*unstructured.Unstructured{}
+	for _, name := range []string{memberSecret, hubSecret} {
+		secret := &unstructured.Unstructured{}
+		secret.SetAPIVersion("v1")
+		secret.SetKind("Secret")
+		secret.SetNamespace(namespace)
+		secret.SetName(name)
+		secrets = append(secrets, secret)
+	}
+	return append(secrets, objects...), nil
 }
 
 // mayCleanAgent returns a [*admin.PreflightError] if the cluster is a member, according to the Secret of the agent.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -105,6 +106,17 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"init", "--image", "hub v1", "--manifests"}, "--image"},
 		{[]string{"register", "--cluster-name", "east"}, "require --image"},
 		{[]string{"register", "--method", "csr"}, "require --image"},
+		{[]string{"register", "--mode", "hosted"}, "require --image"},
+		{[]string{"register", "--image", "agent:v1", "--mode", "sidecar"}, "--mode must be default, singleton or hosted"},
+		{[]string{"register", "--image", "agent:v1", "--mode", "hosted"}, "--cluster-name"},
+		{[]string{"register", "--image", "agent:v1", "--mode", "hosted", "--cluster-name", "a"}, "--member-kubeconfig"},
+		{[]string{"register", "--image", "agent:v1", "--hosting-context", "a"}, "--mode hosted"},
+		{[]string{"register", "--image", "agent:v1", "--method", "identity"}, "--hub-kubeconfig"},
+		{[]string{"register", "--image", "agent:v1", "--hub-kubeconfig", "f"}, "--method identity"},
+		{[]string{"register", "--proxy-ca-file", "f"}, "--proxy-url"},
+		{[]string{"register", "--join-file", "f", "--force-internal-endpoint-lookup"}, "--token"},
+		{[]string{"register", "--image", "agent:v1", "--manifests", "--join-file", "f", "--ca-file", "/no"}, "--ca-file"},
+		{[]string{"register", "--image", "agent:v1", "--proxy-url", "proxy", "--join-file", "f"}, "--proxy-url"},
 		{[]string{"register", "--image", "agent:v1", "--method", "password"}, "token, csr, identity"},
 		{[]string{"register", "--image", "agent:v1", "--hub", "west"}, "--hub"},
 		{[]string{"register", "--image", "agent:v1", "--works=false", "--apply-anything"},
@@ -269,6 +281,20 @@ func hubRoles(t *testing.T, c client.Client) []rbacv1.ClusterRole {
 	return roles.Items
 }
 
+// joinFile returns a join file of a hub that cannot be reached.
+func joinFile(ca []byte) []byte {
+	return []byte(`apiVersion: membership.muster.dev/v1alpha1
+kind: Bootstrap
+server: https://127.0.0.1:1
+ca: |
+  ` + strings.ReplaceAll(strings.TrimSpace(string(ca)), "\n", "\n  ") + `
+namespace: muster-registration
+tokenName: edge
+token: abc
+key: ` + strings.Repeat("A", 43) + `=
+`)
+}
+
 // TestDeploy_Agent deploys an agent whose Pod is simulated, so the agent does not join.
 func TestDeploy_Agent(t *testing.T) {
 	plane := deployedHub.ForTest(t)
@@ -276,16 +302,7 @@ func TestDeploy_Agent(t *testing.T) {
 	c, err := newClient(plane.Config())
 	require.NoError(t, err)
 	join := filepath.Join(t.TempDir(), "join.yaml")
-	require.NoError(t, writeSecretFile(join, []byte(`apiVersion: membership.muster.dev/v1alpha1
-kind: Bootstrap
-server: https://127.0.0.1:1
-ca: |
-  `+strings.ReplaceAll(strings.TrimSpace(string(plane.Config().CAData)), "\n", "\n  ")+`
-namespace: muster-registration
-tokenName: edge
-token: abc
-key: `+strings.Repeat("A", 43)+`=
-`)))
+	require.NoError(t, writeSecretFile(join, joinFile(plane.Config().CAData)))
 	register := []string{
 		"register", "--join-file", join, "--unchecked", "--namespace", "fleet", "--member-kubeconfig", kubeconfig,
 	}
@@ -319,6 +336,96 @@ key: `+strings.Repeat("A", 43)+`=
 	code, _, errs = call(t, "", append(upgrade, "default")...)
 	require.Equal(t, exitFailed, code, errs)
 	require.Contains(t, errs, "register --image")
+}
+
+// TestDeploy_HostedAgent deploys the agent of one cluster on another one.
+func TestDeploy_HostedAgent(t *testing.T) {
+	hosting, member := deployedHub.ForTest(t), east.ForTest(t)
+	onHosting, err := newClient(hosting.Config())
+	require.NoError(t, err)
+	onMember, err := newClient(member.Config())
+	require.NoError(t, err)
+	folder := t.TempDir()
+	join, ca := filepath.Join(folder, "join.yaml"), filepath.Join(folder, "ca.crt")
+	require.NoError(t, writeSecretFile(join, joinFile(hosting.Config().CAData)))
+	require.NoError(t, writeSecretFile(ca, member.Config().CAData))
+	register := []string{
+		"register", "--join-file", join, "--unchecked", "--image", "agent:v1", "--cluster-name", "west", "--mode", "hosted",
+		"--kubeconfig", hosting.Kubeconfig(), "--member-kubeconfig", member.Kubeconfig(), "--apply-anything",
+		"--method", "identity", "--hub-kubeconfig", hosting.Kubeconfig(), "--server", "https://hub.example.com:6443",
+		"--proxy-url", "http://127.0.0.1:9", "--proxy-ca-file", ca,
+	}
+	code, out, errs := call(t, "", append(register, "--dry-run")...)
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "muster-member-kubeconfig")
+	namespace := "muster-member-west"
+	err = onHosting.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	require.True(t, apierrors.IsNotFound(err))
+
+	code, _, errs = call(t, "", append(register, "--wait", "2s")...)
+	require.Equal(t, exitTimeout, code, errs)
+	secret := func(name, key string) string {
+		t.Helper()
+		var is corev1.Secret
+		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &is))
+		return string(is.Data[key])
+	}
+	require.Contains(t, secret("muster-member-kubeconfig", "value"), member.Config().Host)
+	require.Contains(t, secret("muster-hub-kubeconfig", "value"), hosting.Config().Host)
+	bootstrap, err := registration.ParseBootstrap([]byte(secret("muster-bootstrap", "join.yaml")))
+	require.NoError(t, err)
+	require.Equal(t, "https://hub.example.com:6443", bootstrap.Server)
+	require.Contains(t, string(bootstrap.CA), strings.TrimSpace(string(hosting.Config().CAData)))
+	require.Contains(t, string(bootstrap.CA), strings.TrimSpace(string(member.Config().CAData)), "that of the proxy")
+
+	program := func() (corev1.PodSpec, corev1.Container) {
+		t.Helper()
+		d := &appsv1.Deployment{}
+		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: agentName}, d))
+		return d.Spec.Template.Spec, d.Spec.Template.Spec.Containers[0]
+	}
+	check := func(image string) {
+		t.Helper()
+		pod, container := program()
+		require.Equal(t, image, container.Image)
+		require.ElementsMatch(t, []string{
+			"--works", "--health-probe-bind-address=:8081", "--member-kubeconfig=/etc/muster/member/value", "--name=west",
+			"--method=identity", "--proxy-url=http://127.0.0.1:9", "--hub-kubeconfig=/etc/muster/hub/value",
+		}, container.Args)
+		mounts := map[string]string{}
+		for _, mount := range container.VolumeMounts {
+			mounts[mount.Name] = mount.MountPath
+		}
+		require.Equal(t, map[string]string{"member": "/etc/muster/member", "hub": "/etc/muster/hub"}, mounts)
+		require.Len(t, pod.Volumes, 2)
+	}
+	check("agent:v1")
+	binding := &rbacv1.ClusterRoleBinding{}
+	require.NoError(t, onMember.Get(t.Context(), client.ObjectKey{Name: "muster-agent-apply-anything"}, binding))
+	here := &corev1.Namespace{}
+	require.NoError(t, onMember.Get(t.Context(), client.ObjectKey{Name: binding.Subjects[0].Namespace}, here))
+
+	code, _, errs = call(t, "", "upgrade", "agent", "--image", "agent:v2", "--member-kubeconfig", hosting.Kubeconfig(),
+		"--namespace", namespace)
+	require.Zero(t, code, errs)
+	check("agent:v2")
+}
+
+// TestKubeconfigSecret_NoPrograms checks that a kubeconfig that runs a program to log in is refused.
+func TestKubeconfigSecret_NoPrograms(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, writeSecretFile(file, []byte(`apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://a"}}]
+users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: login}}}]
+`)))
+	_, err := kubeconfigSecret("member-kubeconfig", file, "", "n", "s")
+	require.ErrorContains(t, err, "--member-kubeconfig")
+	require.Equal(t, exitUsage, codeOf(err))
+	_, err = kubeconfigSecret("member-kubeconfig", file, "b", "n", "s")
+	require.Equal(t, exitUsage, codeOf(err))
 }
 
 // TestNoteRollout states why an agent has not joined.

@@ -1,13 +1,25 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/membership/admin"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -20,13 +32,18 @@ func (a *app) explainCommand() *cobra.Command {
 
 func (a *app) explainPlacementCommand() *cobra.Command {
 	var namespace, file string
+	var local bool
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "placement [NAME]",
 		Short: "Explain which clusters a Placement would choose now, and why not the others",
-		Long: `Explain which clusters a Placement would choose now, and why not the others. Nothing is written. With --file
-the Placement need not be on the hub: a dry run.
+		Long: `Explain which clusters a Placement has, and why not the others.
 
-The decision is that of the plugins and the profile that come with muster; a hub with others may decide differently.`,
+The hub explains its decision in status.explanation of the Placement, with its own plugins and profile. For that, the
+command sets the annotation placement.muster.dev/explain for a moment.
+
+With --local, or if the user may not patch the Placement, this program decides instead, with the plugins that come with
+muster, and changes nothing. So it does with --file: the Placement need not be on the hub.`,
 		Example: `  musterctl explain placement web -n shop
   musterctl explain placement --file web.yaml`,
 		Args: cobra.MaximumNArgs(1),
@@ -34,6 +51,8 @@ The decision is that of the plugins and the profile that come with muster; a hub
 	format := outputFlag(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the Placement")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file with a Placement that need not be on the hub")
+	cmd.Flags().BoolVar(&local, "local", false, "decide with the plugins of this program, and change nothing")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait for the explanation of the hub")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) == (file == "") {
 			return usage("name a Placement, or give a --file with one")
@@ -55,7 +74,20 @@ The decision is that of the plugins and the profile that come with muster; a hub
 				p.Namespace = namespace
 			}
 		} else if err := hub.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, p); err != nil {
-			return err
+			return hub.explain(err)
+		}
+		if file == "" && !local {
+			explanation, err := explainOnHub(cmd.Context(), hub, p, timeout)
+			switch {
+			case err == nil && !format.isTable():
+				return format.print(a.out, explanation, table{})
+			case err == nil:
+				return a.printExplanation(explanation)
+			case !apierrors.IsForbidden(err):
+				return err
+			}
+			a.note("The user may not request the explanation of the hub: %v. This program decides instead, with its own "+
+				"plugins.", err)
 		}
 		options := placement.Options{}
 		grants, err := loadGrants(cmd.Context(), hub.Client)
@@ -78,4 +110,71 @@ The decision is that of the plugins and the profile that come with muster; a hub
 		return diagnosis.Table(a.out)
 	}
 	return cmd
+}
+
+// explainOnHub requests the explanation of the hub and waits for it. The request is withdrawn in any case.
+func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, timeout time.Duration) (
+	*v1alpha1.Explanation, error,
+) {
+	request := string(uuid.NewUUID())
+	key := client.ObjectKeyFromObject(p)
+	annotate := func(ctx context.Context, value any) error {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ExplainAnnotation: value}},
+		})
+		if err != nil {
+			return err
+		}
+		object := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		err = hub.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+		if err != nil {
+			return fmt.Errorf("annotate Placement %s: %w", key, err)
+		}
+		return nil
+	}
+	if err := annotate(ctx, request); err != nil {
+		return nil, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		_ = annotate(ctx, nil) // An annotation that stays costs the hub nothing.
+	}()
+	doing := fmt.Sprintf("wait until the hub has explained Placement %s", key)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		if err := hub.Client.Get(ctx, key, p); err != nil {
+			return false, err
+		}
+		return p.Status.Explanation != nil && p.Status.Explanation.Request == request, nil
+	})
+	switch {
+	case err == nil:
+		return p.Status.Explanation, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		reason := "the hub does not run, or is of a version that explains nothing: try --local"
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil {
+			reason = fmt.Sprintf("condition Scheduled is %s: %s", c.Status, c.Message)
+		}
+		return nil, &admin.TimeoutError{Doing: doing, After: timeout, Reason: reason}
+	default:
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+func (a *app) printExplanation(is *v1alpha1.Explanation) error {
+	if err := a.line("%s", is.Message); err != nil {
+		return err
+	}
+	rows := table{header: []string{"CLUSTER", "RESULT", "SCORE", "WHY"}}
+	for _, cluster := range is.Clusters {
+		why := cluster.Reason
+		if cluster.Plugin != "" {
+			why = cluster.Plugin + ": " + cluster.Reason
+		}
+		rows.add(cluster.Name, cluster.Result, cluster.Score, why)
+	}
+	if err := rows.write(a.out); err != nil || is.Omitted == 0 {
+		return err
+	}
+	return a.line("%d more clusters are not listed.", is.Omitted)
 }

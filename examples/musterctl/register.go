@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/deploy"
@@ -26,8 +32,11 @@ import (
 
 // credentialSource is where the bootstrap credential comes from.
 type credentialSource struct {
-	file      string
-	discovery discovery.Options
+	file        string
+	caFile      string
+	proxyCAFile string
+	proxyURL    string
+	discovery   discovery.Options
 }
 
 func (a *app) registerCommand() *cobra.Command {
@@ -42,10 +51,19 @@ func (a *app) registerCommand() *cobra.Command {
 the hub except with the token.
 
 With --image, register also deploys the agent. The image contains examples/agent, or a program of yours that takes the
-same flags. Without --image, deploy the agent in another way, before or after register.`,
+same flags. Without --image, deploy the agent in another way, before or after register.
+
+With --mode hosted, the agent runs outside of its member, in the namespace muster-member-NAME of another cluster. It
+reaches the member with the kubeconfig of --member-kubeconfig, which register stores there in a Secret. Register applies
+the permissions of the ServiceAccount muster-agent on the member: a kubeconfig of that account is enough.
+
+With --method identity, the agent uses its own credential for the hub, that of --hub-kubeconfig. An administrator of the
+hub sets the subject in spec.identity of the MemberCluster.`,
 		Example: `  musterctl register --join-file join.yaml --member-context east --image registry.example.com/agent:v1
   musterctl register --join-file join.yaml --image registry.example.com/agent:v1 --manifests > agent.yaml
   musterctl register --join-file join.yaml --member-context east --wait 2m
+  musterctl register --join-file join.yaml --image registry.example.com/agent:v1 --mode hosted --cluster-name east \
+    --member-kubeconfig east.kubeconfig
   musterctl register --server https://hub.example.com:6443 --token abcdef.0123456789abcdef \
     --discovery-token-ca-cert-hash sha256:... --member-context east`,
 		Args: cobra.NoArgs,
@@ -53,7 +71,8 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&from.file, "join-file", "", `file that "token create --join-file" wrote; "-" for the standard input`)
-	flags.StringVar(&from.discovery.Server, "server", "", "URL of the hub, for --token")
+	flags.StringVar(&from.discovery.Server, "server", "",
+		"URL of the hub, for --token, or instead of that in the join file")
 	flags.StringVar(&from.discovery.Token, "token", "",
 		"short join token, id.secret, by which the hub is found and checked")
 	flags.StringSliceVar(&from.discovery.CACertHashes, "discovery-token-ca-cert-hash", nil,
@@ -68,19 +87,31 @@ same flags. Without --image, deploy the agent in another way, before or after re
 	flags.BoolVar(&o.Unchecked, "unchecked", false,
 		"do not check the token at the hub, for a hub that this machine does not reach")
 	flags.BoolVar(&works, "works", true, "install what an agent of Works needs on the member")
-	f.add(cmd, "image of the agent program, which register then deploys")
-	f.addManifests(cmd)
-	flags.StringVar(&f.clusterName, "cluster-name", "",
-		"name that the agent requests for its MemberCluster (default derived from the cluster ID)")
-	flags.StringToStringVar(&f.labels, "labels", nil, "labels that the agent requests for its MemberCluster, key=value")
-	flags.StringVar(&f.method, "method", "", "how the agent gets its credential: token, csr or identity (default token)")
-	flags.BoolVar(&f.applyAnything, "apply-anything", false,
-		`make the agent cluster-admin, so that Works may contain anything (default: what ClusterRoles with the label
-`+deploy.WorksLabel+`: "true" allow)`)
+	flags.StringVar(&from.caFile, "ca-file", "",
+		"file with the certificate authority of the hub, instead of that in the join file or of pins for --token")
+	flags.StringVar(&from.proxyCAFile, "proxy-ca-file", "",
+		"file with the certificate authority of the proxy in --proxy-url")
+	flags.BoolVar(&from.discovery.PublishedServer, "force-internal-endpoint-lookup", false,
+		"let the agent use the address in the hub's cluster-info instead of --server; requires --token")
+	f.addAgent(cmd)
 	flags.DurationVar(&o.Wait, "wait", 0, "how long to wait until the agent has joined (default not at all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.validate(o.Hub, works); err != nil {
 			return err
+		}
+		if from.proxyURL = f.proxyURL; from.proxyCAFile != "" && f.proxyURL == "" {
+			return usage("--proxy-ca-file requires --proxy-url")
+		}
+		if from.discovery.PublishedServer && from.discovery.Token == "" {
+			return usage("--force-internal-endpoint-lookup requires --token")
+		}
+		if f.hosted() {
+			if !a.namesMember() {
+				return usage("--mode hosted requires the member: --member-kubeconfig or --member-context")
+			}
+			if !cmd.Flags().Changed("namespace") {
+				o.Namespace = f.hostedNamespace()
+			}
 		}
 		if works {
 			o.Prepare = workcrds.InstallOnMember
@@ -95,8 +126,7 @@ func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource
 	var objects []*unstructured.Unstructured
 	var err error
 	if f.image != "" {
-		program := deploy.Customization{Image: f.image, Namespace: o.Namespace, Arguments: f.arguments()}
-		if objects, err = agentObjects(program, works, f.applyAnything); err != nil {
+		if objects, err = a.objectsOf(f, o.Namespace, works); err != nil {
 			return err
 		}
 	}
@@ -111,8 +141,22 @@ func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource
 	if err != nil {
 		return err
 	}
-	member, err := a.memberClient()
+	home, err := a.memberClient()
 	if err != nil {
+		return err
+	}
+	if f.hosted() {
+		if o.Hosting, err = a.hosting(f); err != nil {
+			return err
+		}
+		if home, err = newClient(o.Hosting); err != nil {
+			return err
+		}
+		if o.Prepare, err = f.prepareHosted(works); err != nil {
+			return err
+		}
+	}
+	if o.HubConfig, err = from.hubConfig(); err != nil {
 		return err
 	}
 	var end func()
@@ -125,24 +169,102 @@ func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource
 	end()
 	switch {
 	case err != nil && objects != nil:
-		a.noteRollout(ctx, member, o.Namespace, err)
+		a.noteRollout(ctx, home, o.Namespace, err)
 		return err
 	case err != nil || !f.dryRun:
 		return err
 	}
-	results, err := f.apply(ctx, member, objects)
+	results, err := f.apply(ctx, home, objects)
 	if err != nil {
 		return err
 	}
 	secret := applied{Kind: "Secret", Namespace: o.Namespace, Name: agent.DefaultBootstrapSecret, Action: actionUpdate}
 	key := client.ObjectKey{Namespace: secret.Namespace, Name: secret.Name}
-	if err := member.Get(ctx, key, &corev1.Secret{}); apierrors.IsNotFound(err) {
+	if err := home.Get(ctx, key, &corev1.Secret{}); apierrors.IsNotFound(err) {
 		secret.Action = actionCreate
 	} else if err != nil {
 		return err
 	}
 	rows := appliedTable(append(results, secret))
 	return rows.write(a.out)
+}
+
+// objectsOf returns the objects of an agent, for the cluster where it runs.
+func (a *app) objectsOf(f *agentFlags, namespace string, works bool) ([]*unstructured.Unstructured, error) {
+	program := deploy.Customization{Image: f.image, Namespace: namespace, Arguments: f.arguments()}
+	var secrets []*unstructured.Unstructured
+	add := func(flag, file, kubeContext, name string) error {
+		secret, err := kubeconfigSecret(flag, file, kubeContext, namespace, name)
+		secrets = append(secrets, secret)
+		return err
+	}
+	if f.hubKubeconfig != "" {
+		if err := add("hub-kubeconfig", f.hubKubeconfig, "", hubSecret); err != nil {
+			return nil, err
+		}
+	}
+	make := func() ([]*unstructured.Unstructured, error) { return agentObjects(program, works, f.applyAnything) }
+	if f.hosted() {
+		file := cmp.Or(a.memberFile, a.hubFile)
+		if err := add("member-kubeconfig", file, a.memberContext, memberSecret); err != nil {
+			return nil, err
+		}
+		make = func() ([]*unstructured.Unstructured, error) { return hostedObjects(program, works) }
+	}
+	objects, err := make()
+	if err != nil {
+		return nil, err
+	}
+	return beforeDeployment(objects, secrets...), nil
+}
+
+// hosting returns the config of the cluster where a hosted agent runs.
+func (a *app) hosting(f *agentFlags) (*rest.Config, error) {
+	if f.hostingFile == "" && f.hostingCtx == "" {
+		return a.hub()
+	}
+	return load("hosting cluster", cmp.Or(f.hostingFile, a.hubFile), f.hostingCtx)
+}
+
+// prepareHosted returns a function that applies to a member what a hosted agent needs there.
+func (f *agentFlags) prepareHosted(works bool) (func(context.Context, client.Client) error, error) {
+	var components []string
+	if f.applyAnything {
+		components = append(components, "apply-anything")
+	}
+	objects, err := deploy.Objects("hosted/member", components...)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, member client.Client) error {
+		if works {
+			if err := workcrds.InstallOnMember(ctx, member); err != nil {
+				return err
+			}
+		}
+		_, err := f.apply(ctx, member, objects)
+		return err
+	}, nil
+}
+
+// hubConfig returns a function that sets the proxy in the config of the hub; nil: the environment decides.
+func (c credentialSource) hubConfig() (func(*rest.Config), error) {
+	proxy, err := c.proxy()
+	if err != nil || proxy == nil {
+		return nil, err
+	}
+	return func(config *rest.Config) { config.Proxy = proxy }, nil
+}
+
+func (c credentialSource) proxy() (func(*http.Request) (*url.URL, error), error) {
+	if c.proxyURL == "" {
+		return nil, nil
+	}
+	address, err := url.Parse(c.proxyURL)
+	if err != nil || address.Scheme == "" || address.Host == "" {
+		return nil, usage("--proxy-url must be a URL such as http://proxy.example.com:3128, got %q", c.proxyURL)
+	}
+	return http.ProxyURL(address), nil
 }
 
 // printAgent prints the manifests of an agent and, if the flags contain a credential, its Secret.
@@ -172,13 +294,55 @@ func (a *app) printAgent(ctx context.Context, from credentialSource, o admin.Reg
 	return printManifests(a.out, objects)
 }
 
-// credential reads the file, or asks the hub what a short token stands for.
+// credential reads the file, or asks the hub what a short token stands for, and applies the other flags to that.
 func (a *app) credential(ctx context.Context, from credentialSource) (*registration.Bootstrap, error) {
-	switch {
-	case (from.file == "") == (from.discovery.Token == ""):
+	var ca, proxyCA []byte
+	for _, file := range []struct {
+		flag, name string
+		content    *[]byte
+	}{{"ca-file", from.caFile, &ca}, {"proxy-ca-file", from.proxyCAFile, &proxyCA}} {
+		if file.name == "" {
+			continue
+		}
+		var err error
+		if *file.content, err = os.ReadFile(file.name); err != nil {
+			return nil, usage("--%s: %w", file.flag, err)
+		}
+		if _, err := discovery.CACertHashes(*file.content); err != nil {
+			return nil, usage("--%s: %w", file.flag, err)
+		}
+	}
+	bootstrap, err := a.bootstrap(ctx, from, ca)
+	if err != nil {
+		return nil, err
+	}
+	if from.file != "" {
+		bootstrap.Server = cmp.Or(from.discovery.Server, bootstrap.Server)
+	}
+	if ca != nil {
+		bootstrap.CA = ca
+	}
+	if proxyCA != nil { // verifies the proxy, and servers whose connections it terminates
+		bootstrap.CA = slices.Concat(bytes.TrimSpace(bootstrap.CA), []byte("\n"), proxyCA)
+	}
+	return bootstrap, nil
+}
+
+func (a *app) bootstrap(ctx context.Context, from credentialSource, ca []byte) (*registration.Bootstrap, error) {
+	if (from.file == "") == (from.discovery.Token == "") {
 		return nil, usage("say what to join with: --join-file, or --server and --token")
-	case from.discovery.Token != "":
-		return discover(ctx, from.discovery)
+	}
+	if o := from.discovery; o.Token != "" {
+		var err error
+		if o.Proxy, err = from.proxy(); err != nil {
+			return nil, err
+		}
+		if ca != nil && len(o.CACertHashes) == 0 {
+			if o.CACertHashes, err = discovery.CACertHashes(ca); err != nil {
+				return nil, usage("--ca-file: %w", err)
+			}
+		}
+		return discover(ctx, o)
 	}
 	var data []byte
 	var err error

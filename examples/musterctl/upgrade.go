@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,13 +112,23 @@ func (f *upgradeFlags) hubObjects(ctx context.Context, c client.Client,
 func (f *upgradeFlags) agentObjects(_ context.Context, _ client.Client,
 	args []string) ([]*unstructured.Unstructured, error) {
 	program := deploy.Customization{Image: f.image, Namespace: f.namespace}
-	works := appliesWorks(args)
-	objects, err := agentObjects(program, works, false)
+	manifests := func() ([]*unstructured.Unstructured, error) {
+		if isHosted(args) {
+			return hostedObjects(program, appliesWorks(args))
+		}
+		return agentObjects(program, appliesWorks(args), false)
+	}
+	objects, err := manifests()
 	if err != nil {
 		return nil, err
 	}
 	program.Arguments = additional(args, argumentsOf(objects))
-	return agentObjects(program, works, false)
+	return manifests()
+}
+
+// isHosted reports whether an agent with these arguments runs outside of its member.
+func isHosted(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--member-kubeconfig=") })
 }
 
 // appliesWorks reports whether an agent with these arguments applies Works.
@@ -129,7 +140,7 @@ func prepareHub(ctx context.Context, hub client.Client, _ []string, tell func(ad
 }
 
 func prepareAgent(ctx context.Context, member client.Client, args []string, tell func(admin.Step)) error {
-	if !appliesWorks(args) {
+	if !appliesWorks(args) || isHosted(args) { // the definition is on the member, which is another cluster
 		return nil
 	}
 	step := admin.Step{Doing: "install the definition of AppliedWork"}

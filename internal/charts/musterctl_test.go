@@ -10,11 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -70,10 +74,11 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 		"--cluster-name", "east", "--labels", "region=eu", "--apply-anything",
 	}
 	musterctl(register...)
-	agentPod := &pod{t: t, binary: build(t, "agent"), admin: member.Config()}
+	agentBinary := build(t, "agent")
+	agentPod := &pod{t: t, binary: agentBinary, admin: member.Config()}
 	agentPod.start(deployment(onMember, agentChart))
 	musterctl(append(register, "--wait", "3m")...)
-	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "east")
+	cluster := memberWith(t, onHub, "east", v1alpha1.ConditionJoined)
 	require.Equal(t, "eu", cluster.Labels["region"])
 
 	require.NoError(t, onHub.Create(t.Context(), &workv1alpha1.Work{
@@ -88,6 +93,8 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 		return onMember.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "settings"}, settings)
 	})
 
+	west := hostedMember(t, musterctl, agentBinary, hub, member)
+
 	// An upgrade keeps the arguments, the permissions and the member. The new Pods have them.
 	hubPod.stop()
 	agentPod.stop()
@@ -97,7 +104,8 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	require.Equal(t, "agent:v2", containerOf(t, deployment(onMember, agentChart)).Image)
 	hubPod.start(deployment(onHub, hubChart))
 	agentPod.start(deployment(onMember, agentChart))
-	again := waitForMember(t, onHub, v1alpha1.ConditionHealthy, "east")
+	again := memberWith(t, onHub, "east", v1alpha1.ConditionHealthy)
+	west()
 	require.Equal(t, cluster.UID, again.UID)
 	stillThere(t, onMember, settings)
 
@@ -125,4 +133,83 @@ func TestMusterctl_DeploysPrograms(t *testing.T) {
 	hubPod.stop()
 	require.NotContains(t, musterctl("clean", "hub", "--yes"), " keep")
 	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", musterctl("clean", "hub", "--yes"), "nothing is left")
+}
+
+// memberWith waits until a MemberCluster has a condition.
+func memberWith(t *testing.T, c client.Client, name, condition string) *v1alpha1.MemberCluster {
+	t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	mustertest.Eventually(t, timeout, fmt.Sprintf("member %s is %s", name, condition), func() error {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, condition) {
+			return fmt.Errorf("MemberCluster %s: %+v", name, cluster.Status.Conditions)
+		}
+		return nil
+	})
+	return cluster
+}
+
+// hostedMember makes the cluster of the hub a member too. Its agent runs on the other cluster, with its own credential
+// for the hub: that of a ServiceAccount, which spec.identity names. The result lets the member leave and removes the
+// agent.
+func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary string, hub, hosting *localplane.Plane,
+) (remove func()) {
+	t.Helper()
+	onHub, onHosting := newClient(t, hub.Config()), newClient(t, hosting.Config())
+	const name, space = "west", "muster-member-west"
+	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: name}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: subject.Namespace, Name: name}}
+	require.NoError(t, onHub.Create(t.Context(), account))
+	request := &authenticationv1.TokenRequest{}
+	require.NoError(t, onHub.SubResource("token").Create(t.Context(), account, request))
+	own := rest.AnonymousClientConfig(hub.Config())
+	own.BearerToken = request.Status.Token
+	credential, err := localplane.Kubeconfig(own)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	join, kubeconfig := filepath.Join(folder, "join.yaml"), filepath.Join(folder, "hub.kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, credential, 0o600))
+	require.NoError(t, onHub.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Identity: &subject},
+	}))
+
+	musterctl("token", "create", "field", "--join-file", join)
+	musterctl("register", "--join-file", join, "--image", "agent:v1", "--cluster-name", name, "--apply-anything",
+		"--mode", "hosted", "--member-kubeconfig", hub.Kubeconfig(), "--hosting-kubeconfig", hosting.Kubeconfig(),
+		"--method", "identity", "--hub-kubeconfig", kubeconfig)
+	deployment := &unstructured.Unstructured{}
+	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	key := client.ObjectKey{Namespace: space, Name: agentChart}
+	require.NoError(t, onHosting.Get(t.Context(), key, deployment))
+	agentPod := &pod{t: t, binary: agentBinary, admin: hosting.Config()}
+	agentPod.start(deployment)
+	mustertest.Eventually(t, timeout, "the agent has asked to join", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := onHub.Get(t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if cluster.Spec.ClusterID == "" {
+			return fmt.Errorf("MemberCluster %s has no cluster ID", name)
+		}
+		return nil
+	})
+	musterctl("accept", name, "--wait", "3m")
+	cluster := memberWith(t, onHub, name, v1alpha1.ConditionJoined)
+	require.Equal(t, v1alpha1.CredentialIdentity, cluster.Spec.Credential)
+
+	return func() {
+		agentPod.mayExit = true
+		musterctl("unjoin", name)
+		agentPod.stop()
+		require.NotContains(t, musterctl("clean", "agent", "--yes", "--member-kubeconfig", hosting.Kubeconfig(),
+			"--namespace", space), " keep")
+		require.True(t, apierrors.IsNotFound(onHosting.Get(t.Context(), key, &appsv1.Deployment{})))
+		east := client.ObjectKey{Namespace: namespace, Name: agentChart}
+		require.NoError(t, onHosting.Get(t.Context(), east, &appsv1.Deployment{}), "the agent of another member stays")
+		role := &rbacv1.ClusterRoleBinding{}
+		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Name: "muster-agent-member"}, role))
+		musterctl("token", "delete", "field")
+	}
 }

@@ -51,9 +51,9 @@ func containerOf(t *testing.T, object *unstructured.Unstructured) corev1.Contain
 	return deployment.Spec.Template.Spec.Containers[0]
 }
 
-// pod runs a binary as the container of a Deployment: with its arguments, environment, ConfigMaps, and a token of its
-// ServiceAccount. No kubelet runs here. Ports, which may be in use, become random ones. Stop ends the process, and a
-// process that ends by itself fails the test unless mayExit is true.
+// pod runs a binary as the container of a Deployment: with its arguments, environment, ConfigMaps, Secrets, and a token
+// of its ServiceAccount. No kubelet runs here. Ports, which may be in use, become random ones. Stop ends the process,
+// and a process that ends by itself fails the test unless mayExit is true.
 type pod struct {
 	t       *testing.T
 	binary  string
@@ -61,6 +61,8 @@ type pod struct {
 	mayExit bool
 	output  bytes.Buffer
 	stop    func()
+
+	namespace string
 }
 
 func (p *pod) start(object *unstructured.Unstructured) {
@@ -68,6 +70,7 @@ func (p *pod) start(object *unstructured.Unstructured) {
 	t.Helper()
 	c, err := client.New(p.admin, client.Options{})
 	require.NoError(t, err)
+	p.namespace = object.GetNamespace()
 	spec := deploymentOf(t, object).Spec.Template.Spec
 	container := containerOf(t, object)
 	folder := t.TempDir()
@@ -82,7 +85,7 @@ func (p *pod) start(object *unstructured.Unstructured) {
 		value := variable.Value
 		if from := variable.ValueFrom; from != nil {
 			require.Equal(t, "metadata.namespace", from.FieldRef.FieldPath)
-			value = namespace
+			value = p.namespace
 		}
 		command.Env = append(command.Env, variable.Name+"="+value)
 	}
@@ -110,7 +113,7 @@ func (p *pod) start(object *unstructured.Unstructured) {
 	t.Cleanup(p.stop)
 }
 
-// arguments returns the arguments of the container, in which the mounted ConfigMaps are files in a folder.
+// arguments returns the arguments of the container, in which the mounted ConfigMaps and Secrets are files in a folder.
 func (p *pod) arguments(c client.Client, spec *corev1.PodSpec, folder string) []string {
 	t := p.t
 	t.Helper()
@@ -121,11 +124,10 @@ func (p *pod) arguments(c client.Client, spec *corev1.PodSpec, folder string) []
 			if volume.Name != mount.Name {
 				continue
 			}
-			files := &corev1.ConfigMap{}
-			name := client.ObjectKey{Namespace: namespace, Name: volume.ConfigMap.Name}
-			require.NoError(t, c.Get(t.Context(), name, files))
-			for key, content := range files.Data {
-				require.NoError(t, os.WriteFile(filepath.Join(folder, key), []byte(content), 0o600))
+			folder := filepath.Join(folder, volume.Name)
+			require.NoError(t, os.MkdirAll(folder, 0o700))
+			for key, content := range p.files(c, &volume) {
+				require.NoError(t, os.WriteFile(filepath.Join(folder, key), content, 0o600))
 			}
 			for i := range args {
 				args[i] = strings.Replace(args[i], "="+mount.MountPath+"/", "="+folder+"/", 1)
@@ -140,10 +142,29 @@ func (p *pod) arguments(c client.Client, spec *corev1.PodSpec, folder string) []
 	return args
 }
 
+// files returns the content of a volume with a ConfigMap or a Secret.
+func (p *pod) files(c client.Client, volume *corev1.Volume) map[string][]byte {
+	p.t.Helper()
+	if volume.Secret != nil {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: p.namespace, Name: volume.Secret.SecretName}
+		require.NoError(p.t, c.Get(p.t.Context(), key, secret))
+		return secret.Data
+	}
+	configMap := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: p.namespace, Name: volume.ConfigMap.Name}
+	require.NoError(p.t, c.Get(p.t.Context(), key, configMap))
+	files := map[string][]byte{}
+	for key, content := range configMap.Data {
+		files[key] = []byte(content)
+	}
+	return files
+}
+
 // account returns a configuration with a token of a ServiceAccount.
 func (p *pod) account(c client.Client, name string) *rest.Config {
 	p.t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{}
 	require.NoError(p.t, c.SubResource("token").Create(p.t.Context(), account, request))
 	config := rest.AnonymousClientConfig(p.admin)

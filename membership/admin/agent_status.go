@@ -38,7 +38,7 @@ func (r *register) await(ctx context.Context) error {
 
 // look reads the status that the agent has stored.
 func (r *register) look(ctx context.Context) (seen, error) {
-	record, err := found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.store}, &corev1.Secret{})
+	record, err := found(ctx, r.home, client.ObjectKey{Namespace: r.Namespace, Name: r.names.store}, &corev1.Secret{})
 	if err != nil {
 		return seen{}, err
 	}

@@ -26,13 +26,14 @@ var (
 	ErrNotFound = errors.New("not found")
 )
 
-// Side is one of the two clusters of a function.
+// Side is one of the clusters of a function.
 type Side string
 
-// The hub and the member.
+// The hub, the member, and the cluster where the agent of a member runs, if that is another one.
 const (
-	Hub    Side = "hub"
-	Member Side = "member"
+	Hub     Side = "hub"
+	Member  Side = "member"
+	Hosting Side = "hosting cluster"
 )
 
 // An UnreachableError means that an API server could not be reached.

@@ -36,11 +36,19 @@ type RegisterOptions struct {
 	// Unchecked skips the check of the hub and the credential, for a hub that only the member can reach.
 	Unchecked bool
 
+	// Hosting is the config of the cluster where the agent runs, if that is outside of its member: the Secrets of the
+	// agent are there, and Deploy is called with a client of that cluster. Default: the member.
+	Hosting *rest.Config
+	// HubConfig is called with the config of the hub before the check of the credential, for example to set a proxy. It is
+	// the same as HubConfig of the agent. Optional.
+	HubConfig func(*rest.Config)
+
 	// Prepare is called with a client of the member before the credential is stored, to install the definitions that the
 	// agent needs, for example InstallOnMember of package work/crds. It is called by every Register. Optional.
 	Prepare func(ctx context.Context, member client.Client) error
-	// Deploy is called with a client of the member after the credential is stored, to deploy the agent, for example with
-	// the manifests of package deploy. It is called by every Register and reports its own progress. Optional.
+	// Deploy is called with a client of the member, or of Hosting, after the credential is stored, to deploy the agent,
+	// for example with the manifests of package deploy. It is called by every Register and reports its own progress.
+	// Optional.
 	Deploy func(ctx context.Context, member client.Client) error
 	// DryRun runs the checks and changes nothing: Register calls neither Prepare nor Deploy, and does not wait.
 	DryRun bool
@@ -82,7 +90,15 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 	if err != nil {
 		return err
 	}
-	r := &register{RegisterOptions: o, member: member, bootstrap: bootstrap, names: secretsFor(o.Hub), tell: o.Progress}
+	home := member
+	if o.Hosting != nil {
+		if home, err = connect(Hosting, o.Hosting); err != nil {
+			return err
+		}
+	}
+	r := &register{
+		RegisterOptions: o, member: member, home: home, bootstrap: bootstrap, names: secretsFor(o.Hub), tell: o.Progress,
+	}
 	if r.data, err = bootstrap.Marshal(); err != nil {
 		return err
 	}
@@ -99,8 +115,8 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 		return err
 	}
 	if o.Deploy != nil {
-		if err := o.Deploy(ctx, member); err != nil {
-			return member.explain("deploy the agent", err)
+		if err := o.Deploy(ctx, home); err != nil {
+			return home.explain("deploy the agent", err)
 		}
 	}
 	if o.Wait <= 0 {
@@ -113,6 +129,7 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 type register struct {
 	RegisterOptions
 	member    *cluster
+	home      *cluster // where the agent and its Secrets are
 	bootstrap *registration.Bootstrap
 	names     agentSecrets
 	data      []byte         // of the bootstrap credential
@@ -124,23 +141,30 @@ type register struct {
 func (r *register) preflight(ctx context.Context) error {
 	var p preflight
 	id := p.reach(ctx, r.member)
+	if r.home != r.member && p.reach(ctx, r.home) == "" {
+		id = ""
+	}
 	if !r.Unchecked {
 		r.checkHub(ctx, &p)
 	}
 	if id == "" {
 		return p.err()
 	}
-	rights := []right{
+	onHome := []right{
 		{resource: "namespaces", verbs: "get create"},
 		{resource: "secrets", namespace: r.Namespace, verbs: "get create update"},
-		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get"},
 	}
-	p.may(ctx, r.member, rights)
+	onMember := []right{{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get"}}
+	if r.home == r.member {
+		onHome, onMember = append(onHome, onMember...), nil
+	}
+	p.may(ctx, r.home, onHome)
+	p.may(ctx, r.member, onMember)
 	if p.err() != nil {
 		return p.err()
 	}
 	var err error
-	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap},
+	if r.secret, err = found(ctx, r.home, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap},
 		&corev1.Secret{}); err != nil {
 		return err
 	}
@@ -171,7 +195,11 @@ func (r *register) preflight(ctx context.Context) error {
 // checkHub reads a request that does not exist, with the bootstrap credential: the response is NotFound if the
 // credential is valid.
 func (r *register) checkHub(ctx context.Context, p *preflight) {
-	hub, err := connect(Hub, r.bootstrap.RESTConfig())
+	config := r.bootstrap.RESTConfig()
+	if r.HubConfig != nil {
+		r.HubConfig(config)
+	}
+	hub, err := connect(Hub, config)
 	if err == nil {
 		_, err = found(ctx, hub, client.ObjectKey{Namespace: r.bootstrap.Namespace, Name: "preflight"},
 			&v1alpha1.JoinRequest{})
@@ -195,18 +223,18 @@ func (r *register) checkHub(ctx context.Context, p *preflight) {
 func (r *register) write(ctx context.Context) (detail string, err error) {
 	name := r.Namespace + "/" + r.names.bootstrap
 	if r.secret == nil {
-		if err := r.tell.makeNamespace(ctx, r.member, r.Namespace); err != nil {
+		if err := r.tell.makeNamespace(ctx, r.home, r.Namespace); err != nil {
 			return "", err
 		}
 		r.secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.names.bootstrap},
 			Data:       map[string][]byte{registration.BootstrapKey: r.data},
 		}
-		return "Secret " + name, r.member.explain("create Secret "+name, r.member.Create(ctx, r.secret))
+		return "Secret " + name, r.home.explain("create Secret "+name, r.home.Create(ctx, r.secret))
 	}
 	if bytes.Equal(r.secret.Data[registration.BootstrapKey], r.data) {
 		return "existed already", nil
 	}
 	r.secret.Data = map[string][]byte{registration.BootstrapKey: r.data}
-	return "Secret " + name + " was replaced", r.member.explain("write Secret "+name, r.member.Update(ctx, r.secret))
+	return "Secret " + name + " was replaced", r.home.explain("write Secret "+name, r.home.Update(ctx, r.secret))
 }

@@ -36,6 +36,9 @@ type Options struct {
 	// UnsafeSkipCAVerification allows discovery without pins. Every client that knows the token, such as every cluster
 	// that has joined with it, could then impersonate the hub. With CACertHashes it is an error.
 	UnsafeSkipCAVerification bool
+	// PublishedServer makes agents use the address in cluster-info, which may be one in the network of the hub, instead of
+	// Server. Discover does not verify that it can be reached.
+	PublishedServer bool
 	// RegistrationNamespace is the namespace of JoinRequests on the hub. Empty: membership.RegistrationNamespace.
 	RegistrationNamespace string
 	// Timeout limits the duration of Discover. Zero: [DefaultTimeout].
@@ -53,8 +56,8 @@ func (o Options) String() string { return "discovery of the hub at " + o.Server 
 func (o Options) Format(state fmt.State, _ rune) { fmt.Fprint(state, o.String()) }
 
 // Discover returns the bootstrap of a hub after verifying the hub. Its Server is that of the options, which was reached
-// and verified; cluster-info may contain another one, which may be reachable in the hub's own network only. Its CA
-// contains the pinned certificates; without pins, all. Its ExpirationTime is unknown.
+// and verified; cluster-info may contain another one, which may be reachable in the hub's own network only (see
+// Options.PublishedServer). Its CA contains the pinned certificates; without pins, all. Its ExpirationTime is unknown.
 //
 // Discover makes two requests and does not retry; the errors of this package say what may be temporary. If the context
 // ends, the error wraps the context's error. It may be called concurrently. Call it once and keep the result: a hub
@@ -106,6 +109,16 @@ func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 			ErrUntrusted))
 	}
 	bootstrap.CA = encode(certificates)
+	if o.PublishedServer {
+		cluster, err := clusterOf(first.kubeconfig)
+		if err == nil {
+			err = checkServer("server", cluster.Server)
+		}
+		if err != nil {
+			return fail(fmt.Errorf("%w: the address in the hub's cluster-info cannot be used: %w", ErrNotAHub, err))
+		}
+		bootstrap.Server = cluster.Server
+	}
 	return bootstrap, nil
 }
 

@@ -149,6 +149,11 @@ func TestDiscover(t *testing.T) {
 		Options{Server: server.URL + "/base", Token: token, UnsafeSkipCAVerification: true, RegistrationNamespace: "fleet"})
 	require.NoError(t, err)
 	require.Equal(t, "fleet", got.Namespace)
+	got, err = Discover(t.Context(), Options{
+		Server: server.URL + "/base", Token: token, CACertHashes: []string{hub.pin()}, PublishedServer: true,
+	})
+	require.NoError(t, err)
+	require.Equal(t, "https://10.0.0.1:6443", got.Server, "the address in cluster-info")
 }
 
 func TestDiscover_TrustsOnlyThePinnedCA(t *testing.T) {
