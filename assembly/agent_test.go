@@ -40,8 +40,9 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 	}
 }
 
-// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its cleaner,
-// that an invalid option shows instead of an agent without them, and that the options of the caller do not change.
+// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its
+// cleaner, that an invalid option shows instead of an agent without them, and that the options of the caller do not
+// change.
 func TestPushAgent(t *testing.T) {
 	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
 	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}

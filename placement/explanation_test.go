@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestExplanationOf_FitsInAStatus checks that the explanation of a large fleet with long reasons is within the limits of
-// the API, and lists the chosen clusters first.
+// TestExplanationOf_FitsInAStatus checks that the explanation of a large fleet with long reasons is within the limits
+// of the API, and lists the chosen clusters first.
 func TestExplanationOf_FitsInAStatus(t *testing.T) {
 	diagnosis := &scheduler.Diagnosis{Wanted: 1, Total: 1000, Clusters: []scheduler.ClusterDiagnosis{
 		{Name: "best", Verdict: scheduler.Chosen, Score: 12.34},

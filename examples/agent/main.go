@@ -47,8 +47,11 @@ type flags struct {
 	works                                               bool
 	method                                              string
 	keepBootstrap                                       bool
-	proxyURL, hubKubeconfig                             string
+	connection                                          connection
 }
+
+// connection is how the agent reaches the hub, if that differs from the defaults.
+type connection struct{ proxyURL, kubeconfig string }
 
 // methods are the values of --method.
 var methods = map[string]registration.Method{
@@ -110,11 +113,12 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) "+
 		"or identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
-	set.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "keep the bootstrap credential after the cluster has joined")
-	set.StringVar(&f.proxyURL, "proxy-url", "", "proxy for connections to the hub, "+
+	set.BoolVar(&f.keepBootstrap, "keep-bootstrap", false,
+		"keep the bootstrap credential after the cluster has joined")
+	set.StringVar(&f.connection.proxyURL, "proxy-url", "", "proxy for connections to the hub, "+
 		"such as http://proxy.example.com:3128; without it HTTPS_PROXY")
-	set.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the agent's own credential for the hub, for "+
-		"--method identity; its address is not used")
+	set.StringVar(&f.connection.kubeconfig, "hub-kubeconfig", "", "kubeconfig with the agent's own credential for the "+
+		"hub, for --method identity; its address is not used")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {
@@ -126,11 +130,13 @@ func parse(args []string) (flags, error) {
 	if methods[f.method] == nil {
 		return f, fmt.Errorf("--method must be token, csr or identity, got %q", f.method)
 	}
-	if f.hubKubeconfig != "" && f.method != "identity" {
+	if f.connection.kubeconfig != "" && f.method != "identity" {
 		return f, errors.New("--hub-kubeconfig requires --method identity")
 	}
-	if proxy, err := url.Parse(f.proxyURL); f.proxyURL != "" && (err != nil || proxy.Scheme == "" || proxy.Host == "") {
-		return f, fmt.Errorf("--proxy-url must be a URL such as http://proxy.example.com:3128, got %q", f.proxyURL)
+	if address := f.connection.proxyURL; address != "" {
+		if proxy, err := url.Parse(address); err != nil || proxy.Scheme == "" || proxy.Host == "" {
+			return f, fmt.Errorf("--proxy-url must be a URL such as http://proxy.example.com:3128, got %q", address)
+		}
 	}
 	if f.namespace == "" {
 		f.namespace = agent.DefaultNamespace
@@ -200,15 +206,15 @@ func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) a
 // hubConfig returns a function that sets the proxy and the agent's own credential in each config for the hub.
 func (f flags) hubConfig() (func(*rest.Config), error) {
 	own := &rest.Config{}
-	if f.hubKubeconfig != "" {
+	if f.connection.kubeconfig != "" {
 		var err error
-		if own, err = clientcmd.BuildConfigFromFlags("", f.hubKubeconfig); err != nil {
+		if own, err = clientcmd.BuildConfigFromFlags("", f.connection.kubeconfig); err != nil {
 			return nil, fmt.Errorf("read the kubeconfig of the hub: %w", err)
 		}
 	}
 	proxy := http.ProxyFromEnvironment
-	if f.proxyURL != "" {
-		address, err := url.Parse(f.proxyURL)
+	if f.connection.proxyURL != "" {
+		address, err := url.Parse(f.connection.proxyURL)
 		if err != nil {
 			return nil, err
 		}
