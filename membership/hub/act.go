@@ -59,7 +59,7 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.ReleaseClaim:
 		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Claim, o.cluster.Spec.Credential = "", "" })
 	case lifecycle.CreateNamespace:
-		return r.createNamespace(ctx, o.member)
+		return r.createNamespace(ctx, o)
 	case lifecycle.WriteMembership:
 		return r.syncMembership(ctx, o, step.Membership)
 	case lifecycle.GrantAccess:
@@ -121,11 +121,16 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	return err
 }
 
-func (r *members) createNamespace(ctx context.Context, member membership.Member) error {
+func (r *members) createNamespace(ctx context.Context, o *memberObserved) error {
+	member := o.member
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: member.Namespace, Labels: map[string]string{membership.MemberLabel: member.Name},
 	}}
 	err := r.client.Create(ctx, namespace)
+	if err == nil {
+		r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonNamespaceCreated, "Prepare",
+			fmt.Sprintf("Namespace %s was created for the member.", namespace.Name))
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -154,6 +159,8 @@ func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
 	if err := r.client.Delete(ctx, o.binding, unchanged(o.binding)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete RoleBinding %s/%s: %w", o.binding.Namespace, o.binding.Name, err)
 	}
+	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonAccessRevoked, "Revoke", fmt.Sprintf(
+		"RoleBinding %s/%s was deleted: the agent has no access to the hub any more.", o.binding.Namespace, o.binding.Name))
 	return nil
 }
 
@@ -175,6 +182,8 @@ func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error 
 	if err := r.client.Delete(ctx, o.namespace, unchanged(o.namespace)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w", member.Namespace, err)
 	}
+	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonNamespaceDeleted, "Leave",
+		fmt.Sprintf("Namespace %s of the member is being deleted.", member.Namespace))
 	return nil
 }
 
@@ -194,7 +203,14 @@ func (r *members) newBinding(o *memberObserved) *rbacv1.RoleBinding {
 
 func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 	if o.binding == nil {
-		return ignore(r.client.Create(ctx, r.newBinding(o)), apierrors.IsAlreadyExists)
+		binding := r.newBinding(o)
+		err := r.client.Create(ctx, binding)
+		if err == nil {
+			r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonAccessGranted, "Prepare", fmt.Sprintf(
+				"RoleBinding %s/%s was created: the agent has the ClusterRole %s in its namespace.",
+				binding.Namespace, binding.Name, binding.RoleRef.Name))
+		}
+		return ignore(err, apierrors.IsAlreadyExists)
 	}
 	binding := o.binding.DeepCopy()
 	binding.Subjects = r.newBinding(o).Subjects

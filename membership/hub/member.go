@@ -138,7 +138,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		for _, condition := range step.Conditions {
 			r.set(gone, condition)
 		}
-		r.note(before, gone)
+		r.note(ctx, before, gone)
 		if observed.lifecycle.WithDefinition {
 			ctrllog.FromContext(ctx).Info("Released a MemberCluster that was deleted together with its definition; the member " +
 				"is unchanged")

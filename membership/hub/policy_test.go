@@ -509,7 +509,8 @@ func testEvents(t *testing.T, h *testHub) {
 	uid := h.member("eventful").UID
 	h.remove("eventful")
 	a.stop()
-	h.untilEvents(uid, "Accepted", "Joining", "Joined", "Leaving", "Left")
+	h.untilEvents(uid, "Accepted", "NamespaceCreated", "AccessGranted", "Joining", "Joined", "Heartbeating", "Leaving",
+		"AccessRevoked", "NamespaceDeleted", "Left")
 }
 
 // untilEvents waits until there are events with these reasons about an object.

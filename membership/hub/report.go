@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -63,7 +66,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		}
 		cluster.ResourceVersion = written.ResourceVersion
 		r.written.note(written)
-		r.note(before, cluster)
+		r.note(ctx, before, cluster)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
 		latest := cluster.DeepCopy()
@@ -71,6 +74,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		if err := r.patch(ctx, latest, func() { latest.Spec.Taints = cluster.Spec.Taints }); err != nil {
 			return 0, fmt.Errorf("taint member %s: %w", cluster.Name, err)
 		}
+		r.noteTaints(ctx, before, cluster)
 	}
 	r.phases.know(cluster.Name, status.Phase)
 	r.orphans.set(cluster.Name, status.Orphans)
@@ -171,11 +175,48 @@ func passing(err error) error {
 	return nil
 }
 
-// note records Events for the changes of a member.
-func (r *members) note(before, after *v1alpha1.MemberCluster) {
-	event := func(kind, reason, action, message string) {
-		r.recorder.Eventf(after, nil, kind, reason, action, "%s", message)
+// Reasons of Events about a MemberCluster that are not reasons of a condition or phases.
+const (
+	// reasonNamespaceCreated: the hub created the member's namespace.
+	reasonNamespaceCreated = "NamespaceCreated"
+	// reasonNamespaceDeleted: the hub deleted the member's namespace, because the member has left.
+	reasonNamespaceDeleted = "NamespaceDeleted"
+	// reasonAccessGranted: the hub created the RoleBinding of the agent.
+	reasonAccessGranted = "AccessGranted"
+	// reasonAccessRevoked: the hub deleted the RoleBinding of the agent.
+	reasonAccessRevoked = "AccessRevoked"
+	// reasonTainted: the hub added a taint, so that placements avoid the member.
+	reasonTainted = "Tainted"
+	// reasonUntainted: the hub removed a taint of its own.
+	reasonUntainted = "Untainted"
+)
+
+// event records an Event about a MemberCluster, and logs it.
+func (r *members) event(ctx context.Context, about *v1alpha1.MemberCluster, kind, reason, action, message string) {
+	r.recorder.Eventf(about, nil, kind, reason, action, "%s", bounded.Text(message, maxNote))
+	logf.FromContext(ctx).Info("MemberCluster changed", "membercluster", about.Name, "reason", reason, "message", message)
+}
+
+// maxNote is the maximum length in bytes of the note of an Event.
+const maxNote = 1024
+
+// noteTaints records Events about the taints that the hub added and removed.
+func (r *members) noteTaints(ctx context.Context, before, after *v1alpha1.MemberCluster) {
+	added := func(reason, format string, from, to []v1alpha1.Taint) {
+		for _, taint := range to {
+			same := func(t v1alpha1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }
+			if !slices.ContainsFunc(from, same) {
+				r.event(ctx, after, corev1.EventTypeNormal, reason, "Taint", fmt.Sprintf(format, taint.Key, taint.Effect))
+			}
+		}
 	}
+	added(reasonTainted, "Taint %s:%s was added.", before.Spec.Taints, after.Spec.Taints)
+	added(reasonUntainted, "Taint %s:%s was removed.", after.Spec.Taints, before.Spec.Taints)
+}
+
+// note records Events for the changes of a member.
+func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluster) {
+	event := func(kind, reason, action, message string) { r.event(ctx, after, kind, reason, action, message) }
 	if before.Status.Phase != after.Status.Phase {
 		event(corev1.EventTypeNormal, string(after.Status.Phase), "Lifecycle", phaseMessage(after))
 	}
