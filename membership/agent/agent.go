@@ -82,8 +82,6 @@ type reporter struct {
 	waits   string // the last reported reason of a pending JoinRequest; empty: none
 
 	publisher    statePublisher // nil: the state is not published
-	swept        bool           // the bootstrap credential was removed, if it must be
-	removed      string         // fingerprint of the removed bootstrap credential; empty: none since the start
 	askedWith    string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
 	publishAfter time.Time      // until when the state is not published after a failure
 
@@ -220,8 +218,8 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen && !a.reports.swept {
-		a.reports.swept = true
+	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen && !a.requests.removal.done {
+		a.requests.removal.done = true
 		a.removeBootstrap(ctx)
 	}
 	a.reports.metrics.set(a.hubServer(), step.Phase, a.state.record)

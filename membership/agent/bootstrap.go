@@ -137,6 +137,12 @@ func withoutCredential(secret *corev1.Secret, bootstrap *registration.Bootstrap)
 	return data, nil
 }
 
+// removal is the state of the removal of the bootstrap credential since the last join or start.
+type removal struct {
+	done        bool   // it was tried
+	fingerprint string // of the removed credential; empty: none
+}
+
 // removeBootstrap removes the bootstrap credential of a member that uses its own. A credential of another hub, or for
 // another address, is for a later step, and stays. If another client writes the same credential again, it stays until
 // the agent is started again. A failure stops nothing.
@@ -150,15 +156,16 @@ func (a *agent) removeBootstrap(ctx context.Context) {
 	defer cancel()
 	removed, err := source.removeCredential(ctx, func(b *registration.Bootstrap) bool {
 		credential = agentstate.Fingerprint(b)
-		return !a.state.record.foreign(b) && a.state.record.Member.at(b.Server, b.CA) && credential != a.reports.removed
+		own := !a.state.record.foreign(b) && a.state.record.Member.at(b.Server, b.CA)
+		return own && credential != a.requests.removal.fingerprint
 	})
 	switch {
 	case removed:
-		a.reports.removed = credential
+		a.requests.removal.fingerprint = credential
 		a.requests.disconnect()
 		a.Log.Info("The agent uses its own credential and has removed the bootstrap credential")
 	case apierrors.IsForbidden(err):
-		a.reports.removed = credential
+		a.requests.removal.fingerprint = credential
 		a.Log.Info("The agent must not remove its bootstrap credential: its Role needs the verb update on the Secret",
 			"error", err.Error())
 	case err != nil:

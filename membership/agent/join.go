@@ -168,7 +168,7 @@ func (a *agent) register(ctx context.Context) error {
 		return err
 	}
 	a.hub.address.reregister, a.hub.address.checked = false, a.Clock.Now()
-	a.reports.swept, a.reports.removed = false, ""
+	a.requests.removal = removal{}
 	if moved {
 		a.hub.revision, a.hub.rolledBack = "", false
 		a.Log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)

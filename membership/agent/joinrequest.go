@@ -37,6 +37,7 @@ type bootstrapClient struct {
 	unanswered time.Time
 	why        string // the message of the hub, or of an error
 	reason     string // the reason of the hub, or of this package, for a pending request; empty: none
+	removal    removal
 }
 
 // connect prepares the connection with the bootstrap credential, and keeps it if the credential is the same.

@@ -43,7 +43,7 @@ func (a *agent) checkMove(ctx context.Context) {
 		return
 	}
 	if bootstrap != nil && bootstrap.Token != "" && a.reports.shown.Phase == lifecycle.Joined &&
-		agentstate.Fingerprint(bootstrap) != a.reports.removed {
+		agentstate.Fingerprint(bootstrap) != a.requests.removal.fingerprint {
 		a.removeBootstrap(ctx) // again, or one that was written since
 	}
 	switch {
