@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Cache collects what changes in a fleet and hands out snapshots of it. The zero Cache is an empty fleet. All methods
-// may be called by many at once; those of one cluster must be in the order of its changes.
+// Cache collects the changes of a fleet and returns snapshots of it. The zero Cache is an empty fleet. All methods may
+// be called concurrently; the changes of one cluster must be made in order.
 //
-// A change costs next to nothing until the next call of Snapshot, which applies all changes up to then together.
+// A change is cheap: the next call of Snapshot applies all changes since the previous call together.
 type Cache struct {
 	mu      sync.Mutex
 	slots   map[string]int32
@@ -20,7 +20,7 @@ type Cache struct {
 	columns columns
 }
 
-// Update puts a cluster in, or replaces the one of its name, and returns what has changed.
+// Update adds a cluster, or replaces the cluster of the same name, and returns the change.
 func (c *Cache) Update(cluster *Cluster) Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Cache) Update(cluster *Cluster) Event {
 	return event
 }
 
-// Remove takes a cluster out, if it is there, and returns what has changed.
+// Remove removes a cluster, if it exists, and returns the change.
 func (c *Cache) Remove(name string) Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *Cache) at(slot int32) *Cluster {
 	return c.latest.at(slot)
 }
 
-// Snapshot returns the fleet as it is now. It is the same snapshot as before if nothing has changed.
+// Snapshot returns the current fleet. It returns the previous snapshot if nothing has changed.
 func (c *Cache) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,10 +106,11 @@ func (c *Cache) Snapshot() *Snapshot {
 	return next
 }
 
-// Snapshot is a fleet at one time. It never changes, and all of its methods may be called by many at once.
+// Snapshot is a fleet at one time. It never changes, and all of its methods may be called concurrently.
 //
-// Each cluster has a slot, a small number by which [Set] and the columns of a snapshot speak of it. It keeps its
-// slot for as long as it is in the fleet. Slots have no order that means anything; [Snapshot.Rank] has.
+// Each cluster has a slot, a small number that identifies the cluster in a [Set] and in the columns of a snapshot. A
+// cluster keeps its slot while it is in the fleet. The order of slots has no meaning; for the order of names, see
+// [Snapshot.Rank].
 type Snapshot struct {
 	columns    *columns
 	generation uint64
@@ -170,19 +171,19 @@ func (s *Snapshot) at(slot int32) *Cluster {
 	return s.clusters[slot]
 }
 
-// Len is the number of clusters.
+// Len returns the number of clusters.
 func (s *Snapshot) Len() int { return len(s.order) }
 
-// Slots is the number that all slots are below. Some of them may have no cluster.
+// Slots returns the upper limit of all slots: each slot is lower. Some slots may have no cluster.
 func (s *Snapshot) Slots() int { return len(s.clusters) }
 
-// Cluster returns the cluster in a slot, nil if there is none.
+// Cluster returns the cluster in a slot. Nil: the slot has no cluster.
 func (s *Snapshot) Cluster(slot int) *Cluster { return s.clusters[slot] }
 
-// Rank is the place of the cluster in a slot in the order of all names, from 0.
+// Rank returns the position, from 0, of the cluster in a slot in the order of all names.
 func (s *Snapshot) Rank(slot int) int { return int(s.rank[slot]) }
 
-// Slot finds a cluster by its name.
+// Slot returns the slot of the cluster with a name.
 func (s *Snapshot) Slot(name string) (slot int, found bool) {
 	i, found := sort.Find(len(s.order), func(i int) int { return cmp.Compare(name, s.clusters[s.order[i]].Name) })
 	if !found {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Candidates are the clusters that can, with their scores, in the hands of a [SelectPlugin].
+// Candidates are the feasible clusters with their scores, from which a [SelectPlugin] drops some.
 type Candidates struct {
 	snapshot *Snapshot
 	left     Set
@@ -18,22 +18,22 @@ type Candidates struct {
 	dropped  map[int]string // the reasons; nil: the caller needs none
 }
 
-// Left is the set of those that are still in the running. It must not be changed but by Drop.
+// Left returns the set of candidates that were not dropped. Only Drop may change it.
 func (c *Candidates) Left() Set { return c.left }
 
-// Wanted is how many are to be chosen at most; negative: as many as there are.
+// Wanted returns the maximum number of clusters to choose. Negative: all candidates.
 func (c *Candidates) Wanted() int { return c.wanted }
 
-// Score is the weighted sum of all scores of the cluster in a slot.
+// Score returns the weighted sum of all scores of the cluster in a slot.
 func (c *Candidates) Score(slot int) float64 { return c.scores[slot] }
 
-// Kept is the set of the clusters that were chosen before and stay, whatever a plugin drops. Constraints apply to the
-// clusters that are chosen besides. It must not be changed, and is never larger than Wanted, unless all clusters are
-// wanted.
+// Kept returns the set of clusters that were chosen before and stay, even if a plugin drops them. Constraints apply to
+// the clusters that are chosen in addition. The set must not be changed. It is never larger than Wanted, unless all
+// clusters are wanted.
 func (c *Candidates) Kept() Set { return c.kept }
 
-// Better reports whether the first of two clusters is preferred to the second: kept clusters come first, then those
-// with the greater score, then those that the placement is on; the name decides between equals.
+// Better reports whether the first of two clusters is preferred to the second. Kept clusters come first, then clusters
+// with the higher score, then clusters on which the placement runs. If all of that is equal, the name decides.
 func (c *Candidates) Better(a, b int) bool {
 	if x, y := c.kept.Has(a), c.kept.Has(b); x != y {
 		return x
@@ -55,7 +55,7 @@ func (c *Candidates) Drop(slot int, reason func() string) {
 	}
 }
 
-// Keep drops all that are not in the set. It is as if Drop were called for each of them.
+// Keep drops all candidates that are not in the set, as if Drop were called for each of them.
 func (c *Candidates) Keep(set Set, reason func(slot int) string) {
 	if c.dropped != nil {
 		others := c.left.Clone()
@@ -67,7 +67,7 @@ func (c *Candidates) Keep(set Set, reason func(slot int) string) {
 	c.left.Retain(set)
 }
 
-// Best returns the n best of a set, the best first. The slice is overwritten by the next call.
+// Best returns the n best clusters of a set, the best first. The next call overwrites the slice.
 func (c *Candidates) Best(of Set, n int) []int32 {
 	best := c.heap[:0]
 	if len(c.kept.words) > 0 {

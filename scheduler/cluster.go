@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Cluster is what the scheduler knows of a member cluster. A product makes it from its own objects. Once a Cluster was
-// given to a [Cache], it and its contents must not change: a change is a new Cluster.
+// Cluster is the scheduler's view of a member cluster. A product creates it from its own objects. A Cluster and its
+// contents must not change after it was passed to a [Cache]: pass a new Cluster for each change.
 type Cluster struct {
-	// Name is unique in a Cache, and what ties are broken by.
+	// Name is unique in a Cache. If everything else is equal, the order of names decides.
 	Name string
 
 	Labels map[string]string
-	// Properties are facts about the cluster, by their names: quantities, versions or any other text.
+	// Properties are facts about the cluster by name: quantities, versions or any other text.
 	Properties map[string]string
-	// Taints keep away what does not tolerate them. Tolerations with seconds count from TimeAdded.
+	// Taints exclude placements that do not tolerate them. Tolerations with seconds count from TimeAdded.
 	Taints []corev1.Taint
 
 	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was
@@ -30,7 +30,7 @@ type Cluster struct {
 	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither
 	// Joined nor Healthy, and it is Unreported. No filter rejects it, because its labels are unknown too.
 	Absent bool
-	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
+	// Healthy is true while the cluster is known to be healthy. It is false if the health is unknown.
 	Healthy bool
 
 	Capacity, Allocatable, Available corev1.ResourceList
@@ -38,17 +38,17 @@ type Cluster struct {
 	// APIs are the kinds that the cluster serves. Nil: they are not known, which does not exclude the cluster.
 	APIs map[schema.GroupVersionKind]bool
 
-	// Policy is which objects the cluster accepts. Nil: every object, or it is not known.
+	// Policy defines which objects the cluster accepts. Nil: every object, or the policy is unknown.
 	Policy *ObjectPolicy
 
-	// Scores are from elsewhere, by their names.
+	// Scores are external scores of the cluster, by name.
 	Scores map[string]float64
 
 	// Placements is the number of placements that have chosen the cluster. Zero if the product does not count them.
 	Placements int
 }
 
-// ObjectPolicy is which objects a cluster accepts.
+// ObjectPolicy defines which objects a cluster accepts.
 type ObjectPolicy struct {
 	// Kinds are the accepted kinds, and "*" is every kind or every group. Empty: the cluster accepts no object.
 	Kinds []schema.GroupKind
@@ -63,11 +63,12 @@ func (p *ObjectPolicy) Accepts(kind schema.GroupKind) bool {
 	})
 }
 
-// Event is a change of a fleet: a cluster that came (Old is nil), changed, or went (New is nil).
+// Event is a change of a fleet. If Old is nil, the cluster was added; if New is nil, it was removed; otherwise it
+// changed.
 type Event struct{ Old, New *Cluster }
 
-// Became reports whether the event has made a cluster one that a function holds for: it does now, and did not before.
-// The function is never asked about nil. That is what most hints come down to.
+// Became reports whether a function returns true for the new state of the cluster and did not for the old state. The
+// function is never called with nil. Most hints use Became.
 func (e Event) Became(holds func(*Cluster) bool) bool {
 	return e.New != nil && holds(e.New) && (e.Old == nil || !holds(e.Old))
 }

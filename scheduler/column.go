@@ -10,11 +10,11 @@ import (
 // worked out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find
 // out about a cluster alone costs a cycle nothing: it belongs into a column.
 
-// Column returns a value of each cluster by slot, the zero value for slots without a cluster. The key says what the
-// values are: calls with the same key and type must pass the same function, which must depend on nothing but the
-// cluster. The slice is shared and must not be changed.
+// Column returns a slice with one value for each slot, which is the zero value for slots without a cluster. The key
+// identifies the values: calls with the same key and type must pass the same function, and its result must depend on
+// the cluster only. The slice is shared and must not be changed.
 //
-// It is a function since methods have no type parameters.
+// Column is a function because methods have no type parameters.
 func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
 	return resolve(s, columnKey[T]{key}, func(old []T, changed []int32) []T {
 		if old == nil {
@@ -51,7 +51,7 @@ func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
 	})
 }
 
-// Where returns the set of clusters that a function holds for, under the same rules as [Column].
+// Where returns the set of clusters for which a function returns true. The rules of [Column] apply.
 func (s *Snapshot) Where(key string, holds func(*Cluster) bool) Set {
 	return resolve(s, setKey(key), func(old Set, changed []int32) Set {
 		if old.words == nil {

@@ -123,7 +123,7 @@ func (c *cycle) rejectedBy(counts []int32) []string {
 	return names
 }
 
-// PanicError is what a plugin panicked with.
+// PanicError is the error of a plugin that panicked, with the value of the panic.
 type PanicError struct {
 	Value any
 	Stack []byte

@@ -14,30 +14,34 @@ import (
 // Diagnosis explains a decision.
 type Diagnosis struct {
 	Request string
-	// Wanted is how many clusters were wanted, negative for all, of the Total there are.
+	// Wanted is the number of wanted clusters; negative: all. Total is the number of clusters in the snapshot.
 	Wanted, Total int
-	// Refused says who refused the request as a whole.
+	// Refused lists the plugins that rejected the request as a whole.
 	Refused []Refusal
-	// Clusters are all there are: the chosen, then those that can, each the best first, then the rejected, by name.
+	// Clusters are all clusters: first the chosen and then the feasible ones, the best first, then the rejected ones by
+	// name.
 	Clusters []ClusterDiagnosis
-	// Hints are what PostFilter plugins say would help.
+	// Hints are the suggestions of PostFilter plugins.
 	Hints []string
 }
 
 // Refusal is a plugin and its reason.
 type Refusal struct{ Plugin, Reason string }
 
-// Verdict is what became of a cluster.
+// Verdict is the result for one cluster.
 type Verdict string
 
 // The verdicts.
 const (
-	Chosen   Verdict = "Chosen"
-	Feasible Verdict = "Feasible" // it can, and was not chosen
+	// Chosen: the cluster was chosen.
+	Chosen Verdict = "Chosen"
+	// Feasible: no plugin rejects the cluster, but other clusters were preferred.
+	Feasible Verdict = "Feasible"
+	// Rejected: a plugin rejects the cluster.
 	Rejected Verdict = "Rejected"
 )
 
-// ClusterDiagnosis explains what became of a cluster.
+// ClusterDiagnosis explains the result for one cluster.
 type ClusterDiagnosis struct {
 	Name    string
 	Verdict Verdict
@@ -49,15 +53,15 @@ type ClusterDiagnosis struct {
 	Scores []PluginScore
 }
 
-// PluginScore is what one plugin thinks of a cluster.
+// PluginScore is the score that one plugin gave a cluster.
 type PluginScore struct {
 	Plugin string
-	// Score is from 0 to [MaxScore], and counts as often as Weight says.
+	// Score is from 0 to [MaxScore]. It is multiplied by Weight.
 	Score, Weight float64
 }
 
-// Diagnose explains the decision: it is made once more, and each plugin is asked for its reasons. That costs as much
-// as a cycle without any batch forms.
+// Diagnose explains the decision. It repeats the decision and collects the reasons of all plugins, which takes as long
+// as a cycle without batch plugins.
 func (r *Result) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	if r.scheduler == nil {
 		return nil, errors.New("diagnose: this is not the result of a decision")

@@ -4,10 +4,10 @@ import (
 	"sync"
 )
 
-// None is the group of the clusters that have no value for what they are grouped by.
+// None is the group of the clusters that have no value.
 const None = -1
 
-// Groups divides the clusters of a snapshot by a text that each of them has, or has not.
+// Groups divides the clusters of a snapshot by a text value. A cluster may have no value.
 type Groups struct {
 	of    []int32 // by slot
 	names *names
@@ -19,13 +19,13 @@ type Groups struct {
 // Of returns the group of the cluster in a slot, or [None]. Groups are numbered from 0, without an order.
 func (g *Groups) Of(slot int) int { return int(g.of[slot]) }
 
-// Name is the text that the clusters of a group have.
+// Name returns the value that all clusters of a group have.
 func (g *Groups) Name(group int) string { return g.names.name(int32(group)) }
 
 // Len returns the number of groups. Groups are numbered from 0, and some may be empty.
 func (g *Groups) Len() int { return g.names.len() }
 
-// Set returns the clusters that have this text. The set is shared and must not be changed.
+// Set returns the clusters with a value. The set is shared and must not be changed.
 func (g *Groups) Set(name string) Set {
 	group, known := g.names.find(name)
 	if !known {
@@ -47,8 +47,8 @@ func (g *Groups) Set(name string) Set {
 	return set
 }
 
-// GroupBy returns the groups of clusters by a function that returns the text, and whether there is one; under the
-// same rules as [Column].
+// GroupBy divides the clusters by a function that returns the value of a cluster, and whether it has one. The rules of
+// [Column] apply.
 func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups {
 	return resolve(s, groupsKey(key), func(old *Groups, changed []int32) *Groups {
 		// Names are never taken out one by one: begin anew before most of them are of the past.
@@ -63,7 +63,7 @@ func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups
 	})
 }
 
-// Label returns the groups of clusters by a label.
+// Label divides the clusters by the value of a label.
 func (s *Snapshot) Label(key string) *Groups {
 	return s.GroupBy("label:"+key, func(c *Cluster) (string, bool) {
 		value, has := c.Labels[key]

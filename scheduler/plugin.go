@@ -2,28 +2,30 @@ package scheduler
 
 import "context"
 
-// Plugin is what all plugins are. A plugin takes part in a cycle at each of the extension points whose interface it
-// has, in the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select, Reserve.
+// Plugin is the interface of all plugins. A plugin takes part in a cycle at each extension point whose interface it
+// implements, in the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select,
+// Reserve.
 //
-// Plugins are asked by many cycles at once, so what they keep must not change; what belongs to one cycle goes into its
-// [CycleState]. They should do no I/O. A plugin that panics ends its cycle with an error, and so does one that
-// takes longer than the profile's timeout; other cycles go on.
+// Several cycles call a plugin concurrently, so a plugin must not change its own state; state of one cycle belongs to
+// its [CycleState]. Plugins should do no I/O. A plugin that panics, or that exceeds the profile's timeout, ends its
+// cycle with an error. Other cycles continue.
 type Plugin interface {
-	// Name is the name that the plugin is registered by.
+	// Name is the name under which the plugin is registered.
 	Name() string
 }
 
-// PreFilterPlugin is asked once, before Filter.
+// PreFilterPlugin is called once, before Filter.
 type PreFilterPlugin interface {
 	Plugin
-	// PreFilter may put into the state what Filter needs. Skip: Filter is not asked. Unschedulable: no cluster can do.
+	// PreFilter may write to the state what Filter needs. Skip: Filter is not called. Unschedulable: no cluster is
+	// feasible.
 	PreFilter(ctx context.Context, state *CycleState, request *Request) *Status
 }
 
-// FilterPlugin says which clusters cannot take a request.
+// FilterPlugin rejects clusters that are not feasible for a request.
 type FilterPlugin interface {
 	Plugin
-	// Filter returns nil, or why the cluster cannot.
+	// Filter returns nil if the cluster is feasible, and the reason otherwise.
 	Filter(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) *Status
 }
 
@@ -31,90 +33,93 @@ type FilterPlugin interface {
 // for the reasons, if the caller needs them. Both must agree.
 type BatchFilterPlugin interface {
 	FilterPlugin
-	// FilterAll takes out of the set what Filter refuses.
+	// FilterAll removes from the set all clusters that Filter rejects.
 	FilterAll(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
-// PostFilterPlugin is asked when fewer clusters are feasible than are wanted.
+// PostFilterPlugin is called if fewer clusters are feasible than are wanted.
 type PostFilterPlugin interface {
 	Plugin
-	// PostFilter may say what would help, such as which clusters could be made room in, in its Status's reason; the result
-	// then has it in its Hints. Nil: nothing.
+	// PostFilter may return a suggestion in the reason of its Status, such as the clusters on which space can be freed.
+	// The result contains it in its Hints. Nil: no suggestion.
 	PostFilter(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
-// PreScorePlugin is asked once, before Score.
+// PreScorePlugin is called once, before Score.
 type PreScorePlugin interface {
 	Plugin
-	// PreScore may put into the state what Score needs. Skip: the plugin gives no scores.
+	// PreScore may write to the state what Score needs. Skip: the plugin gives no scores.
 	PreScore(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
-// ScorePlugin ranks the clusters that can.
+// ScorePlugin gives scores to feasible clusters.
 type ScorePlugin interface {
 	Plugin
-	// Score returns from 0, the worst, to [MaxScore]; or anything finite, if the plugin is a [NormalizeScorePlugin].
+	// Score returns a score from 0, the worst, to [MaxScore], or any finite number if the plugin is a
+	// [NormalizeScorePlugin].
 	Score(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) (float64, *Status)
 }
 
-// BatchScorePlugin is a ScorePlugin that can score all clusters at a time. Score is then not asked; both must agree.
+// BatchScorePlugin is a ScorePlugin that can score all clusters in one call. The scheduler then does not call Score;
+// both must agree.
 type BatchScorePlugin interface {
 	ScorePlugin
-	// ScoreAll writes the scores of the feasible clusters by their slots. These are 0 before; those of other slots mean
-	// nothing.
+	// ScoreAll writes the scores of the feasible clusters by slot. All scores are 0 before. Scores of other slots are
+	// ignored.
 	ScoreAll(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
 
-// NormalizeScorePlugin brings its scores, once all are known, to between 0 and [MaxScore].
+// NormalizeScorePlugin converts its scores to the range from 0 to [MaxScore] after all clusters have a score.
 type NormalizeScorePlugin interface {
 	ScorePlugin
-	// NormalizeScore changes the scores of the feasible clusters, by their slots. Those of other slots mean nothing.
+	// NormalizeScore changes the scores of the feasible clusters by slot. Scores of other slots are ignored.
 	NormalizeScore(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
 
-// SelectPlugin has a say in which of the ranked clusters are chosen together. After all of these the best are chosen of
-// those that are left.
+// SelectPlugin restricts which of the ranked clusters are chosen together. After all SelectPlugins, the scheduler
+// chooses the best of the remaining candidates.
 type SelectPlugin interface {
 	Plugin
-	// Selects reports whether the plugin has anything to say about the request.
+	// Selects reports whether the plugin applies to the request.
 	Selects(request *Request) bool
-	// Select drops clusters that are not to be chosen.
+	// Select drops candidates that must not be chosen.
 	Select(ctx context.Context, state *CycleState, request *Request, candidates *Candidates) *Status
 }
 
-// ReservePlugin keeps account of what was chosen and is not yet to be seen in the clusters.
+// ReservePlugin counts choices that the clusters do not show yet.
 type ReservePlugin interface {
 	Plugin
-	// Reserve is asked for each cluster that is chosen, once the choice is made. If one is refused, all are given back.
+	// Reserve is called for each chosen cluster after the decision. If one call fails, the scheduler calls Unreserve for
+	// all of them.
 	Reserve(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) *Status
-	// Unreserve takes a Reserve back, and must do no harm where there was none.
+	// Unreserve undoes Reserve. It must be safe to call without a Reserve.
 	Unreserve(ctx context.Context, state *CycleState, request *Request, cluster *Cluster)
 }
 
-// HintPlugin tells which events are worth another try of a request that it has refused clusters to. Without a hint all
-// are.
+// HintPlugin decides which events may make a request schedulable that the plugin has rejected. Without a hint, every
+// event may.
 type HintPlugin interface {
 	Plugin
-	// Hint reports whether the plugin might answer otherwise after the event.
+	// Hint reports whether the plugin might return another result after the event.
 	Hint(request *Request, event Event) bool
 }
 
-// LocalPlugin can judge each cluster by itself, so that a decision need not be made anew because of clusters that have
-// no part in it ([Request].Previous).
+// LocalPlugin evaluates each cluster independently of the others, so that a decision can be reused if only other
+// clusters have changed ([Request].Previous).
 type LocalPlugin interface {
 	Plugin
-	// Local reports whether what the plugin says of a cluster depends on nothing but that cluster, the policy and what the
-	// request is bound to: not on other clusters, as normalized scores do, nor on the time, except through
-	// [CycleState.Until]. PreFilter and PreScore may still skip, by the policy.
+	// Local reports whether the plugin's result for a cluster depends only on that cluster, the policy and the bound
+	// clusters of the request: not on other clusters, as normalized scores do, and not on the time, except through
+	// [CycleState.Until]. PreFilter and PreScore may still skip by the policy.
 	Local(state *CycleState, request *Request) bool
 }
 
-// StrictPlugin is a FilterPlugin that decides by what users say of a cluster, and not by what the agent of the cluster
+// StrictPlugin is a FilterPlugin that uses only what users define for a cluster, and not what the agent of the cluster
 // reports. It may reject a cluster that was chosen before and is [Cluster].Unreported, unless the cluster is
 // [Cluster].Absent.
 type StrictPlugin interface {
 	FilterPlugin
-	// Strict reports whether that is so for the request. It is called for each decision, also concurrently.
+	// Strict reports whether the plugin is strict for the request. It is called for each decision, also concurrently.
 	Strict(request *Request) bool
 }
 

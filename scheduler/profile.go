@@ -11,33 +11,33 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// DefaultProfile is the name of the profile for policies that name none.
+// DefaultProfile is the name of the profile for policies without a profile name.
 const DefaultProfile = "default"
 
-// Profile says which plugins decide, and in which order they are asked.
+// Profile defines which plugins decide, and their order.
 type Profile struct {
-	// Name is what policies name it by. Empty: [DefaultProfile].
+	// Name is the name by which policies select the profile. Empty: [DefaultProfile].
 	Name string `json:"name,omitempty"`
-	// Plugins are asked in this order. None may be there twice.
+	// Plugins are called in this order. Each may occur once.
 	Plugins []PluginConfig `json:"plugins"`
-	// Timeout is how long a decision may take. Zero: [DefaultTimeout].
+	// Timeout is the maximum duration of a decision. Zero: [DefaultTimeout].
 	//
-	// A plugin cannot be stopped: one that does not come back keeps its goroutine, which the caller does not wait for.
+	// A plugin cannot be stopped: if it does not return, its goroutine continues, and the caller does not wait for it.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// DefaultTimeout bounds a decision. It is for what goes wrong: a decision takes far less than a millisecond.
+// DefaultTimeout is the default maximum duration of a decision. A normal decision takes much less than a millisecond.
 const DefaultTimeout = 5 * time.Second
 
 // PluginConfig is a plugin in a profile.
 type PluginConfig struct {
 	Name string `json:"name"`
-	// Weight is what the plugin's scores are multiplied by, from 1 to [MaxWeight]. Zero: 1. Policies can say otherwise.
+	// Weight multiplies the scores of the plugin, from 1 to [MaxWeight]. Zero: 1. A policy can override it.
 	Weight int32 `json:"weight,omitempty"`
 	Args   Args  `json:"args,omitempty"`
 }
 
-// MaxWeight is the greatest weight of a plugin.
+// MaxWeight is the maximum weight of a plugin.
 const MaxWeight = 100
 
 // profile is a Profile with its plugins, by extension point.

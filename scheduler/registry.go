@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Args are the arguments of a plugin in a profile, in JSON; empty: none were given, which has to do or is an error.
+// Args are the arguments of a plugin in a profile, in JSON. Empty: there are none. A plugin that needs arguments
+// returns an error then.
 type Args = json.RawMessage
 
-// DecodeArgs puts arguments into a struct with json tags, which keeps what it has where they say nothing. The error
-// names a field that does not exist or has the wrong type.
+// DecodeArgs decodes arguments into a struct with json tags. Fields that the arguments do not contain keep their
+// values. The error names a field that does not exist or has the wrong type.
 func DecodeArgs(args Args, into any) error {
 	if len(args) == 0 {
 		return nil
@@ -30,20 +31,20 @@ func DecodeArgs(args Args, into any) error {
 	return nil
 }
 
-// Handle is what a plugin is made with.
+// Handle is the input of a plugin's [Factory].
 type Handle struct {
-	// Profile is the name of the profile that the plugin is made for.
+	// Profile is the name of the profile that contains the plugin.
 	Profile string
 	Log     logr.Logger
 }
 
-// Factory makes a plugin. Its error should begin with the field of the arguments that it is about.
+// Factory creates a plugin. Its error should begin with the invalid field of the arguments.
 type Factory func(args Args, handle Handle) (Plugin, error)
 
-// Registry has the factories of all plugins that profiles may name. It is not safe to be changed by many at once.
+// Registry contains the factories of all plugins that profiles may name. It must not be changed concurrently.
 type Registry map[string]Factory
 
-// Register adds a plugin. It is an error if there is one of that name.
+// Register adds a plugin. It returns an error if the name is already registered.
 func (r Registry) Register(name string, factory Factory) error {
 	switch _, taken := r[name]; {
 	case name == "":

@@ -10,15 +10,15 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Policy is where something is to be placed, ready to be used over and over: plugins make what they need of it once and
-// leave it there. It may be used by many cycles at once.
+// Policy is a compiled placement policy that can be used for many decisions: plugins compile what they need once and
+// keep it in the Policy. It may be used concurrently.
 type Policy struct {
 	spec     v1alpha1.PlacementPolicy
 	compiled sync.Map
 }
 
-// NewPolicy returns the policy. The error has everything that is wrong with it, by its fields; what only plugins
-// understand is found out by the first Schedule.
+// NewPolicy returns the policy. The error contains all problems by field. Problems that only plugins can detect are
+// reported by the first Schedule.
 func NewPolicy(spec *v1alpha1.PlacementPolicy) (*Policy, error) {
 	if errs := spec.Validate(field.NewPath("policy")); len(errs) > 0 {
 		return nil, fmt.Errorf("invalid placement policy: %w", errs.ToAggregate())
@@ -28,13 +28,14 @@ func NewPolicy(spec *v1alpha1.PlacementPolicy) (*Policy, error) {
 	return p, nil
 }
 
-// Spec is what the policy was made of. It must not be changed.
+// Spec returns the spec from which the policy was created. It must not be changed.
 func (p *Policy) Spec() *v1alpha1.PlacementPolicy { return &p.spec }
 
-// Compiled returns what a plugin has made of a policy, which it makes when it is first asked to. The plugin is whatever
-// tells it from all others: itself, if its arguments matter. An error is kept as well: the policy does not get better.
+// Compiled returns what a plugin has compiled from a policy. The first call compiles it. The key identifies the plugin;
+// if the arguments of the plugin matter, use the plugin itself. An error is kept too, because the policy does not
+// change.
 //
-// It is a function since methods have no type parameters.
+// Compiled is a function because methods have no type parameters.
 func Compiled[T any](p *Policy, plugin any, compile func(*v1alpha1.PlacementPolicy) (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -49,9 +50,9 @@ func Compiled[T any](p *Policy, plugin any, compile func(*v1alpha1.PlacementPoli
 	return o.value, o.err
 }
 
-// Request is one question: which clusters.
+// Request asks for the clusters of one placement.
 type Request struct {
-	// Name is for messages alone.
+	// Name is used in messages only.
 	Name string
 	// Policy must not be nil.
 	Policy *Policy
@@ -66,10 +67,10 @@ type Request struct {
 	// Failover allows a bound cluster to be left because of the NoExecute taints that follow its health. False: such
 	// taints only keep new placements away.
 	Failover bool
-	// Previous is the result of the same question about an earlier snapshot of the same [Cache], if there is one. It makes
-	// no difference to the answer, but that one is found sooner if few clusters have changed since.
+	// Previous is the result of the same request for an earlier snapshot of the same [Cache]. Nil: there is none. It does
+	// not change the result, but makes the decision faster if few clusters have changed since.
 	Previous *Result
-	// Now is what the time is for all that depends on it.
+	// Now is the time of the decision.
 	Now time.Time
 }
 

@@ -8,17 +8,17 @@ import (
 
 // Result is a decision. It keeps its snapshot in memory, for [Result.Diagnose].
 type Result struct {
-	// Chosen are the clusters: the best first if a number of them was wanted, and by name if all were.
+	// Chosen are the chosen clusters: the best first if a number of clusters was wanted, and by name if all were.
 	Chosen []Choice
-	// Wanted is how many were wanted; negative: all that can.
+	// Wanted is the number of wanted clusters. Negative: all feasible clusters.
 	Wanted int
-	// Feasible is how many of the Total clusters can.
+	// Feasible is the number of feasible clusters, and Total the number of all clusters.
 	Feasible, Total int
-	// RejectedBy are the plugins that refused a cluster, or the request, in the order of the profile.
+	// RejectedBy are the plugins that rejected a cluster, or the request, in the order of the profile.
 	RejectedBy []string
-	// Hints are what PostFilter plugins say would help.
+	// Hints are the suggestions of PostFilter plugins.
 	Hints []string
-	// Until is when to decide anew although nothing has changed; zero: never.
+	// Until is when the decision must be repeated although nothing has changed. Zero: never.
 	Until time.Time
 
 	scheduler *Scheduler
@@ -28,17 +28,17 @@ type Result struct {
 	tally     tally
 }
 
-// Choice is a cluster that was chosen.
+// Choice is a chosen cluster.
 type Choice struct {
 	Cluster *Cluster
-	// Score is the weighted sum of all scores; 0 where all clusters were wanted and none had to be preferred.
+	// Score is the weighted sum of all scores. It is 0 if all clusters were wanted and no preference was necessary.
 	Score float64
 }
 
-// Missing is how many more clusters were wanted than could be chosen.
+// Missing returns how many of the wanted clusters could not be chosen.
 func (r *Result) Missing() int { return max(0, r.Wanted-len(r.Chosen)) }
 
-// Unreserve tells the plugins that the choice will not come to be.
+// Unreserve informs the plugins that the decision is not used.
 func (r *Result) Unreserve(ctx context.Context) {
 	if r.profile == nil {
 		return

@@ -10,24 +10,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Options are what a [Scheduler] is made of.
+// Options are the options of a [Scheduler].
 type Options struct {
-	// Registry has the plugins that the profiles name.
+	// Registry contains the plugins that the profiles name.
 	Registry Registry
-	// Profiles must be one at least, with names of their own.
+	// Profiles are the profiles, at least one, with unique names.
 	Profiles []Profile
-	// Log is for what plugins want to log. The scheduler itself returns what it has to say.
+	// Log is the logger of plugins. The scheduler itself does not log: it returns results and errors.
 	Log logr.Logger
 }
 
-// Scheduler decides. It keeps nothing from one decision to the next but memory to work in, and may be used by many at
-// once.
+// Scheduler decides. Between decisions it keeps only buffers, and it may be used concurrently.
 type Scheduler struct {
 	profiles map[string]*profile
 	cycles   sync.Pool
 }
 
-// New returns a scheduler with these profiles. Its error has all that is wrong with them, by profile, plugin and field.
+// New returns a scheduler with these profiles. The error contains all problems, by profile, plugin and field.
 func New(o Options) (*Scheduler, error) {
 	s := &Scheduler{profiles: map[string]*profile{}}
 	s.cycles.New = func() any { return &cycle{} }
@@ -121,8 +120,8 @@ func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapsho
 	return o.result, o.err
 }
 
-// MayHelp reports whether an event may change the answer to a request that these plugins refused clusters to, as far as
-// their hints say. Plugins that are not in the profile any more may always change their mind.
+// MayHelp reports whether an event may change the result of a request that these plugins have rejected, according to
+// their hints. An event may always help plugins that are not in the profile any more.
 func (s *Scheduler) MayHelp(request *Request, rejectedBy []string, event Event) bool {
 	profile, err := s.profileOf(request)
 	if err != nil {
@@ -134,11 +133,11 @@ func (s *Scheduler) MayHelp(request *Request, rejectedBy []string, event Event) 
 	})
 }
 
-// PluginError is a plugin that could not do its part.
+// PluginError is the error of a plugin that failed.
 type PluginError struct {
-	// Plugin and Point are who, and at which extension point.
+	// Plugin is the name of the plugin, and Point the extension point at which it failed.
 	Plugin, Point string
-	// Cluster is the one that it was asked about; empty: all of them, or it has not come back.
+	// Cluster is the cluster for which the plugin was called. Empty: the call was for all clusters, or it did not return.
 	Cluster string
 	Err     error
 }

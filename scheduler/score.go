@@ -102,8 +102,8 @@ func (c *cycle) add(p *plugin, weight float64) error {
 	return nil
 }
 
-// Normalize brings scores of the set to between 0 and [MaxScore], in proportion, so that the least becomes 0 and the
-// greatest MaxScore. Where all are equal, all become MaxScore: none is to be preferred.
+// Normalize scales the scores of the set to the range from 0 to [MaxScore]: the lowest becomes 0, and the highest
+// MaxScore. If all are equal, all become MaxScore, so that no cluster is preferred.
 func Normalize(of Set, scores []float64) {
 	first, least, greatest := true, 0.0, 0.0
 	for slot := range of.All() {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Set is a set of clusters of one [Snapshot], by their slots: one bit each. The zero Set is empty and has room for
-// none; all other sets are as large as their snapshot. Copies share their bits.
+// Set is a set of clusters of one [Snapshot] by slot, with one bit for each. The zero Set is empty and has no capacity;
+// all other sets have the size of their snapshot. Copies share their bits.
 //
-// A set that a plugin is given to take clusters out of is its own to change; sets that come from a snapshot are
-// everybody's and must not be changed.
+// A plugin may change a set from which it must remove clusters. Sets that a snapshot returns are shared and must not be
+// changed.
 type Set struct{ words []uint64 }
 
 const wordBits = 64
 
-// NewSet returns an empty set with room for the slots below n.
+// NewSet returns an empty set with capacity for the slots below n.
 func NewSet(n int) Set { return Set{make([]uint64, (n+wordBits-1)/wordBits)} }
 
 // Has reports whether the slot is in the set.
@@ -24,13 +24,13 @@ func (s Set) Has(slot int) bool {
 	return i < len(s.words) && s.words[i]&(1<<(slot%wordBits)) != 0
 }
 
-// Add puts a slot in.
+// Add adds a slot.
 func (s Set) Add(slot int) { s.words[slot/wordBits] |= 1 << (slot % wordBits) }
 
-// Remove takes a slot out.
+// Remove removes a slot.
 func (s Set) Remove(slot int) { s.words[slot/wordBits] &^= 1 << (slot % wordBits) }
 
-// Len counts the slots in the set.
+// Len returns the number of slots in the set.
 func (s Set) Len() int {
 	n := 0
 	for _, word := range s.words {
@@ -39,18 +39,18 @@ func (s Set) Len() int {
 	return n
 }
 
-// Empty reports whether nothing is in the set.
+// Empty reports whether the set is empty.
 func (s Set) Empty() bool {
 	return !slices.ContainsFunc(s.words, func(word uint64) bool { return word != 0 })
 }
 
-// Clone returns a set of the same slots that can be changed.
+// Clone returns a copy of the set that can be changed.
 func (s Set) Clone() Set { return Set{slices.Clone(s.words)} }
 
-// Clear takes all out.
+// Clear removes all slots.
 func (s Set) Clear() { clear(s.words) }
 
-// Retain takes out what is not in the other set.
+// Retain removes all slots that are not in the other set.
 func (s Set) Retain(other Set) {
 	n := min(len(s.words), len(other.words))
 	for i := range n {
@@ -59,21 +59,21 @@ func (s Set) Retain(other Set) {
 	clear(s.words[n:])
 }
 
-// Discard takes out what is in the other set.
+// Discard removes all slots that are in the other set.
 func (s Set) Discard(other Set) {
 	for i := range min(len(s.words), len(other.words)) {
 		s.words[i] &^= other.words[i]
 	}
 }
 
-// Insert puts in what is in the other set, which must be of the same snapshot.
+// Insert adds all slots of the other set, which must be of the same snapshot.
 func (s Set) Insert(other Set) {
 	for i := range min(len(s.words), len(other.words)) {
 		s.words[i] |= other.words[i]
 	}
 }
 
-// All goes through the slots in their order.
+// All iterates over the slots in ascending order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, word := range s.words {

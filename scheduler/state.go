@@ -2,8 +2,8 @@ package scheduler
 
 import "time"
 
-// CycleState is what the plugins of one cycle share, and what one leaves for itself between its extension points. A
-// cycle asks one plugin after the other, so it needs no lock.
+// CycleState is state that the plugins of one cycle share, and that one plugin passes from one extension point to the
+// next. A cycle calls one plugin after the other, so the state needs no lock.
 type CycleState struct {
 	snapshot *Snapshot
 	bound    Set
@@ -12,7 +12,7 @@ type CycleState struct {
 	until    time.Time
 }
 
-// NewCycleState returns the state that a cycle begins with, for those who call plugins themselves, as tests do.
+// NewCycleState returns the initial state of a cycle, for callers that call plugins directly, such as tests.
 func NewCycleState(snapshot *Snapshot, request *Request) *CycleState {
 	state := &CycleState{snapshot: snapshot, bound: named(snapshot, request.Bound, nil)}
 	state.placed = placedOn(snapshot, request, state.bound)
@@ -44,17 +44,18 @@ func placedOn(snapshot *Snapshot, request *Request, bound Set) Set {
 	return placed
 }
 
-// Snapshot is the fleet that the cycle decides on.
+// Snapshot returns the snapshot for which the cycle decides.
 func (s *CycleState) Snapshot() *Snapshot { return s.snapshot }
 
-// Bound is the set of the clusters that the request has chosen before and that are still there. It must not be changed.
+// Bound returns the set of the clusters that the request has chosen before and that still exist. It must not be
+// changed.
 func (s *CycleState) Bound() Set { return s.bound }
 
 // Placed is the set of the clusters that the placement runs on now and those that the request is bound to, as far as
 // the snapshot contains them. It must not be changed.
 func (s *CycleState) Placed() Set { return s.placed }
 
-// Write keeps a value for the rest of the cycle. A key of a type that a plugin does not export belongs to this plugin.
+// Write stores a value for the rest of the cycle. A key of an unexported type belongs to the package of the plugin.
 func (s *CycleState) Write(key, value any) {
 	if s.values == nil {
 		s.values = map[any]any{}
@@ -62,10 +63,10 @@ func (s *CycleState) Write(key, value any) {
 	s.values[key] = value
 }
 
-// Read returns what was written by this key, or nil.
+// Read returns the value that was stored with this key. Nil: there is none.
 func (s *CycleState) Read(key any) any { return s.values[key] }
 
-// Until says that the decision holds no longer than to this time, although nothing changes: [Result].Until.
+// Until limits how long the decision is valid although nothing changes; see [Result].Until.
 func (s *CycleState) Until(at time.Time) {
 	if s.until.IsZero() || at.Before(s.until) {
 		s.until = at

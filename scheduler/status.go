@@ -6,41 +6,41 @@ import "fmt"
 type Code int
 
 const (
-	// Success is what a nil Status means.
+	// Success is the code of a nil Status.
 	Success Code = iota
-	// Unschedulable says that the cluster, or the request as a whole, is refused.
+	// Unschedulable: the plugin rejects the cluster, or the request as a whole.
 	Unschedulable
-	// Skip says, from PreFilter and PreScore, that the plugin has nothing to say about this request: it is not asked
-	// again in this cycle.
+	// Skip: PreFilter or PreScore found that the plugin does not apply to this request. It is not called again in this
+	// cycle.
 	Skip
-	// Error says that the plugin could not tell. It ends the cycle.
+	// Error: the plugin failed. The cycle ends.
 	Error
 )
 
-// Status is what a plugin says. Nil is success.
+// Status is the result of a plugin. Nil is success.
 type Status struct {
 	code   Code
 	reason string
 	err    error
 }
 
-// Reject returns a Status that refuses. The reason is what is so of the cluster, as a predicate in the third person:
-// "does not match region in (eu)", "has taint maintenance". Many clusters with one reason are counted together, which
-// takes a plural: a reason begins with its verb.
+// Reject returns a Status that rejects a cluster. The reason is a predicate in the third person that begins with its
+// verb: "does not match region in (eu)", "has taint maintenance". Clusters with the same reason are counted together,
+// which converts the verb to the plural.
 //
-// A reason costs an allocation, so a Filter that is asked about thousands of clusters had better return one that it
-// made once.
+// A reason costs an allocation: a Filter that is called for thousands of clusters should return a Status that was
+// created once.
 func Reject(reason string) *Status { return &Status{code: Unschedulable, reason: reason} }
 
 // Rejectf is [Reject] with a format.
 func Rejectf(format string, args ...any) *Status { return Reject(fmt.Sprintf(format, args...)) }
 
-// NothingToDo is the Status with [Skip].
+// NothingToDo returns the Status with [Skip].
 func NothingToDo() *Status { return skipped }
 
 var skipped = &Status{code: Skip, reason: "has nothing to say"}
 
-// Fail returns a Status for an error; nil for none.
+// Fail returns a Status for an error. It returns nil for a nil error.
 func Fail(err error) *Status {
 	if err == nil {
 		return nil
@@ -48,7 +48,7 @@ func Fail(err error) *Status {
 	return &Status{code: Error, reason: err.Error(), err: err}
 }
 
-// Code returns the kind, also of a nil Status.
+// Code returns the code of the Status, also if it is nil.
 func (s *Status) Code() Code {
 	if s == nil {
 		return Success
@@ -56,7 +56,7 @@ func (s *Status) Code() Code {
 	return s.code
 }
 
-// Reason says why; empty for a nil Status.
+// Reason returns the reason. It is empty for a nil Status.
 func (s *Status) Reason() string {
 	if s == nil {
 		return ""

@@ -27,9 +27,11 @@ type Observed struct {
 
 // Target is a cluster and its recorded state.
 type Target struct {
-	Name   string
-	Group  Group             // for ProgressivePerGroup
-	Labels map[string]string // for Stages
+	Name string
+	// Group is the decision group of the cluster, for the types Progressive and ProgressivePerGroup.
+	Group Group
+	// Labels are the labels of the cluster, for the selectors of Stages.
+	Labels map[string]string
 	// Revision is the revision that was last assigned to the cluster. Empty: none.
 	Revision string
 	// Since is the time at which Revision was assigned, by the clock of Now.
@@ -43,9 +45,11 @@ type Target struct {
 // Group is the decision group of a cluster, or a part of it. A reference to a group by name or index refers to all of
 // its parts.
 type Group struct {
-	Name  string // may be empty
+	// Name is the name of the decision group. It may be empty.
+	Name  string
 	Index int32
-	Part  int32 // counted from 0; parts of a group are updated in this order
+	// Part is the number of the part, from 0. The parts of a group are updated in this order.
+	Part int32
 }
 
 // Health is the health of a cluster at a revision.
@@ -56,10 +60,11 @@ const (
 	Progressing Health = "Progressing"
 	Succeeded   Health = "Succeeded"
 	Failed      Health = "Failed"
-	Unknown     Health = "Unknown" // its cluster cannot be reached, for example
+	// Unknown: the health cannot be determined, for example because the cluster cannot be reached.
+	Unknown Health = "Unknown"
 )
 
-// Plan is the decision about what may be updated now.
+// Plan is the decision which clusters may be updated now.
 type Plan struct {
 	// Update names the clusters to update to Revision, in their order.
 	Update   []string

@@ -8,29 +8,30 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options are the options of a [Queue]. The zero value of each is its documented default.
+// Options are the options of a [Queue]. The zero value of each field is its documented default.
 type Options[K cmp.Ordered, E any] struct {
-	// Hint returns which of the keys that a plugin rejected may become schedulable by an event: a function that is asked
-	// once a key, or nil if none of them can. It must not miss one; to say yes in vain only costs an attempt.
+	// Hint returns a function that reports for a key whether it may become schedulable by an event, among the keys that a
+	// plugin has rejected. Nil: the event helps no key. The function must not miss a key; a superfluous true only costs an
+	// attempt.
 	//
-	// It is not called under a lock, and may be called by many at once, also for a key that has been removed meanwhile. If
-	// it or what it returned panics, that is a yes. Nil means that every event may help every key.
+	// Hint is not called under a lock, and may be called concurrently, also for a key that has been removed in the
+	// meantime. If Hint or its result panics, that counts as true. A nil Hint means that every event may help every key.
 	Hint func(plugin string, event E) func(key K) bool
 
 	// OnPanic is called with the value with which a hint panicked, during the panic: debug.Stack shows where. Nil:
 	// panics are not reported.
 	OnPanic func(plugin string, reason any)
 
-	// InitialBackoff is how long a key waits after its first attempt in a row that did not succeed, counted from Done.
-	// Zero or less means 1 s. Each further one doubles it.
+	// InitialBackoff is how long a key waits after its first unsuccessful attempt, counted from Done. Each further
+	// consecutive one doubles it. Zero or less: 1 s.
 	InitialBackoff time.Duration
-	// MaxBackoff is the longest backoff. Zero or less means 10 s; less than InitialBackoff means InitialBackoff.
+	// MaxBackoff is the maximum backoff. Zero or less: 10 s. Less than InitialBackoff: InitialBackoff.
 	MaxBackoff time.Duration
-	// MaxUnschedulable is how long an unschedulable key waits at most if no event helps it, in case that a hint was wrong.
-	// Zero or less means 5 min. It does not cut a backoff short.
+	// MaxUnschedulable is the maximum time that an unschedulable key waits without an event that helps it, in case a hint
+	// is wrong. Zero or less: 5 min. It does not shorten a backoff.
 	MaxUnschedulable time.Duration
 
-	// Clock is what all this is timed by. Nil means the real one.
+	// Clock is the source of time. Nil: the system clock.
 	Clock clock.Clock
 }
 

@@ -2,7 +2,7 @@ package queue
 
 import "slices"
 
-// Outcome is what came of an attempt to schedule a key. The zero Outcome is that of [Failed].
+// Outcome is the result of an attempt to schedule a key. The zero Outcome is that of [Failed].
 type Outcome struct {
 	resultKind resultKind
 	rejectedBy []string // sorted and each once
@@ -17,11 +17,11 @@ const (
 	rejected
 )
 
-// Scheduled says that the key is done with: it is forgotten until it is added again.
+// Scheduled: the key is done and removed from the queue until it is added again.
 func Scheduled() Outcome { return Outcome{resultKind: scheduled} }
 
-// Unschedulable says that the decision was no, and by which plugins: the key waits for an event that may change the
-// mind of one of them, and for its backoff besides. Without a plugin, or with one that is named "", every event may.
+// Unschedulable: these plugins rejected the key. The key waits for its backoff, and for an event that may change the
+// result of one of the plugins. Without a plugin, or with the plugin "", any event may.
 func Unschedulable(rejectedBy ...string) Outcome {
 	if len(rejectedBy) == 0 {
 		rejectedBy = []string{""}
@@ -31,15 +31,13 @@ func Unschedulable(rejectedBy ...string) Outcome {
 	return Outcome{resultKind: rejected, rejectedBy: slices.Compact(plugins)}
 }
 
-// Open says that the decision was yes, and that more of it may become possible: the key waits as after [Unschedulable],
-// but what came of it does not count as a failure. So it is tried again no sooner than after the first backoff, and
-// that one does not grow.
+// Open: the key was scheduled, but could be scheduled further. The key waits as after [Unschedulable], but the attempt
+// is no failure: the next attempt is not before the initial backoff, and this backoff does not grow.
 func Open(rejectedBy ...string) Outcome {
 	outcome := Unschedulable(rejectedBy...)
 	outcome.succeeded = true
 	return outcome
 }
 
-// Failed says that there was no decision, because of an error: the key is tried again after its backoff, whichever
-// events come.
+// Failed: an error prevented the decision. The key is tried again after its backoff, independently of events.
 func Failed() Outcome { return Outcome{} }

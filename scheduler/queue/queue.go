@@ -10,11 +10,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrShutDown is what [Queue.Pop] returns once the Queue is shut down.
+// ErrShutDown is returned by [Queue.Pop] after the Queue was shut down.
 var ErrShutDown = errors.New("the scheduling queue is shut down")
 
-// Queue holds keys of type K that wait to be scheduled, and moves them by events of type E. Make one with [New]. All
-// methods may be called by many at once, also from hints.
+// Queue contains keys of type K that wait to be scheduled, and activates them by events of type E. Create one with
+// [New]. All methods may be called concurrently, also from hints.
 type Queue[K cmp.Ordered, E any] struct {
 	options Options[K, E]
 	epoch   time.Time
@@ -45,9 +45,9 @@ func New[K cmp.Ordered, E any](options Options[K, E]) *Queue[K, E] {
 	}
 }
 
-// Add takes in that a key is new, or is not what it was: it becomes active at once, wherever it is, and its failures so
-// far no longer count. If it is in flight, all this happens when it is given back. The priority replaces the
-// former one, higher or lower. A key that waits already keeps its place among those of the same priority.
+// Add adds a key, or reports that it has changed: the key becomes active immediately, and its failures are reset. If
+// the key is in flight, this happens when Done is called. The priority replaces the previous one. A waiting key keeps
+// its position among the keys of the same priority.
 func (q *Queue[K, E]) Add(key K, priority int32) {
 	q.lock()
 	defer q.unlock()
@@ -70,7 +70,7 @@ func (q *Queue[K, E]) Add(key K, priority int32) {
 	q.activate(e)
 }
 
-// Remove forgets a key. If it is in flight, it is forgotten when it is given back, whatever the outcome.
+// Remove removes a key. If the key is in flight, it is removed when Done is called, with any outcome.
 func (q *Queue[K, E]) Remove(key K) {
 	q.lock()
 	defer q.unlock()
@@ -86,16 +86,16 @@ func (q *Queue[K, E]) Remove(key K) {
 	}
 }
 
-// Item is a key to decide on.
+// Item is a key to be scheduled.
 type Item[K cmp.Ordered] struct {
 	Key      K
 	Priority int32
-	// Failures is how many attempts in a row did not succeed before this one.
+	// Failures is the number of consecutive unsuccessful attempts before this one.
 	Failures int
 }
 
-// Pop returns the next key, which is in flight from then on until [Queue.Done]. It waits for one to become active if it
-// has to. It returns [ErrShutDown] as soon as the Queue is shut down, or ctx.Err() as soon as that is not nil.
+// Pop returns the next key, which is in flight until [Queue.Done] is called. It blocks until a key is active. It
+// returns [ErrShutDown] when the Queue is shut down, or ctx.Err() when the context ends.
 func (q *Queue[K, E]) Pop(ctx context.Context) (Item[K], error) {
 	if err := ctx.Err(); err != nil {
 		return Item[K]{}, err
@@ -113,8 +113,8 @@ func (q *Queue[K, E]) Pop(ctx context.Context) (Item[K], error) {
 	return q.wait(ctx) // which unlocks
 }
 
-// Done gives back a key that was popped: see [Outcome] for what becomes of it. It asks hints if events came meanwhile.
-// A key that is not in flight is left alone.
+// Done ends the flight of a key with the outcome of the attempt. It calls hints if there were events in the meantime.
+// It does nothing for a key that is not in flight.
 func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	q.lock()
 	defer q.unlock()
@@ -128,9 +128,8 @@ func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	overtaken = outcome.resultKind == rejected && q.overtaken(e, outcome.rejectedBy)
 }
 
-// Event takes in that something has happened, and moves on the unschedulable keys that it may help: they become active,
-// or wait for the rest of their backoff. Those in flight are moved on when they are given back. When it returns, all
-// hints have been asked.
+// Event reports an event, and activates the unschedulable keys that it may help, or lets them wait for the rest of
+// their backoff. Keys in flight are activated when Done is called. All hints have returned when Event returns.
 func (q *Queue[K, E]) Event(event E) {
 	plugins, end := q.note(event)
 	for _, plugin := range plugins {
@@ -140,8 +139,8 @@ func (q *Queue[K, E]) Event(event E) {
 	}
 }
 
-// ShutDown makes every Pop return [ErrShutDown] at once, whatever is in the Queue; Add and Event do nothing from then
-// on, and Done only ends the flight. It may be called more than once.
+// ShutDown makes every Pop return [ErrShutDown] immediately, even if the Queue has keys. Add and Event do nothing
+// afterwards, and Done only ends the flight. It may be called more than once.
 func (q *Queue[K, E]) ShutDown() {
 	q.lock()
 	defer q.unlock()
@@ -152,10 +151,10 @@ func (q *Queue[K, E]) ShutDown() {
 	q.waiters = nil
 }
 
-// Stats are how many keys are where.
+// Stats are the numbers of keys by state.
 type Stats struct{ Active, Backoff, Unschedulable, InFlight int }
 
-// Stats returns the present counts.
+// Stats returns the current numbers.
 func (q *Queue[K, E]) Stats() Stats {
 	q.lock()
 	defer q.unlock()

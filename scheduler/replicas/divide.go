@@ -2,12 +2,12 @@ package replicas
 
 import "cmp"
 
-// Divide decides how many replicas each cluster gets. It is pure, and may be called concurrently; equal requests have
-// equal results, whatever the order of their clusters.
+// Divide decides how many replicas each cluster gets. It is pure, and may be called concurrently. Equal requests have
+// equal results, in any order of their clusters.
 //
-// A Request that cannot be meant gets a [*field.Error] that names the field to blame, such as "clusters[2].weight:
-// Invalid value: -1: must not be negative", and no Result. Change nothing then: a Result with nothing in
-// it would take the workload away.
+// For an invalid Request it returns a [*field.Error] with the invalid field, such as "clusters[2].weight: Invalid
+// value: -1: must not be negative", and no Result. Keep the previous division then: an empty Result would remove the
+// workload.
 func Divide(r Request) (Result, error) {
 	order, err := check(r)
 	if err != nil {

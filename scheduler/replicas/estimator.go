@@ -6,26 +6,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Requirements are what one replica needs.
+// Requirements are the requirements of one replica.
 type Requirements struct {
-	// Requests are the resources of one replica. List pods, too, if it is to count as one.
+	// Requests are the resource requests of one replica. Include pods to count the replica as one pod.
 	Requests corev1.ResourceList
-	// Namespace is where it will run, for estimators that know quotas.
+	// Namespace is the namespace of the replica, for estimators that consider quotas.
 	Namespace string
-	// Pod is the spec of its pods, for estimators that know nodes; nil: unknown.
+	// Pod is the spec of the pods, for estimators that consider nodes. Nil: unknown.
 	Pod *corev1.PodSpec
 }
 
-// An Estimator tells how many more replicas clusters have room for.
+// An Estimator returns how many more replicas clusters have capacity for.
 //
-// Estimate returns a number for each of the clusters, in their order: none negative, 0 where nothing fits, and
-// [Unbounded] where it knows no limit. It returns by the end of its context, may be called concurrently, and
-// changes nothing that it is given.
+// Estimate returns a number for each cluster, in the order of the clusters: at least 0, and [Unbounded] if it knows no
+// limit. It must return when its context ends, must be safe for concurrent use, and must not change its arguments.
 type Estimator interface {
 	Estimate(ctx context.Context, r Requirements, clusters []string) ([]int32, error)
 }
 
-// EstimatorFunc makes an [Estimator] of a function.
+// EstimatorFunc is an [Estimator] that calls a function.
 type EstimatorFunc func(ctx context.Context, r Requirements, clusters []string) ([]int32, error)
 
 // Estimate calls the function.
@@ -33,11 +32,11 @@ func (f EstimatorFunc) Estimate(ctx context.Context, r Requirements, clusters []
 	return f(ctx, r, clusters)
 }
 
-// FromAvailable is the [Estimator] that goes by the resources that clusters have available, as [Fit] does. They
-// are what is free in the whole cluster, so replicas that would not fit on any one node count as well.
+// FromAvailable returns an [Estimator] that uses the available resources of clusters, as [Fit] does. They are the free
+// resources of the whole cluster, so replicas that do not fit on any single node are counted too.
 //
-// The function returns false for a cluster of which it does not know them, which is then Unbounded. It may be
-// called concurrently, and what it returns is not changed.
+// The function returns false for a cluster whose available resources are unknown; its capacity is Unbounded. The
+// function may be called concurrently, and its result is not changed.
 func FromAvailable(available func(cluster string) (corev1.ResourceList, bool)) Estimator {
 	return EstimatorFunc(func(_ context.Context, r Requirements, clusters []string) ([]int32, error) {
 		more := make([]int32, len(clusters))

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Fit returns how many replicas with such requests fit into what is available: the least over all resources, rounded
-// down. A request of 0 is no limit, and neither are no requests at all; of a resource that is
-// not among the available there is none. The result is exact, whatever the units, up to [Unbounded].
+// Fit returns how many replicas with these requests fit into the available resources: the minimum over all resources,
+// rounded down. A request of 0 is ignored. Without requests there is no limit. A requested resource that is not
+// available gives 0. The result is exact for all units, up to [Unbounded].
 func Fit(available, requests corev1.ResourceList) int32 {
 	fit := Unbounded
 	for name, request := range requests {

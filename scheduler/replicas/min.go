@@ -11,32 +11,31 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long an estimator has to answer where nothing else is said: as long as Karmada's have.
+// DefaultTimeout is the default timeout of an estimator, which is that of Karmada.
 const DefaultTimeout = 3 * time.Second
 
 // maxStuck is how many calls of one estimator may have outstayed their deadline before it is not called any more.
 const maxStuck = 8
 
-// MinOptions are the options of [Min]; the zero value is the default of each.
+// MinOptions are the options of [Min]. The zero value of each field is its documented default.
 type MinOptions struct {
-	// Timeout is how long each estimator has. Zero means [DefaultTimeout].
+	// Timeout is the timeout of each estimator. Zero: [DefaultTimeout].
 	Timeout time.Duration
 
-	// Report is called with the reason why an estimator was left out of an estimate. It must return at once. The
-	// calls of one Estimate are in the order of the names. Nil: reasons are not reported.
+	// Report is called with the reason why the result of an estimator was ignored. It must return at once. The calls of
+	// one Estimate are in the order of the names. Nil: reasons are not reported.
 	Report func(estimator string, err error)
 }
 
-// Min is the [Estimator] that asks several, at the same time, and takes the least for each cluster. Their names are
-// for reports.
+// Min is an [Estimator] that calls several estimators concurrently, and returns the minimum for each cluster. The names
+// are used in reports.
 //
-// One that fails, panics, answers with something else than a number for each cluster, or has not
-// answered by its deadline, is left out, and reported. When all are, Estimate returns an error. Without any estimator
-// all clusters are Unbounded.
+// An estimator that fails, panics, returns an invalid result or exceeds its timeout is ignored and reported. If all are
+// ignored, Estimate returns an error. Without estimators, all clusters are Unbounded.
 //
-// Estimate returns by the deadline even if an estimator ignores it. The goroutine of such a call lives until the
-// estimator returns, so what a caller gave to Estimate should not be changed afterwards. One of which
-// 8 calls have not come back is not called before one of them does.
+// Estimate returns at the timeout even if an estimator does not. The goroutine of such a call runs until the estimator
+// returns, so the arguments of Estimate must not be changed afterwards. An estimator with 8 calls that have not
+// returned is not called until one of them returns.
 func Min(estimators map[string]Estimator, o MinOptions) Estimator {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout

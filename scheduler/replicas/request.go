@@ -2,14 +2,14 @@ package replicas
 
 import "math"
 
-// Strategy is how replicas are divided; see the package's documentation for the rules.
+// Strategy defines how replicas are divided; see the package documentation.
 type Strategy string
 
 // The strategies. There is no default: to take one for another multiplies a workload, or takes it away.
 const (
 	// Duplicated gives each cluster all replicas.
 	Duplicated Strategy = "Duplicated"
-	// StaticWeight divides in proportion to the weights that the clusters were given.
+	// StaticWeight divides in proportion to the weights of the clusters.
 	StaticWeight Strategy = "StaticWeight"
 	// DynamicWeight divides in proportion to the capacities of the clusters.
 	DynamicWeight Strategy = "DynamicWeight"
@@ -17,47 +17,48 @@ const (
 	Aggregated Strategy = "Aggregated"
 )
 
-// Unbounded is a capacity that is no bound: a workload cannot ask for more.
+// Unbounded is the capacity of a cluster without a limit. A workload cannot request more replicas.
 const Unbounded int32 = math.MaxInt32
 
-// Request is a division to decide.
+// Request is the input of [Divide].
 type Request struct {
-	// Replicas of the workload.
+	// Replicas is the number of replicas of the workload.
 	Replicas int32
 	Strategy Strategy
 
-	// Fresh divides anew what DynamicWeight and Aggregated would leave where it is. The other strategies
-	// do so anyway.
+	// Fresh divides all replicas again. Without it, DynamicWeight and Aggregated keep the current division where possible.
+	// The other strategies always divide again.
 	Fresh bool
 
-	// Key tells the workload from others; its UID is a good one. Where clusters have equal claims to a replica, and
-	// none of them has it, a hash of Key and the cluster's name decides. So a thousand workloads of one
-	// replica do not all go to the same cluster. Empty: the first by name gets it.
+	// Key identifies the workload, for example by its UID. If clusters have equal claims to a replica and none of them has
+	// it, a hash of Key and the name of the cluster decides, so that the replicas of many small workloads do not all go to
+	// the same cluster. Empty: the first cluster by name gets the replica.
 	Key string
 
-	// Clusters are those that the replicas may go to, in any order. A cluster that is not among them any more has
-	// lost what it had: that is placed anew.
+	// Clusters are the clusters that may get replicas, in any order. Replicas of a cluster that is not listed any more are
+	// divided among the others.
 	Clusters []Target
 }
 
-// Target is a cluster that replicas may go to.
+// Target is a cluster that may get replicas.
 type Target struct {
-	// Name is unique in the Request.
+	// Name is the name of the cluster, unique in the Request.
 	Name string
 
-	// Weight is the cluster's part in StaticWeight, relative to the others'. One of weight 0 gets nothing.
+	// Weight is the weight of the cluster for StaticWeight, relative to the others. A cluster with weight 0 gets no
+	// replicas.
 	Weight int64
 
-	// Capacity is how many replicas of this workload the cluster can have in total. Those that it has
-	// already count: see [CapacityOf]. Zero is nothing at all, and [Unbounded] is no limit.
+	// Capacity is the maximum number of replicas of this workload on the cluster, including existing ones: see
+	// [CapacityOf]. Zero: none. [Unbounded]: no limit.
 	Capacity int32
 
-	// Current is how many replicas the cluster was given before.
+	// Current is the number of replicas that the last division gave to the cluster.
 	Current int32
 }
 
-// CapacityOf returns the [Target.Capacity] of a cluster that has so many replicas and room for so many more, which is
-// what an [Estimator] tells.
+// CapacityOf returns the [Target.Capacity] of a cluster, given its current replicas and the number of further replicas
+// from an [Estimator].
 func CapacityOf(current, more int32) int32 {
 	if more > Unbounded-current {
 		return Unbounded
@@ -65,17 +66,17 @@ func CapacityOf(current, more int32) int32 {
 	return current + more
 }
 
-// Result is a division.
+// Result is the output of [Divide].
 type Result struct {
-	// Shares are the clusters of the Request, all of them, in the order of their names.
+	// Shares are all clusters of the Request, in the order of their names.
 	Shares []Share
 
-	// Unplaced is how many replicas fit nowhere. Together with the Shares they are the Replicas of the
-	// Request; where each cluster should have all, they are what is missing over all clusters.
+	// Unplaced is the number of replicas without a cluster. Shares and Unplaced add up to the Replicas of the Request.
+	// With Duplicated, it is the sum of the missing replicas of all clusters.
 	Unplaced int64
 }
 
-// Share is what one cluster gets.
+// Share is the number of replicas of one cluster.
 type Share struct {
 	Name     string
 	Replicas int32

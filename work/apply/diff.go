@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// MaxDiffs is how many differences are reported of an object.
+	// MaxDiffs is the maximum number of reported differences of an object.
 	MaxDiffs = 20
 	// maxValue is how long a reported value may be, in bytes.
 	maxValue = 128
 	redacted = "(redacted)"
 )
 
-// Diff says how an object differs from a manifest, and returns the object: what an apply with all force would change,
-// as the API server itself would change it, defaults and admission included. It writes nothing, but needs the
-// permission to. The error is a NotFound one when the object is not there.
+// Diff returns the differences between an object and a manifest, and the object. The differences are what a forced
+// apply would change, as the API server would change it, with defaults and admission. Diff writes nothing, but needs
+// the permission to write. The error is NotFound if the object does not exist.
 func (e *Engine) Diff(ctx context.Context, owner Owner,
 	manifest *unstructured.Unstructured) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
 	manifest = prepared(manifest)

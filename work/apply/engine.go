@@ -22,38 +22,38 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultConcurrency is how many objects of a wave are worked on at a time.
+	// DefaultConcurrency is the number of objects of a wave that are applied concurrently.
 	DefaultConcurrency = 8
-	// DefaultTimeout bounds each request.
+	// DefaultTimeout is the timeout of each request.
 	DefaultTimeout = 10 * time.Second
-	// DefaultEstablishTimeout bounds how long a new kind may take until it can be used.
+	// DefaultEstablishTimeout is how long the engine waits until the API server serves a new kind.
 	DefaultEstablishTimeout = 10 * time.Second
 )
 
-// Metadata knows the metadata of objects without asking the API server, by a watch of them.
+// Metadata provides the metadata of objects from a watch, without a request to the API server.
 type Metadata interface {
-	// Lookup returns the metadata of an object, managed fields included, which is not to be changed. Nil: it does not know
-	// the object, which may be there all the same.
+	// Lookup returns the metadata of an object, with managed fields. It must not be changed. Nil: the metadata is unknown,
+	// and the object may exist.
 	Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *metav1.PartialObjectMetadata
 }
 
-// Options say how an engine is to be. The zero value of each is its documented default.
+// Options are the options of an [Engine]. The zero value of each field is its documented default.
 type Options struct {
-	// Metadata saves the engine from asking. Nil: the API server is asked for the metadata of each object.
+	// Metadata saves requests. Nil: the engine requests the metadata of each object from the API server.
 	Metadata Metadata
-	// Concurrency is how many objects of a wave are worked on at a time. Default: [DefaultConcurrency].
+	// Concurrency is the number of objects of a wave that are applied concurrently. Default: [DefaultConcurrency].
 	Concurrency int
-	// Timeout bounds each request. Default: [DefaultTimeout].
+	// Timeout is the timeout of each request. Default: [DefaultTimeout].
 	Timeout time.Duration
-	// EstablishTimeout bounds how long a kind that is new may take until it can be used. Default:
+	// EstablishTimeout is how long the engine waits until the API server serves a new kind. Default:
 	// [DefaultEstablishTimeout].
 	EstablishTimeout time.Duration
-	// Clock tells the time, for pauses between attempts. Default: the real one.
+	// Clock is the source of time, for pauses between attempts. Default: the system clock.
 	Clock clock.PassiveClock
 }
 
-// An Engine brings objects to what is wanted of them. It may be used concurrently, for one owner at a time. What it
-// remembers only saves requests.
+// An Engine applies sets of objects. It may be used concurrently for different owners, but not for the same owner. Its
+// cached state only saves requests.
 type Engine struct {
 	client  client.Client
 	options Options
@@ -62,8 +62,8 @@ type Engine struct {
 	memory map[types.UID]memories // by owner
 }
 
-// New returns an engine that works through a client. The client must not read from a cache, and its RESTMapper
-// has to learn of new kinds, as those of controller-runtime do.
+// New returns an engine that uses a client. The client must not read from a cache, and its RESTMapper must discover new
+// kinds, as those of controller-runtime do.
 func New(c client.Client, o Options) *Engine {
 	if o.Concurrency <= 0 {
 		o.Concurrency = DefaultConcurrency
@@ -80,17 +80,17 @@ func New(c client.Client, o Options) *Engine {
 	return &Engine{client: c, options: o, memory: map[types.UID]memories{}}
 }
 
-// A Gate says whether a wave may follow, given what became of the one before. A reason keeps all that
-// follow from being applied, and is what is said of them.
+// A Gate decides whether the next wave may be applied, given the changes of the previous one. If it returns a reason,
+// no later wave is applied, and the objects of these waves have that reason.
 type Gate func(ctx context.Context, wave []Change) (reason string)
 
-// Apply brings the objects of a set to what is wanted of them, wave by wave, and says what became of each. An object
-// that fails stops no other; it has its error in its [Change]. The error of Apply itself says why nothing was done: a
-// set that cannot be, which is an [ErrInvalid], or an inventory that cannot be recorded. When the context ends, part of
-// it may have been done; the inventory that was recorded has it.
+// Apply applies the objects of a set, wave by wave, and returns a [Change] for each object. If an object fails, its
+// Change has the error, and the other objects are still applied. Apply itself returns an error if nothing was applied:
+// the set is invalid ([ErrInvalid]), or the inventory could not be recorded. If the context ends, a part of the set may
+// have been applied; the recorded inventory contains that part.
 //
-// An object that is as it is wanted costs no write and, with [Options.Metadata], no request at all. One that is only
-// looked at is read each time.
+// An unchanged object costs no write and, with [Options.Metadata], no request. An object that is only observed is read
+// each time.
 func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, error) {
 	plan, err := e.plan(ctx, set)
 	if err != nil {
@@ -172,7 +172,7 @@ type task struct {
 
 type tasks []task
 
-// ErrInvalid is what errors about a set that cannot be are wrapped around.
+// ErrInvalid is wrapped by errors about an invalid set.
 var ErrInvalid = errors.New("invalid set")
 
 func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {

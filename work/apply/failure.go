@@ -18,11 +18,11 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// ManifestError says that a manifest can never be applied as it is, and which of its fields is to blame.
+// ManifestError is the error of a manifest that cannot be applied unless it is changed. It names the invalid field.
 type ManifestError struct {
-	// Field is its path, such as "metadata.namespace".
+	// Field is the path of the field, such as "metadata.namespace".
 	Field string
-	// Problem says what is wrong with it.
+	// Problem describes why the field is invalid.
 	Problem string
 }
 

@@ -21,9 +21,9 @@ func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
 	return byKey
 }
 
-// Ahead is the inventory that has to be recorded before the objects are applied: what is in it, and the objects
-// besides. One that can never be applied is not among them, as far as that can be told without the API server.
-// [Engine.Apply] records it; who makes the owner can make it with that inventory, and save a write.
+// Ahead returns the inventory that must be recorded before the objects are applied: the previous inventory and the new
+// objects. Objects that can never be applied are not included, as far as that is known without the API server.
+// [Engine.Apply] records it; a caller that creates the owner can create it with this inventory to save a write.
 func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
 	byKey := inventory{recorded}.byKey()
 	for _, object := range objects {

@@ -78,7 +78,7 @@ func (e *Engine) forget(owner Owner, id v1alpha1.ResourceIdentifier) {
 	delete(e.memory[owner.Reference.UID], keyOf(id))
 }
 
-// Forget drops what the engine remembers of an owner that is gone.
+// Forget drops the cached state of an owner that does not exist any more.
 func (e *Engine) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

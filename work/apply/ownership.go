@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// MarkPrefix begins the names of the annotations that record which owners have applied an object.
+// MarkPrefix is the prefix of the annotations that record which owners have applied an object.
 const MarkPrefix = annotationPrefix + "owner-"
 
 // Mark is the name of the annotation that objects of this owner have. It is derived from the group, kind, namespace
@@ -106,10 +106,9 @@ func managersOf(entries []metav1.ManagedFieldsEntry, path fieldpath.Path) []stri
 	return managers
 }
 
-// Detach removes owner references to the owner from objects. Earlier releases put them on every object; this release
-// does not. Nothing else of the objects changes but the mark of the owner. Objects that are not the owner's, and
-// kinds that are not served, are left alone. It is idempotent, and costs one read for each object that
-// [Options.Metadata] does not know.
+// Detach removes owner references to the owner from objects, and the mark of the owner. Earlier releases added owner
+// references to every object. Nothing else changes. Objects of other owners, and kinds that are not served, are
+// ignored. Detach is idempotent, and costs one read for each object that [Options.Metadata] does not know.
 func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource) error {
 	errs := make([]error, len(resources))
 	plan := make([]task, len(resources))

@@ -17,10 +17,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Stale is what an inventory has that a set does not want any more: what is left to [Engine.Prune]. What is only looked
-// at now is released, and not deleted.
+// Stale returns the entries of an inventory that a set no longer contains, for [Engine.Prune]. Objects that the set
+// only observes now are released and not deleted.
 //
-// A manifest that has a namespace too many, or lacks it, is still taken to mean the object that it meant before.
+// A manifest with a superfluous or missing namespace still refers to the same object as before.
 func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
 	const anywhere = "*"
 	in := func(key sameObject, namespace string) sameObject { key.namespace = namespace; return key }
@@ -50,13 +50,13 @@ func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.Ap
 	return stale
 }
 
-// Prune takes objects back, as the policy or their own entry says: the highest wave first, and each wave when the one
-// above it is gone. It starts what takes time and does not wait for it: what is not [Deleted] or [Released] yet is to
-// be pruned again.
+// Prune deletes or releases objects, as the policy or their own entry requires: the highest wave first, and each wave
+// after the wave above has been deleted. Prune starts deletions and does not wait for them: call it again for the
+// objects that are not [Deleted] or [Released] yet.
 //
-// Only what the owner owns is touched. An object that others own as well is left to them, without what is the
-// owner's alone; one that was made anew by others is theirs. All of that is asked of the API server, and not of a
-// watch.
+// Prune changes only objects of the owner. If other owners share an object, Prune removes only the owner's fields. An
+// object that another client has created again is not changed. Prune reads all of that from the API server, and not
+// from a watch.
 func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource,
 	policy v1alpha1.DeletePolicy) (ChangeSet, error) {
 	plan := make(tasks, len(resources))

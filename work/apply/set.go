@@ -14,51 +14,51 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Owner is in whose name objects are applied. An object belongs to an owner when it has the owner's [Owner.Mark], or is
-// recorded by its UID.
+// Owner is the owner of applied objects. An object belongs to an owner if it has the owner's [Owner.Mark], or if its
+// UID is recorded.
 type Owner struct {
-	// Reference names the owner, which is in the same cluster. It is not put on objects: Kubernetes would delete them with
-	// the owner, and so with the owner's definition. References that earlier releases put there are removed by the next
-	// apply.
+	// Reference identifies the owner, which is in the same cluster. It is not added to objects, because Kubernetes would
+	// delete them with the owner, and thus with the owner's definition. The next apply removes references that earlier
+	// releases added.
 	Reference metav1.OwnerReference
-	// Namespace of the owner, empty where it is cluster-scoped. Objects of a namespaced owner must be in its namespace;
-	// others are refused.
+	// Namespace is the namespace of the owner. Empty: the owner is cluster-scoped. Objects of a namespaced owner must be
+	// in its namespace; others are rejected.
 	Namespace string
-	// FieldOwner is the field manager, at most 128 characters. No two owners may have the same.
+	// FieldOwner is the field manager, at most 128 characters. It must be unique to the owner.
 	FieldOwner string
 }
 
-// An Object is what is wanted of one object.
+// An Object is the desired state of one object.
 type Object struct {
-	// Manifest is the object as it is wanted, as JSON decodes to. It is not changed, and must not be while it is being
-	// applied.
+	// Manifest is the desired object, as decoded from JSON. The engine does not change it, and it must not be changed
+	// during Apply.
 	Manifest *unstructured.Unstructured
-	// Mode is what is done to the object. Empty: ServerSideApply.
+	// Mode defines how the object is applied. Empty: ServerSideApply.
 	Mode v1alpha1.ApplyMode
-	// Takeover says what happens when the object is there and was not applied by this package for any owner. Empty: Never.
+	// Takeover defines what happens if the object exists and this package did not apply it for any owner. Empty: Never.
 	Takeover v1alpha1.Takeover
-	// Drift says what happens to edits of others. Empty: Correct.
+	// Drift defines what happens to changes by other clients. Empty: Correct.
 	Drift v1alpha1.DriftPolicy
-	// Additions says what happens to fields that others add to the object. Empty: Keep.
+	// Additions defines what happens to fields that other clients add to the object. Empty: Keep.
 	Additions v1alpha1.AdditionPolicy
-	// KeepConflicts leaves alone what another field manager owns.
+	// KeepConflicts leaves fields of other field managers unchanged.
 	KeepConflicts bool
-	// Recreate says what happens when the manifest changes a field that cannot be changed. Empty: Never.
+	// Recreate defines what happens if the manifest changes an immutable field. Empty: Never.
 	Recreate v1alpha1.RecreatePolicy
-	// IgnoredFields are set when the object is created, and are then left to others.
+	// IgnoredFields are set when the object is created, and ignored afterwards.
 	IgnoredFields []v1alpha1.FieldPath
-	// Wave of the object. Nil: by its kind, see [Wave].
+	// Wave is the wave of the object. Nil: the wave of its kind, see [Wave].
 	Wave *int32
-	// Delete is recorded in the inventory, for the day when the object is not wanted any more. Empty: as the owner says of
-	// all.
+	// Delete is recorded in the inventory and used when the set no longer contains the object. Empty: the policy of the
+	// owner.
 	Delete v1alpha1.DeleteAction
 }
 
-// A Set is all that an owner wants.
+// A Set contains all desired objects of an owner.
 type Set struct {
 	Owner   Owner
 	Objects []Object
-	// Inventory is what was recorded last; nil at the first time.
+	// Inventory is the inventory that was recorded last. Nil: there is none.
 	Inventory []v1alpha1.AppliedResource
 	// Record stores an inventory, and returns when it is stored. It is called before the first write to an object
 	// that is not recorded yet, so that a crash at any time leaves no unknown object.
@@ -97,55 +97,68 @@ func (s Set) check(resolve resolver) error {
 	return nil
 }
 
-// Action is what became of an object.
+// Action is the result for an object.
 type Action string
 
 // The actions.
 const (
-	Created    Action = "Created"
-	Configured Action = "Configured" // it was changed
-	Unchanged  Action = "Unchanged"  // it is as it is wanted
-	Observed   Action = "Observed"   // it is only looked at
-	Skipped    Action = "Skipped"    // it is left as it is; Reason says why
-	Conflict   Action = "Conflict"   // it belongs to others, in part or as a whole
-	Failed     Action = "Failed"     // Err says why
-	Deleted    Action = "Deleted"    // it is gone
-	Deleting   Action = "Deleting"   // it is on its way out
-	Released   Action = "Released"   // it stays, without the owner
+	// Created: the object was created.
+	Created Action = "Created"
+	// Configured: the object was changed.
+	Configured Action = "Configured"
+	// Unchanged: the object is as desired.
+	Unchanged Action = "Unchanged"
+	// Observed: the object is only observed.
+	Observed Action = "Observed"
+	// Skipped: the object was not changed; Reason explains why.
+	Skipped Action = "Skipped"
+	// Conflict: the object, or some of its fields, belong to another owner or field manager.
+	Conflict Action = "Conflict"
+	// Failed: an attempt failed; Err is the error.
+	Failed Action = "Failed"
+	// Deleted: the object does not exist any more.
+	Deleted Action = "Deleted"
+	// Deleting: the deletion of the object has started.
+	Deleting Action = "Deleting"
+	// Released: the object stays, without the owner.
+	Released Action = "Released"
 )
 
 // FieldConflict is a field that another field manager owns.
 type FieldConflict struct {
-	Field   string // as in .spec.replicas
-	Manager string // as in "kubectl"
+	// Field is the path of the field, such as .spec.replicas.
+	Field string
+	// Manager is the field manager, such as "kubectl".
+	Manager string
 }
 
-// A Change is what became of one object.
+// A Change is the result for one object.
 type Change struct {
-	// Object that it is about.
+	// Object identifies the object.
 	Object v1alpha1.ResourceIdentifier
-	// UID of the object, where it is there.
+	// UID is the UID of the object. Empty: the object does not exist, or the UID is unknown.
 	UID types.UID
-	// Wave that the object is in.
+	// Wave is the wave of the object.
 	Wave int32
-	// Action that was taken.
+	// Action is the result.
 	Action Action
-	// Drifted is true when the object had been edited, or deleted, by others since it was applied.
+	// Drifted is true if another client has changed or deleted the object since it was applied.
 	Drifted bool
-	// Reason and Message say why, in the words of the conditions of a Work.
+	// Reason and Message explain the result. Their values are those of the conditions of a Work.
 	Reason  string
 	Message string
-	// Conflicts with other field managers.
+	// Conflicts are the fields that other field managers own.
 	Conflicts []FieldConflict
-	// Diffs between the manifest and the object, where the object was compared.
+	// Diffs are the differences between the manifest and the object, if they were compared.
 	Diffs []v1alpha1.FieldDiff
-	// RetryAfter is when the object should be applied again though nothing changes by then; 0: there is no need to.
+	// RetryAfter is how long to wait before the object is applied again although nothing has changed. Zero: not
+	// necessary.
 	RetryAfter time.Duration
-	// Err is why it failed.
+	// Err is the error, if Action is Failed.
 	Err error
-	// Live is the object as the API server answered it; nil when nothing had to be asked.
+	// Live is the object in the last response of the API server. Nil: no request was necessary.
 	Live *unstructured.Unstructured
-	// ResourceVersion of the object, as far as is known.
+	// ResourceVersion is the last known resourceVersion of the object.
 	ResourceVersion string
 
 	applied string // the hash of the manifest that the object was applied by
@@ -154,8 +167,8 @@ type Change struct {
 // passable are the reasons to skip an object that nothing else needs to wait for.
 var passable = []string{v1alpha1.ReasonExists, v1alpha1.ReasonContested, v1alpha1.ReasonCompleted}
 
-// Done reports whether the manifest has been applied, so that others need not wait for it. An object that others
-// change again and again is done: its reason is Contested.
+// Done reports whether the manifest has been applied, so that later waves need not wait for it. An object that other
+// clients change again and again is done; its reason is Contested.
 func (c Change) Done() bool {
 	switch c.Action {
 	case Created, Configured, Unchanged, Observed, Deleted, Released:
@@ -168,15 +181,15 @@ func (c Change) Done() bool {
 // written reports whether the object was changed.
 func (c Change) written() bool { return c.Action == Created || c.Action == Configured }
 
-// A ChangeSet is what became of a [Set].
+// A ChangeSet is the result for a [Set].
 type ChangeSet struct {
 	// Changes has one entry for each object, in the order of the set.
 	Changes []Change
-	// Inventory is what is to be recorded now: [Set.Record] was called with its objects, but not yet with their UIDs.
+	// Inventory is the inventory to record now: [Set.Record] was called with its objects, but without their UIDs.
 	Inventory []v1alpha1.AppliedResource
 }
 
-// Done reports whether all objects are as they are wanted.
+// Done reports whether all objects are done.
 func (s ChangeSet) Done() bool {
 	for _, change := range s.Changes {
 		if !change.Done() {
@@ -186,7 +199,7 @@ func (s ChangeSet) Done() bool {
 	return true
 }
 
-// Err is the errors of all objects that failed, or nil.
+// Err returns the joined errors of all objects that failed. Nil: none failed.
 func (s ChangeSet) Err() error {
 	var failed int
 	var first error

@@ -6,13 +6,19 @@ import (
 
 // Waves that kinds belong to unless an object says otherwise. There is room between them for what a user puts there.
 const (
-	WaveFoundations int32 = 0  // what others live in or are made of: namespaces, definitions of custom resources
-	WaveConfig      int32 = 10 // what others read: accounts, secrets, config, quotas, storage
-	WaveRoles       int32 = 20 // roles: permissions
-	WaveBindings    int32 = 25 // bindings: the subjects of permissions
-	WaveObjects     int32 = 30 // services and custom resources, and every kind that is not known here
-	WaveWorkloads   int32 = 40 // what runs
-	// what calls what runs: webhooks and aggregated APIs, last because they can stop all the rest
+	// WaveFoundations contains namespaces and definitions of custom resources.
+	WaveFoundations int32 = 0
+	// WaveConfig contains accounts, secrets, configuration, quotas and storage, which other objects read.
+	WaveConfig int32 = 10
+	// WaveRoles contains roles.
+	WaveRoles int32 = 20
+	// WaveBindings contains bindings of roles.
+	WaveBindings int32 = 25
+	// WaveObjects contains services, custom resources and all kinds that are not listed.
+	WaveObjects int32 = 30
+	// WaveWorkloads contains workloads.
+	WaveWorkloads int32 = 40
+	// WaveAdmission contains webhooks and aggregated APIs, last because they can block all other objects.
 	WaveAdmission int32 = 50
 )
 
@@ -58,7 +64,8 @@ var waves = map[schema.GroupKind]int32{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             WaveAdmission,
 }
 
-// Wave of a kind: objects are applied from the lowest wave to the highest, and taken back the other way round.
+// Wave returns the wave of a kind. Objects are applied from the lowest wave to the highest, and deleted in the reverse
+// order.
 func Wave(kind schema.GroupKind) int32 {
 	if wave, known := waves[kind]; known {
 		return wave
