@@ -81,12 +81,17 @@ type reporter struct {
 	shown   lifecycle.AgentStep
 	waits   string // the last reported reason of a pending JoinRequest; empty: none
 
-	publisher    statePublisher // nil: the state is not published
-	askedWith    string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
-	publishAfter time.Time      // until when the state is not published after a failure
+	publication publication
 
 	heartbeatError string    // the error of the last heartbeat
 	unservedSince  time.Time // since when the hub has accepted no heartbeat; zero: it accepts them
+}
+
+// publication publishes the state of the agent beside its record.
+type publication struct {
+	publisher statePublisher // nil: the state is not published
+	askedWith string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
+	after     time.Time      // until when the state is not published after a failure
 }
 
 // refusedRenewal is a renewal that the hub has refused.

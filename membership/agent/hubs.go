@@ -108,7 +108,7 @@ func (h *hubs) agent(i int) (*agent, error) {
 		return nil, fmt.Errorf("prepare for hub %s: %w", hub.Name, err)
 	}
 	if h.events.recorder != nil {
-		a.reports.publisher, _ = hub.Store.(statePublisher)
+		a.reports.publication.publisher, _ = hub.Store.(statePublisher)
 	}
 	a.companions.hub, a.companions.all = hub.Name, h.beside
 	a.reports.events, a.reports.onHub, a.reports.metrics.place = h.events, h.news.put, new(i)

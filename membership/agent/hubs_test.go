@@ -301,10 +301,13 @@ func TestBegin(t *testing.T) {
 	}{
 		{"nothing is known", [][]byte{nil, nil}, 0, false},
 		{"it never went anywhere", [][]byte{nil, of(record{ClusterID: "id"})}, 0, false},
-		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}), of(record{recordedTurn: recordedTurn{Turn: 1}})}, 1,
+		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}),
+			of(record{Turn: 1})}, 1,
 			true},
-		{"and back", [][]byte{of(record{recordedTurn: recordedTurn{Turn: 2}}), of(record{recordedTurn: recordedTurn{Turn: 1}})}, 0, true},
-		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{recordedTurn: recordedTurn{Turn: 1}})}, 1, true},
+		{"and back", [][]byte{of(record{Turn: 2}),
+			of(record{Turn: 1})}, 0, true},
+		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{Turn: 1})}, 1,
+			true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			h := &hubs{Options: Options{}.withDefaults()}
@@ -323,10 +326,9 @@ func TestBegin(t *testing.T) {
 func TestTurnIsKept(t *testing.T) {
 	store := &memory{}
 	a := &agent{Options: Options{Store: store}, companions: &companions{},
-		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, recordedTurn: recordedTurn{Turn: 3}}}}
+		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, Turn: 3}}}
 	require.NoError(t, a.startOver(t.Context()))
-	require.Equal(t, record{Version: recordVersion, recordedEnd: recordedEnd{Kept: true},
-		recordedTurn: recordedTurn{Turn: 3}}, store.parsed(t))
+	require.Equal(t, record{Version: recordVersion, Kept: true, Turn: 3}, store.parsed(t))
 }
 
 // A hub that the agent is not at is asked whether it is there, and shown nothing.

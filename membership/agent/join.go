@@ -114,7 +114,7 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if bootstrap.Token == "" {
 		return nil, nil, errRemovedBootstrap
 	}
-	a.reports.askedWith = agentstate.Fingerprint(bootstrap)
+	a.reports.publication.askedWith = agentstate.Fingerprint(bootstrap)
 	if a.state.record.strange(bootstrap) {
 		return nil, nil, differentHubError{mine: a.state.record.hubID(), theirs: bootstrap.HubID}
 	}

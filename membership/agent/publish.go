@@ -31,43 +31,43 @@ const (
 
 // setState stores the state of the agent, if it is published.
 func (a *agent) setState(step lifecycle.AgentStep) {
-	if a.reports.publisher == nil {
+	if a.reports.publication.publisher == nil {
 		return
 	}
 	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hubServer(),
-		Bootstrap: a.reports.askedWith}
+		Bootstrap: a.reports.publication.askedWith}
 	if step.Phase == lifecycle.Registering || step.Phase == lifecycle.Rejected {
 		state.Reason = a.requests.reason
 	}
-	a.reports.publisher.setState(state)
+	a.reports.publication.publisher.setState(state)
 }
 
 // setFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
 // hub knows them.
 func (a *agent) setFailure(step lifecycle.AgentStep, err error) {
-	if a.reports.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
+	if a.reports.publication.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
 		return
 	}
-	a.reports.publisher.setState(agentstate.State{
+	a.reports.publication.publisher.setState(agentstate.State{
 		State: step.Phase, Reason: agentstate.StepFailed, Message: fmt.Sprintf("A step of the agent failed; trying again. "+
 			"(%v)", err),
-		Time: a.Clock.Now(), Hub: a.hubServer(), Bootstrap: a.reports.askedWith,
+		Time: a.Clock.Now(), Hub: a.hubServer(), Bootstrap: a.reports.publication.askedWith,
 	})
 }
 
 // publishState publishes the state before the agent waits. A failure does not stop the agent.
 func (a *agent) publishState(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.reports.publisher == nil || !a.state.loaded || now.Before(a.reports.publishAfter) {
+	if a.reports.publication.publisher == nil || !a.state.loaded || now.Before(a.reports.publication.after) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	err := a.reports.publisher.publish(ctx)
+	err := a.reports.publication.publisher.publish(ctx)
 	if err == nil {
 		return
 	}
-	a.reports.publishAfter = now.Add(publishRetry)
+	a.reports.publication.after = now.Add(publishRetry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		a.state.loaded = false // the record has changed
 	}

@@ -104,7 +104,7 @@ func TestAway(t *testing.T) {
 	require.Empty(t, left.published.State, "without a manager it publishes nothing")
 	a, err := h.agent(0)
 	require.NoError(t, err)
-	require.Nil(t, a.reports.publisher)
+	require.Nil(t, a.reports.publication.publisher)
 
 	h.events.recorder = events.NewFakeRecorder(10)
 	h.publishAway(t.Context(), "Going to hub two.")
@@ -112,10 +112,10 @@ func TestAway(t *testing.T) {
 	require.Equal(t, "Going to hub two.", left.published.Message)
 	a, err = h.agent(0)
 	require.NoError(t, err)
-	require.Equal(t, left, a.reports.publisher)
+	require.Equal(t, left, a.reports.publication.publisher)
 	a, err = h.agent(1)
 	require.NoError(t, err)
-	require.Nil(t, a.reports.publisher, "a store that keeps no more than a record")
+	require.Nil(t, a.reports.publication.publisher, "a store that keeps no more than a record")
 	h.at.hub = 1
 	h.publishAway(t.Context(), "Going to hub one.")
 }
@@ -129,7 +129,7 @@ func TestNote(t *testing.T) {
 	a.setState(lifecycle.AgentStep{Phase: lifecycle.Joined})
 	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
 	require.Empty(t, publisher.set.State, "the state is not published")
-	a.reports.publisher, a.reports.askedWith = publisher, "this"
+	a.reports.publication.publisher, a.reports.publication.askedWith = publisher, "this"
 	a.requests.reason = "NameTaken"
 	a.setState(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})
 	require.Equal(t, "NameTaken", publisher.set.Reason)

@@ -31,26 +31,16 @@ type record struct {
 	Renewal  *renewalRequest       `json:"renewal,omitempty"`
 	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
 
-	recordedEnd
+	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
+	Deregistered bool `json:"deregistered,omitempty"`
+	Kept         bool `json:"kept,omitempty"`
+	Out          bool `json:"out,omitempty"`
 
 	// Hub is the last known state of the hub; nil: unknown.
 	Hub *hubState `json:"hub,omitempty"`
 	// Move is the last move to another hub that an administrator requested; nil: none.
 	Move *moveRequest `json:"move,omitempty"`
 
-	recordedTurn
-}
-
-// recordedEnd is the end of a membership.
-type recordedEnd struct {
-	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
-	Deregistered bool `json:"deregistered,omitempty"`
-	Kept         bool `json:"kept,omitempty"`
-	Out          bool `json:"out,omitempty"`
-}
-
-// recordedTurn is the place of the hub among several hubs.
-type recordedTurn struct {
 	// Turn counts the changes between several hubs; the agent is at the hub whose record has the highest value.
 	Turn int `json:"turn,omitempty"`
 	// Stay is true if the agent must not go back to the first hub by itself.

@@ -50,6 +50,6 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
 	a.reports.events = newStory(mgr, a.Namespace)
-	a.reports.publisher, _ = a.Store.(statePublisher)
+	a.reports.publication.publisher, _ = a.Store.(statePublisher)
 	return mgr.Add(a)
 }
