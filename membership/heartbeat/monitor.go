@@ -78,7 +78,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	return m.suspect(now)
 }
 
-// Untrack stops to evaluate a member and drops its state. For an unknown member it does nothing.
+// Untrack stops the evaluation of a member and drops its state. It does nothing for an unknown member.
 func (m *Monitor) Untrack(name string, now time.Time) []string {
 	e := m.members[name]
 	if e == nil || !e.tracked {

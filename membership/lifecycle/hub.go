@@ -14,8 +14,8 @@ import (
 type HubObserved struct {
 	Now time.Time
 
-	// Of the MemberCluster.
-	Deleting  bool                  // it has a deletion timestamp
+	// Deleting is true if the deletion of the MemberCluster was requested.
+	Deleting  bool
 	Desired   v1alpha1.DesiredState // spec.state
 	Accepted  *bool                 // spec.accepted
 	JoinMode  v1alpha1.JoinMode     // spec.joinMode
@@ -60,8 +60,9 @@ type AgentReport int
 // The reports of an agent, from the condition Joined in the status of its Membership.
 const (
 	ReportedNothing AgentReport = iota // the agent has never joined
-	ReportedJoined                     // Joined is True
-	ReportedClean                      // Joined is False because the member is clean
+	// ReportedJoined: the condition Joined is True.
+	ReportedJoined
+	ReportedClean // Joined is False because the member is clean
 )
 
 // GatesSeen is the result of the first gate that is not open.

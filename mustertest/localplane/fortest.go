@@ -34,8 +34,7 @@ func ForTest(t testing.TB, opts Options) *Plane {
 	return p
 }
 
-// Shared is a plane that the tests of a package share. It starts when the first of them asks for it,
-// so a run of other tests alone starts none:
+// Shared is a plane that the tests of a package share. It starts when the first test requests it:
 //
 //	var hub = localplane.Shared{Options: localplane.Options{Name: "hub"}}
 //

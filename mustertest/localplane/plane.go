@@ -17,38 +17,38 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what plane to start. The zero value is a plane without nodes.
+// Options are the options of a plane. The zero value is a plane without nodes.
 type Options struct {
-	// Name tells planes apart in folder names, in errors and in the names of their authorities.
-	// Default "plane".
+	// Name identifies the plane in folder names, in errors and in the names of its certificate authorities. Default:
+	// "plane".
 	Name string
 
 	// Nodes is the number of nodes, named node-0, node-1 and so on. With one or more, kube-scheduler and kwok run
 	// as well: pods are bound and become ready at once, though nothing is executed. Default 0.
 	Nodes int
 
-	// NodeCapacity is what each node has and offers. Default 8 CPUs, 32Gi of memory and 110 pods.
+	// NodeCapacity is the capacity of each node. Default: 8 CPUs, 32Gi of memory and 110 pods.
 	NodeCapacity corev1.ResourceList
 
-	// Prepare is called with the plane's Config once its API server is ready, before any controller starts; the plane does
-	// not start if it fails. The garbage collector knows the CustomResourceDefinitions that it installs, while of others
-	// it learns only when it looks for new kinds, which is twice a minute. It may be called again, with another plane,
-	// where a start is tried anew. Default: nothing is done.
+	// Prepare is called with the plane's Config when its API server is ready, before any controller starts. If it fails,
+	// the plane does not start. The garbage collector knows the CustomResourceDefinitions that Prepare installs
+	// immediately; it discovers others twice a minute. Prepare may be called again with another plane if the start is
+	// repeated. Default: none.
 	Prepare func(ctx context.Context, config *rest.Config) error
 
-	// NoSigner leaves out the controller that signs certificates, as on control planes whose clients do not authenticate
-	// by any. Default: it runs.
+	// NoSigner omits the controller that signs certificates, as on control planes whose clients do not use certificates.
+	// Default: the controller runs.
 	NoSigner bool
 
-	// LogDir keeps the logs of the components, one file each; it is created when missing. Default: they are in the
-	// plane's folder and vanish with it.
+	// LogDir is a folder for the logs of the components, one file each. It is created if it does not exist. Default: the
+	// logs are in the plane's folder and are removed with it.
 	LogDir string
 
-	// Dir is the folder in which the plane's own folder is made. Default os.TempDir().
+	// Dir is the folder in which the plane's folder is created. Default: os.TempDir().
 	Dir string
 
-	// Progress is told when binaries have to be built first, which takes minutes. Default: the
-	// terminal, if there is one, else os.Stderr.
+	// Progress receives messages while binaries are built, which takes minutes. Default: the terminal, if there is one,
+	// else os.Stderr.
 	Progress io.Writer
 }
 
@@ -97,10 +97,9 @@ type Plane struct {
 // startAttempts bounds how often Start tries anew because another process took a port that had been free.
 const startAttempts = 3
 
-// Start starts a control plane and waits until it is of use: the API server is ready, namespaces get their default
-// ServiceAccount and the nodes take pods. On error nothing is left behind, and the error has the
-// end of the log of the component that is to blame. The context bounds the start only; end the
-// plane by Stop.
+// Start starts a control plane and waits until it can be used: the API server is ready, namespaces get their default
+// ServiceAccount, and pods can be scheduled on the nodes. On an error nothing remains, and the error contains the end
+// of the log of the component that failed. The context limits the start only; use Stop to end the plane.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	opts = opts.withDefaults()
 	assets, err := Binaries(ctx, opts)
@@ -160,17 +159,16 @@ func start(ctx context.Context, opts Options, assets string) (_ *Plane, err erro
 	return p, nil
 }
 
-// Config returns how to reach the API server as admin (group system:masters), without a client-side rate
-// limit. The caller owns the copy.
+// Config returns a config for the API server with the permissions of an administrator (group system:masters), without a
+// client-side rate limit. The caller may modify it.
 func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.admin) }
 
-// Kubeconfig returns the path of a kubeconfig file with what Config returns. Its mode is 0600; it is gone
-// after Stop.
+// Kubeconfig returns the path of a kubeconfig file with the content of Config. Its mode is 0600. Stop removes it.
 func (p *Plane) Kubeconfig() string { return p.kubeconfig }
 
-// User returns how to reach the API server as a user that is in the given groups and in
-// system:authenticated, by a client certificate. RBAC applies: a user without bindings may do next
-// to nothing. It panics if a name is not valid UTF-8, since no certificate can hold it.
+// User returns a config for the API server as a user in these groups and in system:authenticated, with a client
+// certificate. RBAC applies: a user without bindings has almost no permissions. User panics if a name is not valid
+// UTF-8, because a certificate cannot contain it.
 func (p *Plane) User(name string, groups ...string) *rest.Config {
 	cfg, err := p.user(name, groups...)
 	if err != nil {
@@ -198,9 +196,9 @@ func (p *Plane) user(name string, groups ...string) (*rest.Config, error) {
 // termPatience is how long each tier of components may take to end by itself.
 const termPatience = 2 * time.Second
 
-// Stop ends the plane and removes its folder. It takes a few seconds at most, may be called more
-// than once and always returns what the first call did: an error if something could not be removed, or
-// if a component had ended by itself before.
+// Stop ends the plane and removes its folder. It takes a few seconds at most. It may be called more than once, and
+// always returns the result of the first call: an error if something could not be removed, or if a component had ended
+// before.
 func (p *Plane) Stop() error {
 	p.stop() // A start of the API server that goes on would hold the lock.
 	p.mu.Lock()

@@ -24,7 +24,7 @@ type Pool struct {
 	users map[string]*Shared // by the name of the test
 }
 
-// NewPool returns a pool of so many planes. Their names end in numbers.
+// NewPool returns a pool of size planes. Their names end with numbers.
 func NewPool(size int, opts Options) *Pool {
 	p := &Pool{free: make(chan *Shared, size), users: map[string]*Shared{}}
 	name := opts.withDefaults().Name
@@ -40,9 +40,9 @@ func NewPool(size int, opts Options) *Pool {
 // Shared returns the planes, for Run.
 func (p *Pool) Shared() []*Shared { return p.shared }
 
-// ForTest returns a plane that the test has for itself until it ends, and that its subtests share. The first call makes
-// a test parallel, and waits until a plane is free. The plane keeps what earlier tests have left on it.
-// ForTest skips the test under -short, and fails it if the plane does not start.
+// ForTest returns a plane that only the test and its subtests use until the test ends. The first call makes a test
+// parallel, and waits until a plane is free. Objects of earlier tests stay on the plane. ForTest skips the test under
+// -short, and fails it if the plane does not start.
 func (p *Pool) ForTest(t testing.TB) *Plane {
 	t.Helper()
 	skipIfShort(t)
@@ -55,7 +55,7 @@ func (p *Pool) ForTest(t testing.TB) *Plane {
 	return p.Borrow(t)
 }
 
-// Borrow is ForTest for tests that are parallel already, or that must not be.
+// Borrow is ForTest for tests that are already parallel, or that must not be parallel.
 func (p *Pool) Borrow(t testing.TB) *Plane {
 	t.Helper()
 	skipIfShort(t)

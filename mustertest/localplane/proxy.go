@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Proxy is a TCP proxy on a port of 127.0.0.1 that makes the network between a client and a server
-// fail. It starts healthy. Its methods may be called concurrently; each fault holds for connections that are open and
-// for new ones, until another call changes it.
+// A Proxy is a TCP proxy on a port of 127.0.0.1 that simulates failures of the network between a client and a server.
+// It starts without a failure. Its methods may be called concurrently. Each failure applies to open and to new
+// connections until another call changes it.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -54,11 +54,11 @@ func NewProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr returns the HOST:PORT to connect to instead of the target.
+// Addr returns the HOST:PORT of the proxy, which replaces that of the target.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Config returns a copy of cfg that goes through the proxy. The server's certificate must be valid for
-// 127.0.0.1, as that of a Plane is, or cfg must set ServerName.
+// Config returns a copy of cfg that uses the proxy. The server's certificate must be valid for 127.0.0.1, as that of a
+// Plane is, or cfg must set ServerName.
 func (p *Proxy) Config(cfg *rest.Config) *rest.Config {
 	through := rest.CopyConfig(cfg)
 	through.Host = p.Addr()
@@ -69,18 +69,18 @@ func (p *Proxy) Config(cfg *rest.Config) *rest.Config {
 	return through
 }
 
-// Cut resets all connections and each new one, as a server does that crashed.
+// Cut resets all connections and each new one, like a server that has crashed.
 func (p *Proxy) Cut() { p.set(func(h *health) { h.cut, h.stalled = true, false }) }
 
-// Stall carries nothing any more, without telling either side: connections stay open, new ones are accepted and
-// hang. This is what a network partition looks like; what was sent meanwhile arrives after Heal.
+// Stall stops all traffic without closing connections: open connections stay open, and new ones are accepted and hang,
+// as in a network partition. Data that was sent in the meantime arrives after Heal.
 func (p *Proxy) Stall() { p.set(func(h *health) { h.cut, h.stalled = false, true }) }
 
-// Delay has everything arrive d later, in each direction, without limiting the throughput; it undoes no Cut
-// or Stall. Zero undoes it.
+// Delay delays all data by d in each direction, without a limit of the throughput. Zero ends the delay. It does not end
+// Cut or Stall.
 func (p *Proxy) Delay(d time.Duration) { p.set(func(h *health) { h.delay = d }) }
 
-// Heal undoes Cut, Stall and Delay. Connections that were reset stay so.
+// Heal ends Cut, Stall and Delay. Connections that were reset stay closed.
 func (p *Proxy) Heal() { p.set(func(h *health) { *h = health{} }) }
 
 // Close ends the proxy and all connections, and waits until no goroutine is left. It may be called more than once.

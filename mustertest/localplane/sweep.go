@@ -16,13 +16,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Sweep names all objects of a cluster, of every kind that can be listed there, as "ConfigMap.v1 default/settings".
-// What was there before a test and what is there after it should be the same.
+// Sweep returns the names of all objects of a cluster, of every kind that can be listed, as "ConfigMap.v1
+// default/settings". A test can compare the names from before and after it.
 //
-// What Kubernetes makes by itself is not among them: Events, all in the namespaces kube-*, the ServiceAccount and the
-// ConfigMap that each namespace has, roles and the like that an API server may still be making when it is young, and
-// what goes with a CustomResourceDefinition. Nor is what belongs to objects that are all gone: it takes a garbage
-// collector half a minute to know a kind that is new to its cluster.
+// Objects that Kubernetes creates are omitted: Events, all objects in the namespaces kube-*, the ServiceAccount and the
+// ConfigMap of each namespace, roles and similar objects that an API server may still create after its start, and
+// objects that belong to a CustomResourceDefinition. Objects whose owners are all deleted are omitted too, because a
+// garbage collector needs half a minute to discover a new kind.
 func Sweep(ctx context.Context, config *rest.Config) (sets.Set[string], error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

@@ -63,7 +63,8 @@ const ConditionExecuted = "Executed"
 const (
 	// ReasonEvicted: True: the placement has left the cluster.
 	ReasonEvicted = "Evicted"
-	// ReasonNotPlaced: True: the placement was not on the cluster when the hub first observed the eviction.
+	// ReasonNotPlaced: Executed is True, because the placement was not on the cluster when the hub first observed the
+	// eviction.
 	ReasonNotPlaced = "NotPlaced"
 
 	// ReasonBudgetExhausted: the disruption budget of the placement does not allow the eviction now.

@@ -84,11 +84,13 @@ func TestTooEarly(t *testing.T) {
 		{"a disruption budget that was just created", budget, progressing, "its controller has not seen it yet"},
 		{
 			"a disruption budget whose controller fails",
-			budget + "status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: 'False', reason: SyncFailed}]}",
+			budget + "status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: 'False', reason: " +
+				"SyncFailed}]}",
 			failed, "DisruptionAllowed is False: SyncFailed",
 		},
 		{
-			"a disruption budget that allows none", budget + "status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 1, " +
+			"a disruption budget that allows none",
+			budget + "status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 1, " +
 				"conditions: [{type: DisruptionAllowed, status: 'False', reason: InsufficientPods}]}",
 			ready, "AllowedDisruptions has been computed.",
 		},

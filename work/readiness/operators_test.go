@@ -22,9 +22,12 @@ const (
 	fullyApplied = "conditions: [{type: FullyApplied, status: 'True'}]"
 	isActive     = "conditions: [{type: Active, status: 'True'}]"
 	isHealthy    = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'True'}]"
-	unhealthy    = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: UnhealthyPackageRevision}]"
-	routed       = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]"
-	unrouted     = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound}]}]"
+	unhealthy    = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: " +
+		"UnhealthyPackageRevision}]"
+	routed = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
+		"status: 'True'}]}]"
+	unrouted = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, " +
+		"status: 'False', reason: BackendNotFound}]}]"
 )
 
 // operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and others
@@ -461,7 +464,8 @@ var operatorStatuses = map[string][]struct {
 		{"aggregatedStatus: [{clusterName: a, applied: true, health: Unknown}], " + fullyApplied, yes},
 		{"aggregatedStatus: [{clusterName: a, applied: false, health: Unknown}], " + fullyApplied, wait},
 		{"aggregatedStatus: [{clusterName: a, health: Unhealthy}], " + fullyApplied, no},
-		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]", no},
+		{"conditions: [{type: Scheduled, status: 'True'}, {type: FullyApplied, status: 'False', reason: FullyAppliedFailed}]",
+			no},
 	},
 	"work.karmada.io ClusterResourceBinding": {
 		{"conditions: [{type: FullyApplied, status: 'True'}]", yes},

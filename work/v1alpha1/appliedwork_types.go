@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WorkReference names a Work on a hub.
+// WorkReference identifies a Work on a hub.
 type WorkReference struct {
-	// Hub is the name that the agent gives the hub, as in the label work.muster.dev/hub.
+	// Hub is the name of the hub in the agent's options, as in the label work.muster.dev/hub.
 	Hub string `json:"hub"`
 	// Namespace of the Work on the hub.
 	Namespace string `json:"namespace"`
@@ -21,56 +21,58 @@ type WorkReference struct {
 	Generation int64 `json:"generation,omitempty"`
 }
 
-// AppliedWorkSpec says what Work an inventory is of, and how to take its objects back without it.
+// AppliedWorkSpec identifies the Work of an inventory, and defines how its objects are deleted without the Work.
 type AppliedWorkSpec struct {
-	// Work that applied the objects.
+	// Work is the Work that applied the objects.
 	Work WorkReference `json:"work"`
 
 	// FieldOwner is the field manager of the objects.
 	FieldOwner string `json:"fieldOwner"`
 
-	// Delete is what the Work said last of how its objects are taken back.
+	// Delete is the last known spec.delete of the Work.
 	// +optional
 	Delete DeletePolicy `json:"delete,omitempty"`
 
-	// Executor in whose name the objects were applied.
+	// Executor is the ServiceAccount that applied the objects.
 	// +optional
 	Executor *Executor `json:"executor,omitempty"`
 }
 
-// AppliedResource is an object that the Work has applied, or was about to.
+// AppliedResource is an object that the Work has applied, or is about to apply.
 type AppliedResource struct {
 	// ResourceIdentifier is the object.
 	ResourceIdentifier `json:",inline"`
 
-	// UID of the object; empty from before it was applied for the first time until that is known to have succeeded.
+	// UID is the UID of the object. Empty: the first apply is not known to have succeeded.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. A Job that is gone
-	// is not created again for the same manifest. Empty for all other objects.
+	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. If the Job does not
+	// exist any more, it is not created again for the same manifest. Empty for all other objects.
 	// +optional
 	RanHash string `json:"ranHash,omitempty"`
 
-	// Delete is what becomes of this object, where that is not what the spec says of all.
+	// Delete overrides spec.delete for this object.
 	// +optional
 	Delete DeleteAction `json:"delete,omitempty"`
 
-	// Wave of the object: they are taken back from the highest to the lowest.
+	// Wave is the wave of the object. Objects are deleted from the highest wave to the lowest.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
 
-	// OrphanedTime is when the agent found that no Work has the object any more, although no user asked for its deletion.
-	// The object stays as it is until a Work has it again, or it is released. Unset: the object is not orphaned.
+	// OrphanedTime is when the agent observed that no Work contains the object any more, although no user requested its
+	// deletion. The object stays unchanged until a Work contains it again, or it is released. Unset: the object is not
+	// orphaned.
 	// +optional
 	OrphanedTime *metav1.Time `json:"orphanedTime,omitempty"`
 
-	// Released is true if a user asked for the deletion of the orphaned object, by the annotation work.muster.dev/release.
+	// Released is true if a user requested the deletion of the orphaned object with the annotation
+	// work.muster.dev/release.
 	// +optional
 	Released bool `json:"released,omitempty"`
 }
 
-// DeletionRequest is the deletion of a Work that the agent observed, and found to be a request of a user.
+// DeletionRequest is an observed deletion of a Work that a user requested.
 type DeletionRequest struct {
 	// WorkUID is the UID of the Work that was deleted.
 	WorkUID types.UID `json:"workUID"`
@@ -80,18 +82,17 @@ type DeletionRequest struct {
 
 // AppliedWorkStatus is the inventory.
 type AppliedWorkStatus struct {
-	// Resources are the objects, written before the first of them is: an object that is not in here was
-	// never touched.
+	// Resources are the objects of the inventory. An object is added before the first write to it.
 	// +listType=atomic
 	// +optional
 	Resources []AppliedResource `json:"resources,omitempty"`
 
-	// DeletionRequest is set before the first object is deleted because the Work was. The deletion of objects then goes on
-	// even if the Work vanishes before the agent is done.
+	// DeletionRequest is set before the first object is deleted because of the deletion of the Work. The agent then
+	// continues to delete objects even if the Work disappears.
 	// +optional
 	DeletionRequest *DeletionRequest `json:"deletionRequest,omitempty"`
 
-	// Conditions: Orphaned.
+	// Conditions of the AppliedWork: Orphaned.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=4

@@ -51,13 +51,13 @@ const (
 	anyElement // all items of a list, or all fields of a map
 )
 
-// Field is the path to the field of that name, below this path.
+// Field returns the path of a field of the object or map at this path.
 func (p FieldPath) Field(name string) FieldPath {
 	return p.with(element{kind: fieldElement, name: name})
 }
 
-// Item is the path to the item that has these keys, of the list that this path leads to. Their values are strings,
-// numbers and booleans; no others are found.
+// Item returns the path of the item with these keys, of the list at this path. The values are strings, numbers or
+// booleans; other values never match.
 func (p FieldPath) Item(keys map[string]any) FieldPath {
 	plain := make(map[string]any, len(keys))
 	for name, value := range keys {
@@ -66,25 +66,25 @@ func (p FieldPath) Item(keys map[string]any) FieldPath {
 	return p.with(element{kind: keyElement, keys: plain})
 }
 
-// Value is the path to the item that is this string, number or boolean, of the list that this path leads to.
+// Value returns the path of the item with this string, number or boolean, of the list at this path.
 func (p FieldPath) Value(value any) FieldPath {
 	return p.with(element{kind: valueElement, value: scalar(value)})
 }
 
-// Index is the path to the item at that index, of the list that this path leads to.
+// Index returns the path of the item at an index, of the list at this path.
 func (p FieldPath) Index(index int) FieldPath {
 	return p.with(element{kind: indexElement, index: index})
 }
 
 func (p FieldPath) with(e element) FieldPath { return append(slices.Clip(p), e) }
 
-// HasPrefix says whether the path leads to what prefix leads to, or into it.
+// HasPrefix reports whether the path is equal to prefix, or below it.
 func (p FieldPath) HasPrefix(prefix FieldPath) bool {
 	return len(p) >= len(prefix) && slices.EqualFunc(p[:len(prefix)], prefix, element.equal)
 }
 
-// Matches reports whether the path leads to, or into, what a pattern stands for. [*] in the pattern stands for any item
-// or field, and an item of the pattern needs to have some of the keys only.
+// Matches reports whether the path matches a pattern, or is below a match. [*] in the pattern matches any item or
+// field. An item of the pattern may have a subset of the keys.
 func (p FieldPath) Matches(pattern FieldPath) bool {
 	if len(p) < len(pattern) {
 		return false
@@ -105,7 +105,7 @@ func (p FieldPath) Matches(pattern FieldPath) bool {
 	return true
 }
 
-// Equal says whether both are the same path.
+// Equal reports whether both paths are equal.
 func (p FieldPath) Equal(other FieldPath) bool { return len(p) == len(other) && p.HasPrefix(other) }
 
 func (e element) equal(other element) bool {
@@ -113,7 +113,7 @@ func (e element) equal(other element) bool {
 		maps.Equal(e.keys, other.keys)
 }
 
-// String is the path as [ParseFieldPath] reads it.
+// String returns the path in the form that [ParseFieldPath] parses.
 func (p FieldPath) String() string {
 	var text strings.Builder
 	for i, e := range p {

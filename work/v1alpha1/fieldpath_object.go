@@ -8,10 +8,10 @@ import (
 
 // Objects are what JSON decodes to: map[string]any, []any, string, bool, nil, and numbers as int64 or float64.
 
-// Get returns what the path leads to in the object, which is not a copy. Found and nil: it is null.
+// Get returns the value at the path, which is not a copy. A value that is found and nil is null.
 //
-// An item that lacks the key protocol is one of protocol "TCP", as Kubernetes has it: the API server writes paths with
-// all keys, and manifests leave it out.
+// An item without the key protocol matches protocol "TCP", the default of Kubernetes: the API server writes paths with
+// all keys, and manifests may omit it.
 func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 	value = object
 	for _, e := range p {
@@ -22,9 +22,9 @@ func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 	return value, true
 }
 
-// Expand returns the paths that this path stands for: each [*] is replaced by the items and fields that one of the
-// objects has there. An item with a name is named by it, any other by its index. A path without [*] stands for itself,
-// whether or not it leads anywhere.
+// Expand returns the paths that match this path: each [*] is replaced by the items and fields that one of the objects
+// has at that place. Items with a name are identified by name, others by index. A path without [*] is returned
+// unchanged, even if no object has a value there.
 func (p FieldPath) Expand(objects ...map[string]any) []FieldPath {
 	at := slices.IndexFunc(p, func(e element) bool { return e.kind == anyElement })
 	if at < 0 {
@@ -68,9 +68,9 @@ func childrenOf(parent any) []element {
 	return children
 }
 
-// Set puts a value where the path leads to. Fields on the way that are missing are made, and an item with keys or a
-// plain item is added at the end of its list if it is what comes last in the path; the value must then be that item.
-// The value becomes part of the object. On an error, which says how far the path leads, nothing has changed.
+// Set sets the value at the path. Missing fields on the way are created. If the last element of the path is an item
+// with keys or a plain item, the item is appended to its list; the value must be that item. The value becomes part of
+// the object. On an error, which names the existing part of the path, nothing has changed.
 func (p FieldPath) Set(object map[string]any, value any) error {
 	if len(p) == 0 {
 		return fmt.Errorf("the whole object cannot be set")
@@ -79,7 +79,7 @@ func (p FieldPath) Set(object map[string]any, value any) error {
 	return err
 }
 
-// Remove takes out what the path leads to, and says whether it was there. Maps and lists that become empty are kept.
+// Remove removes the value at the path, and reports whether it existed. Empty maps and lists are kept.
 func (p FieldPath) Remove(object map[string]any) bool {
 	if len(p) == 0 {
 		return false

@@ -8,8 +8,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// ParseFieldPath reads a path as it is described at [FieldPath]. An error names the position, in bytes from 0, and what
-// should be there.
+// ParseFieldPath parses a path in the form of [FieldPath]. The error names the position, in bytes from 0, and the
+// expected input.
 func ParseFieldPath(text string) (FieldPath, error) {
 	p := pathParser{text: text}
 	var path FieldPath

@@ -15,14 +15,14 @@ type DecodedManifest struct {
 	// ResourceIdentifier is the object, without its resource. If the manifest is refused it has what could be read.
 	ResourceIdentifier
 
-	// Object to apply, nil if the manifest is refused. It is the caller's to change.
+	// Object is the object to apply. Nil: the manifest is rejected. The caller may change it.
 	Object *unstructured.Unstructured
 
 	// Exported is true if the manifest was read from a cluster, as by kubectl get -o yaml: its metadata have fields that
 	// only an API server writes.
 	Exported bool
 
-	// Errors say why the manifest is refused, and name its fields, such as spec.manifests[3].metadata.name.
+	// Errors are the reasons why the manifest is rejected. They name its fields, such as spec.manifests[3].metadata.name.
 	Errors field.ErrorList
 }
 
@@ -74,8 +74,8 @@ func (s *WorkSpec) rawManifests(at *field.Path) ([][]byte, *field.Error) {
 	return nil, tooLong(at, size, MaxManifestBytes)
 }
 
-// StoredBytes is how many bytes a JSON text takes where the API server stores it, which is what limits are about: it
-// writes <, > and & as escapes of six bytes, and the separators U+2028 and U+2029, too.
+// StoredBytes returns the size in bytes of a JSON text in the storage of the API server, to which limits apply: the API
+// server writes <, > and &, and the separators U+2028 and U+2029, as escapes of six bytes.
 func StoredBytes(text []byte) int {
 	n := len(text)
 	for _, c := range []string{"<", ">", "&"} {

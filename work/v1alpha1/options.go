@@ -20,15 +20,18 @@ type EffectiveOptions struct {
 	Delete        DeleteAction
 	Propagation   metav1.DeletionPropagation
 
-	IgnoredFields     []string       // for ParseFieldPath
-	Readiness         *ReadinessRule // nil: what the kind is known to mean by it
+	// IgnoredFields are paths for ParseFieldPath.
+	IgnoredFields []string
+	// Readiness is the custom readiness rule. Nil: the rule of the kind.
+	Readiness         *ReadinessRule
 	Feedback          []FeedbackRule
 	FeedbackWellKnown bool
-	Wave              *int32 // nil: by the kind
+	// Wave is the wave of the object. Nil: the wave of the kind.
+	Wave *int32
 }
 
-// Orphan has the spec leave all objects as they are when the Work is deleted, whatever manifestOptions say. It reports
-// whether that has changed it.
+// Orphan changes the spec so that the deletion of the Work keeps all objects, with any manifestOptions. It reports
+// whether the spec has changed.
 func (s *WorkSpec) Orphan() (changed bool) {
 	changed = s.Delete.Action != OrphanObject
 	s.Delete.Action = OrphanObject
@@ -39,10 +42,10 @@ func (s *WorkSpec) Orphan() (changed bool) {
 	return changed
 }
 
-// OptionsFor merges what the spec says of the object: of all objects in apply and delete, and of this one in the
-// manifestOptions that select it, of which the later one wins, field by field. A list that an option sets takes the
-// place of the one before. What is empty gets the documented default, so that a spec need not have been through the API
-// server. The result shares its lists and pointers with the spec.
+// OptionsFor returns the effective options of an object: apply and delete of the spec, overridden field by field by the
+// manifestOptions that select the object, of which the last one has precedence. A list in an option replaces the
+// previous list. Empty fields get the documented defaults, so the spec need not come from the API server. The result
+// shares lists and pointers with the spec.
 func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
 	effective := EffectiveOptions{
 		Mode:          cmp.Or(s.Apply.Mode, ServerSideApply),
@@ -80,8 +83,8 @@ func (e *EffectiveOptions) overlay(option *ManifestOption) {
 	e.Wave = cmp.Or(option.Wave, e.Wave)
 }
 
-// Selects says whether the object has all that the selector names. One that names nothing selects every object; the API
-// server lets none into a Work.
+// Selects reports whether an object matches all fields of the selector. An empty selector matches every object; the API
+// server rejects empty selectors in a Work.
 func (s *ManifestSelector) Selects(object ResourceIdentifier) bool {
 	return (s.Group == nil || *s.Group == object.Group) &&
 		(s.Kind == "" || s.Kind == object.Kind) &&

@@ -6,14 +6,14 @@ import (
 
 // Names that the agent puts on what it touches.
 const (
-	// Finalizer keeps a Work until the member holds nothing of it any more.
+	// Finalizer keeps a Work until the member has no object of the Work any more.
 	Finalizer = GroupName + "/cleanup"
-	// AppliedLabel is on every object that a Work applied, with the value "true": agents watch by it.
+	// AppliedLabel has the value "true" on every object that a Work applied. Agents watch objects with this label.
 	AppliedLabel = GroupName + "/applied"
-	// DisabledAnnotation on an object of the member is how the member's administrator stops what Works do to it:
-	// "Apply", "Delete" or "Apply,Delete". The Work reports it. Any other value stops nothing.
+	// DisabledAnnotation on an object of the member prevents changes by Works. The member's administrator sets it to
+	// "Apply", "Delete" or "Apply,Delete". The Work reports it. Other values have no effect.
 	DisabledAnnotation = GroupName + "/disabled"
-	// HubLabel is on every AppliedWork and names the hub that its Work is on, so that one member may serve several.
+	// HubLabel on an AppliedWork contains the name of the hub of its Work, so that one member can serve several hubs.
 	HubLabel = GroupName + "/hub"
 	// GeneratedByAnnotation is on a Work that a controller generates, and names the object that it is generated from, such
 	// as "WorkSet shop/web". The deletion of such a Work is a request only with [DeletionRequestedByAnnotation]: otherwise
@@ -27,7 +27,7 @@ const (
 	ReleaseAnnotation = GroupName + "/release"
 )
 
-// ResourceIdentifier tells one object on a member from all others.
+// ResourceIdentifier identifies an object on a member.
 type ResourceIdentifier struct {
 	// Group of the object's API, empty for the core one.
 	// +optional
@@ -51,7 +51,7 @@ func (r ResourceIdentifier) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// String is how people write it, such as "apps/Deployment shop/web" or "Namespace shop".
+// String returns a readable form, such as "apps/Deployment shop/web" or "Namespace shop".
 func (r ResourceIdentifier) String() string {
 	kind, name := r.Kind, r.Name
 	if r.Group != "" {
@@ -63,19 +63,18 @@ func (r ResourceIdentifier) String() string {
 	return kind + " " + name
 }
 
-// DeleteAction says what becomes of an object that a Work no longer wants.
-//
+// DeleteAction defines what happens to an object that a Work no longer contains.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeleteAction string
 
 const (
-	// DeleteObject removes the object from the member.
+	// DeleteObject deletes the object from the member.
 	DeleteObject DeleteAction = "Delete"
-	// OrphanObject leaves the object as it is, without an owner.
+	// OrphanObject keeps the object unchanged, without an owner.
 	OrphanObject DeleteAction = "Orphan"
 )
 
-// Executor names the ServiceAccount on the member in whose name a Work is applied.
+// Executor is the ServiceAccount on the member with whose permissions a Work is applied.
 type Executor struct {
 	// Namespace of the ServiceAccount.
 	// +kubebuilder:validation:MaxLength=63

@@ -114,21 +114,21 @@ const (
 	ReasonInventoryRebuilt = "InventoryRebuilt"
 )
 
-// WorkStatus is what the member's agent says of a Work.
+// WorkStatus is the status that the member's agent reports for a Work.
 type WorkStatus struct {
-	// ObservedGeneration is the generation of the Work that this status is about.
+	// ObservedGeneration is the generation of the Work that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready is how many of the manifests are ready, such as "2/3".
+	// Ready is the number of ready manifests and of all manifests, such as "2/3".
 	// +optional
 	Ready string `json:"ready,omitempty"`
 
-	// Message is the one sentence that says how the Work is doing and, if something is wrong, what and what to do.
+	// Message summarizes the state of the Work in one sentence. For an error, it contains the cause and the next step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Conditions: Applied, Available, Progressing, Degraded, Complete.
+	// Conditions of the Work: Applied, Available, Progressing, Degraded, Complete.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -141,7 +141,7 @@ type WorkStatus struct {
 	// +optional
 	Manifests []ManifestStatus `json:"manifests,omitempty"`
 
-	// Truncated says what was left out because the status would have become too long. Empty: nothing was.
+	// Truncated lists what was omitted because of the maximum size of a status. Empty: nothing.
 	// +optional
 	Truncated string `json:"truncated,omitempty"`
 }
@@ -161,14 +161,14 @@ type ManifestStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Diffs are the fields in which object and manifest differ, the first ones: with Drift Report, Takeover IfNoDiff
-	// and mode ReportDiff.
+	// Diffs are the first differences between the object and the manifest, for drift policy Report, takeover IfNoDiff and
+	// mode ReportDiff.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Diffs []FieldDiff `json:"diffs,omitempty"`
 
-	// Feedback has the values that were asked for and are there.
+	// Feedback contains the values of the feedback rules that exist.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=24
@@ -180,11 +180,11 @@ type ManifestStatus struct {
 type FieldDiff struct {
 	// Path of the field, such as .spec.replicas.
 	Path string `json:"path"`
-	// Wanted is the value in the manifest, as JSON; empty where the manifest does not want the field. It is cut when it is
-	// long, and "(redacted)" in a Secret.
+	// Wanted is the value in the manifest, as JSON. Empty: the manifest does not have the field. A long value is cut, and
+	// a value of a Secret is "(redacted)".
 	// +optional
 	Wanted string `json:"wanted,omitempty"`
-	// Found is the value on the member, likewise; empty where the field is not there.
+	// Found is the value on the member, in the same form. Empty: the object does not have the field.
 	// +optional
 	Found string `json:"found,omitempty"`
 }
@@ -205,12 +205,12 @@ const (
 	FeedbackJSON FeedbackType = "JSON"
 )
 
-// FeedbackValue is a value that was taken from an object.
+// FeedbackValue is a value of an object.
 type FeedbackValue struct {
 	// Name of the rule.
 	Name string `json:"name"`
 	// Type of the value.
 	Type FeedbackType `json:"type"`
-	// Value as text: a string as it is, all else as JSON.
+	// Value is the value as text: a string unchanged, everything else as JSON.
 	Value string `json:"value"`
 }

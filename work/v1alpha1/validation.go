@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the spec, manifests first; nothing: it is valid.
+// Validate returns all errors of the spec, manifests first. Nil: the spec is valid.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
-// [WorkSpec.Decode] says of the manifests, and that ignored fields can be ignored. What is empty and has a default is
-// valid. CEL expressions and JSONPaths are not compiled, and whether the member knows the kinds is for its agent to
-// say. That apply.fieldOwner stays as it is takes two specs, and the API server, to tell.
+// It checks the rules of the CustomResourceDefinition and rules that the API server cannot check: the errors of
+// [WorkSpec.Decode], and whether ignored fields can be ignored. Empty fields with a default are valid. Validate does
+// not compile CEL expressions and JSONPaths, and does not check whether the member serves the kinds; the agent does.
+// Only the API server can check that apply.fieldOwner does not change.
 func (s *WorkSpec) Validate() field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")

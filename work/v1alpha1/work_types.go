@@ -9,7 +9,7 @@ import (
 // status and bookkeeping have to fit into it together. With all three as long as they may be a Work has 1.38 MiB, and a
 // test stores one.
 const (
-	// MaxManifests is how many manifests a Work may have.
+	// MaxManifests is the maximum number of manifests of a Work.
 	MaxManifests = 1000
 	// MaxManifestBytes is how long all manifests of a Work may be together, as JSON that is stored: see [StoredBytes].
 	MaxManifestBytes = 768 << 10
@@ -17,58 +17,57 @@ const (
 	MaxManifestDepth = 100
 	// MaxOptionBytes is how long all manifestOptions of a Work may be together, as JSON.
 	MaxOptionBytes = 128 << 10
-	// MaxStatusBytes is how long the status of a Work may get, as JSON; see [WorkStatus.Truncated].
+	// MaxStatusBytes is the maximum size of the status of a Work, as JSON in bytes; see [WorkStatus.Truncated].
 	MaxStatusBytes = 512 << 10
 )
 
 // WorkSpec is what the hub wants on a member.
 type WorkSpec struct {
-	// Manifests are the objects. Each has apiVersion, kind and metadata.name, a namespace where its kind is
-	// namespaced, and no two are the same object. Their order does not matter.
+	// Manifests are the objects. Each has apiVersion, kind, metadata.name and, if its kind is namespaced, a namespace. No
+	// two may be the same object. Their order does not matter.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Manifests []Manifest `json:"manifests"`
 
-	// Apply says how the manifests are applied.
+	// Apply defines how the manifests are applied.
 	// +kubebuilder:default={}
 	// +optional
 	Apply ApplyPolicy `json:"apply,omitempty"`
 
-	// ManifestOptions say how some of the manifests are to be treated unlike the others. Where several select a
-	// manifest, the later one wins, field by field.
+	// ManifestOptions override options for the manifests that they select. If several select a manifest, the last one has
+	// precedence, field by field.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	ManifestOptions []ManifestOption `json:"manifestOptions,omitempty"`
 
-	// Waves say how one wave of manifests waits for the one before.
+	// Waves define how each wave of manifests waits for the previous one.
 	// +kubebuilder:default={}
 	// +optional
 	Waves WavePolicy `json:"waves,omitempty"`
 
-	// Delete says what becomes of the objects when the Work is deleted, or no longer has their manifests.
+	// Delete defines what happens to the objects when the Work is deleted, or no longer contains their manifests.
 	// +kubebuilder:default={}
 	// +optional
 	Delete DeletePolicy `json:"delete,omitempty"`
 
-	// Executor applies, reads and deletes the objects in the name of this ServiceAccount of the member, which can do
-	// no more than it may. Unset: the agent's own permissions count, where the agent allows that.
+	// Executor is the ServiceAccount of the member with whose permissions the objects are applied, read and deleted.
+	// Unset: the agent uses its own permissions, if its policy allows that.
 	// +optional
 	Executor *Executor `json:"executor,omitempty"`
 
-	// TTLSecondsAfterCompletion deletes the Work, as its delete policy says, this long after it has completed: all its
-	// Jobs, and pods that are to end, have succeeded. Unset, or without such objects: it is kept.
+	// TTLSecondsAfterCompletion is how long the Work is kept after its completion: all its Jobs, and all pods that must
+	// end, have succeeded. Then it is deleted with its delete policy. Unset, or without such objects: the Work is kept.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterCompletion *int32 `json:"ttlSecondsAfterCompletion,omitempty"`
 
-	// Suspend stops all writes on the member but a clean-up, while the status is still kept up to date.
+	// Suspend stops all writes on the member except a clean-up. The status is still updated.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Manifest is one object, as one would write it for kubectl.
-//
+// Manifest is one object, in the form that kubectl accepts.
 // +kubebuilder:validation:XEmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="has(self.metadata) && has(self.metadata.name) && size(self.metadata.name) > 0",message="metadata.name is required: an object without a fixed name cannot be applied twice",reason=FieldValueRequired
@@ -78,60 +77,57 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// ApplyMode says what is done to bring an object to what its manifest says.
-//
+// ApplyMode defines how an object is applied.
 // +kubebuilder:validation:Enum=ServerSideApply;CreateOnly;Observe;ReportDiff
 type ApplyMode string
 
 const (
-	// ServerSideApply creates the object, and keeps the fields of the manifest as they are there.
+	// ServerSideApply creates the object, and keeps the fields of the manifest in their desired state.
 	ServerSideApply ApplyMode = "ServerSideApply"
-	// CreateOnly creates the object where it is missing, and never changes it. One that is there already is left alone,
-	// and is not deleted with the Work.
+	// CreateOnly creates the object if it does not exist, and never changes it. An object that existed before is not
+	// changed, and not deleted with the Work.
 	CreateOnly ApplyMode = "CreateOnly"
-	// Observe only reports on the object: its readiness and its feedback. The manifest needs no more than names.
+	// Observe only reports the readiness and the feedback of the object. The manifest needs only apiVersion, kind and
+	// names.
 	Observe ApplyMode = "Observe"
-	// ReportDiff only reports what differs between object and manifest, beside what Observe does.
+	// ReportDiff reports the differences between the object and the manifest, in addition to what Observe reports.
 	ReportDiff ApplyMode = "ReportDiff"
 )
 
-// Takeover says what happens when an object is there that no Work has applied.
-//
+// Takeover defines what happens if an object exists that no Work has applied.
 // +kubebuilder:validation:Enum=Never;IfNoDiff;Always
 type Takeover string
 
 const (
-	// TakeoverNever leaves the object alone and reports that it is in the way.
+	// TakeoverNever does not change the object, and reports that it exists.
 	TakeoverNever Takeover = "Never"
-	// TakeoverIfNoDiff takes the object over if it has every field as the manifest says.
+	// TakeoverIfNoDiff takes over the object if all fields of the manifest have the same values.
 	TakeoverIfNoDiff Takeover = "IfNoDiff"
-	// TakeoverAlways takes the object over. From then on the Work owns it: it is deleted with it.
+	// TakeoverAlways takes over the object. The Work owns it from then on: the object is deleted with the Work.
 	TakeoverAlways Takeover = "Always"
 )
 
-// DriftPolicy says what happens when a user on the member edits an applied object.
-//
+// DriftPolicy defines what happens if a user on the member changes an applied object.
 // +kubebuilder:validation:Enum=Correct;Report;Ignore
 type DriftPolicy string
 
 const (
-	// DriftCorrect brings the object back to its manifest at once.
+	// DriftCorrect restores the object to its manifest immediately.
 	DriftCorrect DriftPolicy = "Correct"
-	// DriftReport leaves the edit and reports it. A change of the manifest is applied, unless another
-	// manager has set its fields: then the whole object stays as it is.
+	// DriftReport keeps the change and reports it. A change of the manifest is applied, unless another manager has set its
+	// fields: then the whole object is not changed.
 	DriftReport DriftPolicy = "Report"
 	// DriftIgnore leaves edits as they are until the manifest changes. A changed manifest is applied, and replaces the
 	// edits of its fields. An object that was deleted is created again.
 	DriftIgnore DriftPolicy = "Ignore"
 )
 
-// AdditionPolicy says what happens to what others add to an object: fields, keys of maps and items of lists that the
-// manifest does not have, such as a key of a ConfigMap or a container of a Deployment.
+// AdditionPolicy defines what happens to additions of other clients to an object: fields, keys of maps and items of
+// lists that the manifest does not have, such as a key of a ConfigMap or a container of a Deployment.
 //
-// What defaults and admission webhooks add is none, nor is status, nor what Kubernetes' own components, another Work or
-// a subresource such as scale have set, nor the fields in ignoredFields. Of the metadata, only labels and annotations
-// are checked.
-//
+// Defaults, changes by admission webhooks, status, changes by components of Kubernetes, by another Work or through a
+// subresource such as scale, and fields in ignoredFields are not additions. Of the metadata, only labels and
+// annotations are checked.
 // +kubebuilder:validation:Enum=Keep;Report;Remove
 type AdditionPolicy string
 
@@ -268,7 +264,7 @@ type ManifestOption struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type ManifestSelector struct {
-	// Group of the manifests' API; "" is the core one.
+	// Group is the API group of the manifests; "" is the core group.
 	// +optional
 	Group *string `json:"group,omitempty"`
 	// Kind of the manifests.
@@ -294,9 +290,9 @@ type ReadinessRule struct {
 	CEL string `json:"cel"`
 }
 
-// FeedbackRule takes one value from an object.
+// FeedbackRule reports one value of an object.
 type FeedbackRule struct {
-	// Name that the value is reported under: letters, digits, '-', '_' or '.', with a letter or digit at either end.
+	// Name is the name of the reported value: letters, digits, '-', '_' or '.', with a letter or digit at either end.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
@@ -307,15 +303,15 @@ type FeedbackRule struct {
 	JSONPath string `json:"jsonPath"`
 }
 
-// WavePolicy says how one wave waits for the one before. Namespaces and definitions of custom resources are always
-// waited for, until they can be used.
+// WavePolicy defines how a wave waits for the previous one. The next wave always waits until namespaces and definitions
+// of custom resources can be used.
 type WavePolicy struct {
-	// WaitForReadiness has each wave wait until all objects of the one before are ready.
+	// WaitForReadiness makes each wave wait until all objects of the previous one are ready.
 	// +optional
 	WaitForReadiness bool `json:"waitForReadiness,omitempty"`
 
-	// TimeoutSeconds is how long a wave may take to be ready until the Work is reported as degraded. It goes on when
-	// the wave is ready after all.
+	// TimeoutSeconds is how long a wave may take to become ready before the Work is reported as degraded. The next wave is
+	// applied when the wave becomes ready later.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
@@ -323,15 +319,14 @@ type WavePolicy struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// DeletePolicy says how objects are taken back.
+// DeletePolicy defines how objects are deleted.
 type DeletePolicy struct {
-	// Action is what becomes of the objects. An object that others own as well, such as another Work, always stays
-	// with them.
+	// Action defines what happens to the objects. An object with another owner, such as another Work, always stays.
 	// +kubebuilder:default=Delete
 	// +optional
 	Action DeleteAction `json:"action,omitempty"`
 
-	// Propagation is what happens to the dependents of an object that is deleted: Foreground deletes them before it,
+	// Propagation defines when the dependents of a deleted object are deleted: Foreground deletes them before the object,
 	// Background after it.
 	// +kubebuilder:default=Foreground
 	// +kubebuilder:validation:Enum=Foreground;Background
@@ -339,8 +334,7 @@ type DeletePolicy struct {
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
 }
 
-// Work is what the hub wants on one member. It lives in the member's namespace.
-//
+// Work contains the desired objects of one member. It is in the member's namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=muster
