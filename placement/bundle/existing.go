@@ -37,7 +37,8 @@ type Existing struct {
 // Fingerprint identifies the content of the spec of a Work.
 type Fingerprint struct {
 	Objects Hash // of the Work: [Work].Hash
-	Options Hash // by [HashOptions]
+	// Options is the hash of the options of the Work, see [HashOptions].
+	Options Hash
 }
 
 // is reports whether the Work is as it is wanted, but for the note.

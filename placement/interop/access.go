@@ -19,8 +19,8 @@ import (
 type AccessProvider struct {
 	// Name, by which consumers know the plugin.
 	Name string
-	// Cluster returns what there is to say of a member; nil: nothing. It must depend on nothing but the member, and return
-	// at once.
+	// Cluster returns the access information of a member. Nil: there is none. The result must depend on the member only,
+	// and Cluster must return at once.
 	Cluster func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster
 }
 

@@ -74,8 +74,8 @@ type EvictionCount struct {
 // counted together.
 const MaxEvictionCounts = 64
 
-// Validate returns all that is wrong with the policy, in the order of its fields, as the CustomResourceDefinition has
-// it. The path may be nil.
+// Validate returns all errors of the policy, in the order of its fields. It checks the rules of the
+// CustomResourceDefinition. The path may be nil.
 func (p *FailoverPolicy) Validate(path *field.Path) field.ErrorList {
 	errs := oneOf(cmp.Or(p.Replace, BeforeEvict), path.Child("replace"), BeforeEvict, EvictFirst)
 	if n := p.MaxEvictions; n != nil && (*n < 1 || *n > 10000) {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall"
 )
 
-// Hub has the definition of what the hub holds, a YAML file.
+// Hub contains the CustomResourceDefinition of Work, for the hub, as a YAML file.
 //
 //go:embed work.muster.dev_works.yaml
 var Hub embed.FS
