@@ -108,8 +108,8 @@ func New(objects []bundle.Object, overrides *v1alpha1.Overrides) (*Plan, error) 
 	return plan, nil
 }
 
-// For returns what the cluster gets, or an error that is one [*Error], or several joined, one an object. The same
-// cluster always gets the same, to the byte.
+// For returns the objects for a cluster. The error is one [*Error] for each object that failed, joined if there are
+// several. The result for a cluster is always the same, byte for byte.
 func (p *Plan) For(cluster *scheduler.Cluster) (Result, error) {
 	selected := make([]bool, len(p.rules))
 	for i := range p.rules {
