@@ -269,7 +269,7 @@ func (m *member) install(t testing.TB, joinYAML []byte) {
 // start runs the complete agent of a member until its stop is called, or the test ends.
 func (w *world) start(m *member) {
 	options := assembly.AgentOptions{Membership: agent.Options{
-		Name: m.name, ClusterID: m.id, Log: logger(w.t, m.name), KeepBootstrap: true, HubConfig: func(config *rest.Config) {
+		Name: m.name, ClusterID: m.id, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) {
 			m.hub(config)
 			config.Wrap(w.count)
 		},

@@ -395,7 +395,7 @@ func (w *world) startAgent(m *member) {
 			c.Dial = w.hub.DialContext
 			c.Wrap(away.over)
 		}}}
-		o.Membership.Clock, o.Membership.KeepBootstrap = m.clock, true
+		o.Membership.Clock = m.clock
 		o.Membership.Log, o.Works.Log = w.logger(name), w.logger(name+"-works")
 		if w.mutant.agentOptions != nil {
 			w.mutant.agentOptions(&o)

@@ -51,10 +51,11 @@
 // difference of two times of the hub's clock, and the agent counts it from its request, by its own clock; so errors of
 // both clocks do not matter. If the hub refuses, the agent asks again after a tenth of the lifetime, at least a minute.
 //
-// When the cluster has joined, the agent removes the bootstrap credential from its Secret, and keeps the address and
-// the authority of the hub there; Options.KeepBootstrap keeps the credential. A member that the hub refuses later, for
-// example because its own credential has expired, needs the credential of another JoinToken, and reports that. With its
-// claim key it is then the same member.
+// The agent keeps the bootstrap credential, because it needs it to register again, for example after the hub was
+// restored from a backup that is older than the member. With Options.RemoveBootstrap it removes the credential from its
+// Secret when the cluster has joined, and keeps the address and the authority of the hub there. A member that the hub
+// refuses later then needs the credential of another JoinToken, and reports that. With its claim key it is the same
+// member.
 //
 // # A hub that moves
 //

@@ -99,13 +99,7 @@ func TestZeroOptions(t *testing.T) {
 		func() bool { return published().State == lifecycle.Joined })
 	require.Equal(t, h.bootstrap.Server, published().Hub)
 	require.Equal(t, agentstate.Fingerprint(h.bootstrap), published().Bootstrap)
-	eventually(t, "the bootstrap credential is not removed", func() bool {
-		key := client.ObjectKey{Namespace: DefaultNamespace, Name: DefaultBootstrapSecret}
-		require.NoError(t, h.c.Get(ctx, key, &kept))
-		return kept.Data[registration.BootstrapKey] == nil
-	})
 	got = onMember.take()
-	require.Equal(t, 1, got["PUT muster-bootstrap"], "%v", got)
 	require.Equal(t, 1, got["POST secrets"], "%v", got)
 	require.Equal(t, 3, got["PUT muster-agent"],
 		"what it must not forget is written twice, and the published state once: %v",
