@@ -23,6 +23,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/permit"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/memberleave"
+	"github.com/muster-sdk/muster/internal/precondition"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -321,7 +322,7 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 func (l *addonReconciliation) delete(ctx context.Context, has *v1alpha1.MemberAddon) error {
 	err := l.client.Delete(ctx,
 		&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: has.Namespace, Name: has.Name}},
-		client.Preconditions{UID: &has.UID, ResourceVersion: &has.ResourceVersion})
+		precondition.Unchanged(has))
 	return wrap(client.IgnoreNotFound(err), "delete", has)
 }
 
@@ -352,7 +353,7 @@ func (l *addonReconciliation) release(ctx context.Context) error {
 	}
 	next := l.addon.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.AddonFinalizer)
-	err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.addon, client.MergeFromWithOptimisticLock{}))
+	err := l.client.Patch(ctx, next, precondition.Patch(l.addon))
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", l.addon)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/calls"
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/precondition"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ func (l *memberReconciliation) execute(ctx context.Context, action removal.Actio
 		before := l.object
 		next := before.DeepCopy()
 		controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
-		err := l.client.Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := l.client.Patch(ctx, next, precondition.Patch(before))
 		return client.IgnoreNotFound(err)
 	}
 	return nil
@@ -151,6 +152,6 @@ func (l *memberReconciliation) releaseWork(ctx context.Context, r *record) error
 	if !controllerutil.RemoveFinalizer(work, workv1alpha1.Finalizer) {
 		return nil
 	}
-	err = l.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = l.client.Patch(ctx, work, precondition.Patch(before))
 	return wrap(client.IgnoreNotFound(err), "let go of Work", work)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/precondition"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -111,7 +112,7 @@ func (l *memberReconciliation) abandon(ctx context.Context) error {
 	l.log.Info("A MemberAddon is deleted without a request, and its Works are kept", "memberaddon", l.key)
 	next := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
-	err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.object, client.MergeFromWithOptimisticLock{}))
+	err := l.client.Patch(ctx, next, precondition.Patch(l.object))
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off MemberAddon", l.object)
 }
 
@@ -122,7 +123,7 @@ func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
 	if !controllerutil.RemoveFinalizer(next, v1alpha1.AddonFinalizer) {
 		return nil
 	}
-	err := c.client.Patch(ctx, next, client.MergeFromWithOptions(addon, client.MergeFromWithOptimisticLock{}))
+	err := c.client.Patch(ctx, next, precondition.Patch(addon))
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", addon)
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -169,8 +170,8 @@ func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.Pl
 			current = append(current, object)
 			continue
 		}
-		if err := d.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(
-			err) != nil {
+		err := d.client.Delete(ctx, object.DeepCopy(), precondition.Unchanged(object))
+		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -136,7 +137,7 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 			return errors.Join(errStale, client.IgnoreNotFound(err))
 		}
 		if err := d.client.Delete(ctx, there,
-			client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+			precondition.Unchanged(there)); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		d.decisions.observeDeletion(there)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
@@ -338,7 +339,7 @@ func finalize(ctx context.Context, c client.Client, object client.Object, want b
 	if !changed {
 		return nil
 	}
-	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := c.Patch(ctx, object, precondition.Patch(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patch the finalizer of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -75,7 +76,7 @@ func (g gate) release(ctx context.Context, member membership.Member, addon *v1al
 	if addon.DeletionTimestamp != nil {
 		return nil
 	}
-	err := g.client.Delete(ctx, addon, client.Preconditions{UID: &addon.UID, ResourceVersion: &addon.ResourceVersion})
+	err := g.client.Delete(ctx, addon, precondition.Unchanged(addon))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
 	}
@@ -132,7 +133,7 @@ func (g gate) orphan(ctx context.Context, member membership.Member, addon *v1alp
 		if ofHooks(work) || !work.Spec.Orphan() {
 			continue
 		}
-		err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := g.client.Patch(ctx, work, precondition.Patch(before))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("set Work %s/%s to orphan its objects: %w", work.Namespace, work.Name, err)
 		}
@@ -171,7 +172,7 @@ func (g gate) Release(ctx context.Context, member membership.Member) error {
 		if addon.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(addon, v1alpha1.MemberAddonFinalizer) {
 			continue
 		}
-		err := g.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := g.client.Patch(ctx, addon, precondition.Patch(before))
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("remove the finalizer of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err))
 		}
@@ -184,7 +185,7 @@ func (g gate) force(ctx context.Context, addon *v1alpha1.MemberAddon) error {
 	if !forceStep(addon, g.clock.Now()) {
 		return nil
 	}
-	err := g.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := g.client.Patch(ctx, addon, precondition.Patch(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("force the removal of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/precondition"
 )
 
 // InstalledByLabel is on definitions that a hub has installed on a member and removes again. Its value is the UID of
@@ -51,8 +53,7 @@ func Remove(ctx context.Context, c client.Client, name string,
 			return kept != "", err
 		}
 		waiting = "it is being changed"
-		same := client.Preconditions{UID: new(there.GetUID()), ResourceVersion: new(there.GetResourceVersion())}
-		err = c.Delete(ctx, there, same)
+		err = c.Delete(ctx, there, precondition.Unchanged(there))
 		if apierrors.IsConflict(err) { // another client changed it, and may own it now
 			err = nil
 		}

@@ -42,7 +42,7 @@ var rules = []rule{
 	},
 	{
 		packages: "*/crds",
-		ours:     []string{"internal/crdinstall"},
+		ours:     []string{"internal/crdinstall", "internal/precondition"},
 	},
 	{
 		packages: "membership/...",
@@ -55,7 +55,7 @@ var rules = []rule{
 	},
 	{
 		packages: "work/leave", // all that work has to do with membership
-		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1"},
+		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1", "internal/precondition"},
 	},
 	{
 		packages: "work/unassigned", // it tells the namespaces of members from others
@@ -98,7 +98,9 @@ var rules = []rule{
 	},
 	{
 		packages: "addon/leave", // all that add-ons have to do with membership but its types
-		ours:     []string{"addon/internal/messages", "*/v1alpha1", "membership", "internal/bounded"},
+		ours: []string{
+			"addon/internal/messages", "*/v1alpha1", "membership", "internal/bounded", "internal/precondition",
+		},
 	},
 	{
 		packages: "addon/...",
@@ -108,7 +110,7 @@ var rules = []rule{
 		packages: "deploy", // what is installed on a member is of all that runs there
 		ours: []string{
 			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
-			"internal/storeversion",
+			"internal/precondition", "internal/storeversion",
 		},
 	},
 	{

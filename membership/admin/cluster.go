@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -79,10 +80,19 @@ func (c *cluster) create(ctx context.Context, object client.Object) error {
 	return c.explain(fmt.Sprintf("create %s %s", kindOf(c, object), display(client.ObjectKeyFromObject(object))), err)
 }
 
-// remove deletes an object that has not changed since it was read. A missing object is not an error.
+// remove deletes an object as it was read. A missing object is not an error.
 func (c *cluster) remove(ctx context.Context, object client.Object) error {
-	err := c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return c.delete(ctx, object, precondition.Unchanged(object))
+}
+
+// removeRequested deletes an object whose deletion the user requests by the call, or that the call has created. Only
+// the UID matters: controllers write the object at any time, and the request does not depend on what they write.
+func (c *cluster) removeRequested(ctx context.Context, object client.Object) error {
+	return c.delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
+}
+
+func (c *cluster) delete(ctx context.Context, object client.Object, unchanged client.Preconditions) error {
+	err := c.Delete(ctx, object, unchanged, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -207,7 +207,7 @@ func (j *join) alone(ctx context.Context) error {
 		mine := j.cluster.CreationTimestamp
 		if other.CreationTimestamp.Before(&mine) || other.CreationTimestamp.Equal(&mine) && other.Name < j.Name {
 			return fmt.Errorf("cluster %s has just become member %s: %w", j.ClusterID, other.Name,
-				errors.Join(ErrClusterTaken, j.hub.remove(ctx, j.cluster)))
+				errors.Join(ErrClusterTaken, j.hub.removeRequested(ctx, j.cluster)))
 		}
 	}
 	return nil

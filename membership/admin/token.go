@@ -102,7 +102,7 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 		return result, err
 	})
 	if _, never := errors.AsType[*membership.InvalidError](err); never && made {
-		err = errors.Join(err, hub.remove(ctx, token)) // otherwise each attempt would leave a token
+		err = errors.Join(err, hub.removeRequested(ctx, token)) // otherwise each attempt would leave a token
 	}
 	return token, bootstrap, err
 }

@@ -138,7 +138,7 @@ func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
 		return "there is no such member", nil
 	}
 	if u.cluster.DeletionTimestamp == nil {
-		if err := u.hub.remove(ctx, u.cluster); err != nil {
+		if err := u.hub.removeRequested(ctx, u.cluster); err != nil {
 			return "", err
 		}
 	}

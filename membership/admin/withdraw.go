@@ -62,7 +62,7 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 	case secret == nil:
 		return nil
 	}
-	return u.hub.remove(ctx, secret)
+	return u.hub.removeRequested(ctx, secret)
 }
 
 func (u *unjoin) unfinished(secret *corev1.Secret, err error) error {

@@ -75,12 +75,17 @@ func (s *secretStore) Save(ctx context.Context, record []byte) error {
 }
 
 func (s *secretStore) Delete(ctx context.Context) error {
-	var options metav1.DeleteOptions
-	if s.seen != nil { // another agent may have written the Secret since
-		options.Preconditions = &metav1.Preconditions{UID: &s.seen.UID, ResourceVersion: &s.seen.ResourceVersion}
-	}
+	seen := s.seen
 	s.seen = nil
-	if err := s.secrets.Delete(ctx, s.name, options); err != nil && !apierrors.IsNotFound(err) {
+	var err error
+	if seen == nil {
+		seen, err = s.secrets.Get(ctx, s.name, metav1.GetOptions{})
+	}
+	if err == nil { // another agent may have written the Secret since
+		unchanged := &metav1.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion}
+		err = s.secrets.Delete(ctx, s.name, metav1.DeleteOptions{Preconditions: unchanged})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the agent's Secret %s: %w", s.name, err)
 	}
 	return nil

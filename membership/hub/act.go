@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -113,7 +114,7 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 		return nil
 	}
 	status := cluster.Status
-	err := r.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, cluster, precondition.Patch(before))
 	if err == nil {
 		r.written.note(cluster)
 	}
@@ -145,18 +146,12 @@ func (r *members) createNamespace(ctx context.Context, o *memberObserved) error 
 	return nil
 }
 
-// unchanged restricts a deletion to the observed version of an object. A leader that was paused since then deletes
-// nothing that was created or written in the meantime; the conflict is retried.
-func unchanged(object client.Object) client.Preconditions {
-	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
-}
-
 // revokeAccess deletes the observed RoleBinding.
 func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
 	if o.binding == nil {
 		return nil
 	}
-	if err := r.client.Delete(ctx, o.binding, unchanged(o.binding)); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Delete(ctx, o.binding, precondition.Unchanged(o.binding)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete RoleBinding %s/%s: %w", o.binding.Namespace, o.binding.Name, err)
 	}
 	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonAccessRevoked, "Revoke", fmt.Sprintf(
@@ -179,7 +174,7 @@ func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error 
 	if o.namespace == nil {
 		return nil
 	}
-	if err := r.client.Delete(ctx, o.namespace, unchanged(o.namespace)); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Delete(ctx, o.namespace, precondition.Unchanged(o.namespace)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w", member.Namespace, err)
 	}
 	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonNamespaceDeleted, "Leave",
@@ -330,7 +325,7 @@ func (r *members) createMembership(ctx context.Context, object *v1alpha1.Members
 		case there.Spec.MemberUID == object.Spec.MemberUID:
 			return errUnseen
 		}
-		if err := r.client.Delete(ctx, &there, unchanged(&there)); err != nil {
+		if err := r.client.Delete(ctx, &there, precondition.Unchanged(&there)); err != nil {
 			return err
 		}
 		created = object.DeepCopy()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -44,7 +45,7 @@ func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.J
 			return false, err
 		}
 	}
-	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, unchanged(request)))
+	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, precondition.Unchanged(request)))
 }
 
 // release removes all finalizers from a request that is being deleted. The client that created the request can set
@@ -55,8 +56,7 @@ func (d *joinRequestController) release(ctx context.Context, request *v1alpha1.J
 	}
 	before := request.DeepCopy()
 	request.Finalizers = nil
-	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(d.client.Patch(ctx, request, lock))
+	return client.IgnoreNotFound(d.client.Patch(ctx, request, precondition.Patch(before)))
 }
 
 // delivered reports whether the agent has used the issued credential: it has joined.
@@ -103,7 +103,7 @@ func (d *joinRequestController) collectMember(ctx context.Context, request *v1al
 	if cluster.Spec.Accepted != nil || cluster.Annotations[requestAnnotation] != string(request.UID) {
 		return nil
 	}
-	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, unchanged(cluster)))
+	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, precondition.Unchanged(cluster)))
 }
 
 // untilCollected is the remaining time for which a request is kept.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -108,7 +109,7 @@ func (s *tombstones) expire(ctx context.Context) error {
 		if i < s.limit && (!ok || s.clock.Since(t.Time) < s.ttl) {
 			continue
 		}
-		err := s.client.Delete(ctx, object, unchanged(object))
+		err := s.client.Delete(ctx, object, precondition.Unchanged(object))
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("delete the expired tombstone %s/%s: %w", object.Namespace, object.Name, err))
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall"
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership/agent"
 )
 
@@ -56,7 +57,11 @@ func (s *site) uninstallRecorded(ctx context.Context, record object) error {
 	// The agent deletes these two itself, but it may have been interrupted, or may never have started.
 	for _, name := range []string{agent.DefaultBootstrapSecret, agent.DefaultStoreSecret} {
 		secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: name})
-		if err := client.IgnoreNotFound(s.client.Delete(ctx, secret)); err != nil {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		if err == nil {
+			err = s.client.Delete(ctx, secret, precondition.Unchanged(secret))
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Secret %s/%s on the member: %w", s.namespace, name, err)
 		}
 	}
@@ -112,8 +117,8 @@ func (s *site) remove(ctx context.Context, one object) error {
 	if one.groupKind().Group == rbacv1.GroupName {
 		how = metav1.DeletePropagationBackground
 	}
-	same := client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}
-	if err := client.IgnoreNotFound(s.client.Delete(ctx, it, same, client.PropagationPolicy(how))); err != nil {
+	err = s.client.Delete(ctx, it, precondition.Unchanged(there), client.PropagationPolicy(how))
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s on the member: %w", one, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/jointoken"
@@ -121,7 +122,12 @@ func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 
 // remove deletes a JoinToken, after the objects that it owns.
 func (r *Runner) remove(ctx context.Context, token *v1alpha1.JoinToken) error {
-	return client.IgnoreNotFound(r.client.Delete(ctx, token, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	err := r.client.Delete(ctx, token, precondition.Unchanged(token),
+		client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if apierrors.IsConflict(err) {
+		return nil // its controller has written the status meanwhile: the caller reads it again
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // discard deletes the JoinToken of a member.
@@ -129,7 +135,11 @@ func (r *Runner) discard(ctx context.Context, m *member, cluster *v1alpha1.Membe
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	token := r.tokenOf(cluster)
-	if err := client.IgnoreNotFound(r.client.Delete(ctx, token)); err != nil {
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(token), token)
+	if err == nil {
+		err = r.client.Delete(ctx, token, precondition.Unchanged(token))
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete JoinToken %s: %w", token.Name, err)
 	}
 	m.noToken = true

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -88,7 +89,7 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	}
 	existing, err := jointoken.Read(ctx, b.client, token)
 	if errors.Is(err, jointoken.ErrEnded) {
-		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, client.Preconditions{UID: &token.UID})); err != nil {
+		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, precondition.Unchanged(token))); err != nil {
 			return nil, fmt.Errorf("delete JoinToken %s, which has ended: %w", key, err)
 		}
 		return nil, fmt.Errorf("JoinToken %s has ended and is created again: %w", key, membership.ErrPending)

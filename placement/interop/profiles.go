@@ -140,7 +140,7 @@ func (x *export) pay(k key, turned bool,
 // gets another profile.
 func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructured.Unstructured) error {
 	// A cache that is behind may not know the member yet, but consumers take a profile that goes for a cluster that does.
-	member, uid := &membershipv1alpha1.MemberCluster{}, have.GetUID()
+	member := &membershipv1alpha1.MemberCluster{}
 	err := e.live.Get(ctx, client.ObjectKey{Name: have.GetName()}, member)
 	if client.IgnoreNotFound(err) != nil {
 		return err
@@ -149,8 +149,9 @@ func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructu
 		return errBehind
 	}
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
-	if err := x.objects(k).Delete(ctx, k.Name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); client.IgnoreNotFound(err) != nil {
+	unchanged := &metav1.Preconditions{UID: new(have.GetUID()), ResourceVersion: new(have.GetResourceVersion())}
+	err = x.objects(k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: unchanged})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete ClusterProfile %s: %w", k, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -37,7 +38,7 @@ func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	}
 	next := l.set.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
-	err = l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{}))
+	err = l.client.Patch(ctx, next, precondition.Patch(l.set))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
 	}

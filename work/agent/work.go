@@ -7,11 +7,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -129,7 +129,7 @@ func (a *Agent) patchFinalizers(ctx context.Context, work, before *v1alpha1.Work
 
 // patchMetadata writes the metadata of a Work, if that is still as it was before.
 func (a *Agent) patchMetadata(ctx context.Context, changed, before *v1alpha1.Work) error {
-	err := a.hub.Patch(ctx, changed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := a.hub.Patch(ctx, changed, precondition.Patch(before))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return errOvertaken

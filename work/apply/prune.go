@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -259,8 +260,7 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 	before := object.DeepCopy()
 	unmark(object, owner, look(object, owner).shared)
 	// With the version: a list is replaced as a whole, and must not take along what others have put on since.
-	return e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
-		client.FieldOwner(owner.FieldOwner))
+	return e.client.Patch(ctx, object, precondition.Patch(before), client.FieldOwner(owner.FieldOwner))
 }
 
 // unmark removes from an object what [stamp] has put on.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -77,15 +78,14 @@ func (g gate) release(ctx context.Context, member membership.Member, work *v1alp
 		changed = true
 	}
 	if changed {
-		if err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before,
-			client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := g.client.Patch(ctx, work, precondition.Patch(before)); err != nil {
 			return client.IgnoreNotFound(wrapf(err, "request the deletion of Work %s/%s", work.Namespace, work.Name))
 		}
 	}
 	if work.DeletionTimestamp != nil {
 		return nil
 	}
-	err := g.client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})
+	err := g.client.Delete(ctx, work, precondition.Unchanged(work))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
@@ -122,7 +122,7 @@ func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (told bool, err e
 	if !work.Spec.Orphan() {
 		return false, nil
 	}
-	if err := g.client.Patch(ctx, work, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := g.client.Patch(ctx, work, precondition.Patch(before)); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
 	}
 	return true, nil
@@ -174,7 +174,7 @@ func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
 	if !controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer) {
 		return nil
 	}
-	err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := g.client.Patch(ctx, work, precondition.Patch(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("let go of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/precondition"
 )
 
 // act creates missing objects, in an order in which an interruption after every step is safe.
@@ -156,8 +157,7 @@ func (r *Registrar) update(ctx context.Context, object client.Object) error {
 }
 
 func (r *Registrar) remove(ctx context.Context, object client.Object) error {
-	uid := object.GetUID()
-	if err := client.IgnoreNotFound(r.client.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, object, precondition.Unchanged(object))); err != nil {
 		return fmt.Errorf("delete %s %s: %w", kindOf(object), client.ObjectKeyFromObject(object), err)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -115,7 +116,7 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member,
 	if err != nil {
 		return pending, err
 	}
-	if err := client.IgnoreNotFound(i.Client.Delete(ctx, csr, client.Preconditions{UID: &csr.UID})); err != nil {
+	if err := client.IgnoreNotFound(i.Client.Delete(ctx, csr, precondition.Unchanged(csr))); err != nil {
 		return pending, fmt.Errorf("delete the CertificateSigningRequest: %w", err)
 	}
 	if issued := csr.CreationTimestamp.Time; i.clock().Since(issued) >= certificate.NotAfter.Sub(issued)/2 {
@@ -228,7 +229,7 @@ func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 	}
 	for n := range left.Items {
 		if err := client.IgnoreNotFound(i.Client.Delete(ctx, &left.Items[n],
-			client.Preconditions{UID: &left.Items[n].UID})); err != nil {
+			precondition.Unchanged(&left.Items[n]))); err != nil {
 			return fmt.Errorf("delete CertificateSigningRequest %s of member %s: %w", left.Items[n].Name, member.Name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -71,7 +72,7 @@ func (s *accountTokens) remove(ctx context.Context) error {
 		return nil
 	}
 	if err := client.IgnoreNotFound(
-		s.client.Delete(ctx, s.account, client.Preconditions{UID: &s.account.UID})); err != nil {
+		s.client.Delete(ctx, s.account, precondition.Unchanged(s.account))); err != nil {
 		return fmt.Errorf("delete ServiceAccount %s: %w", s.account.Name, err)
 	}
 	return nil

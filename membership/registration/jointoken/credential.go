@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/jointoken/internal/bootstrapsecret"
@@ -183,7 +184,7 @@ func (r *reconciler) complete(ctx context.Context, t *assets) error {
 func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBinding) error {
 	if t.binding != nil { // Its role cannot be changed.
 		if err := client.IgnoreNotFound(
-			r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
+			r.client.Delete(ctx, t.binding, precondition.Unchanged(t.binding))); err != nil {
 			return fmt.Errorf("delete RoleBinding %s, which somebody has changed: %w", t.binding.Name, err)
 		}
 	}
@@ -221,7 +222,7 @@ func (r *reconciler) remove(ctx context.Context, t *assets) error {
 	}
 	if t.binding != nil {
 		if err := client.IgnoreNotFound(
-			r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
+			r.client.Delete(ctx, t.binding, precondition.Unchanged(t.binding))); err != nil {
 			return fmt.Errorf("delete RoleBinding %s: %w", t.binding.Name, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -102,7 +103,7 @@ func (i *Issuer) token(ctx context.Context, member membership.Member, seconds in
 	key := client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}
 	err := i.reader().Get(ctx, key, account)
 	if err == nil && account.Annotations[claimAnnotation] != member.Claim {
-		err = i.Client.Delete(ctx, account, client.Preconditions{UID: &account.UID})
+		err = i.Client.Delete(ctx, account, precondition.Unchanged(account))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("delete the ServiceAccount of another claim: %w", err)
 		}

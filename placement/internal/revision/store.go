@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -205,9 +206,16 @@ func (s *Store) Delete(ctx context.Context, workSet *v1alpha1.WorkSet, infos ...
 
 func (s *Store) remove(ctx context.Context, workSet *v1alpha1.WorkSet, p part) error {
 	object := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: workSet.Namespace, Name: p.name}}
-	err := s.client.Delete(ctx, object, client.Preconditions{UID: &p.uid})
-	if apierrors.IsConflict(err) {
+	object.UID, object.ResourceVersion = p.uid, p.resourceVersion
+	err := s.client.Delete(ctx, object, precondition.Unchanged(object))
+	if !apierrors.IsConflict(err) {
+		return client.IgnoreNotFound(err)
+	}
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevision"))
+	found := s.live.Get(ctx, client.ObjectKeyFromObject(object), now)
+	if found == nil && now.UID != p.uid || apierrors.IsNotFound(found) {
 		return nil // that one is gone: another has its name
 	}
-	return client.IgnoreNotFound(err)
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	bootstrapsecrets "k8s.io/cluster-bootstrap/util/secrets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -105,9 +106,9 @@ func (s *Store) Close(ctx context.Context, secret *corev1.Secret, until time.Tim
 	return nil
 }
 
-// Delete deletes a Secret that was read, and no other that has come in its place.
+// Delete deletes a Secret as it was read, and none that has changed or replaced it since.
 func (s *Store) Delete(ctx context.Context, secret *corev1.Secret) error {
-	err := s.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+	err := s.Client.Delete(ctx, secret, precondition.Unchanged(secret))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Secret %s: %w", keyOf(secret.Name), err)
 	}
