@@ -18,6 +18,11 @@ import (
 
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestRestore_UnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The
@@ -43,10 +48,9 @@ func TestRestore_UnderRunningProcesses(t *testing.T) {
 	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
 }
 
-// TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
-// that its resourceVersion is soon higher than before. Hub and agent stop writing within a minute and nothing on the
-// member is deleted. The hub may not notice such a restore: at the latest after its next start, changes reach the
-// member.
+// TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much that
+// its resourceVersion is soon higher than before. Hub and agent stop writing within a minute and nothing on the member is
+// deleted. The hub may not notice such a restore: at the latest after its next start, changes reach the member.
 func TestRestore_HiddenByWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east")
@@ -67,6 +71,71 @@ func TestRestore_HiddenByWrites(t *testing.T) {
 	w.running(m, "3")
 	w.update("4")
 	m.unchanged(t, before)
+}
+
+// TestRestore_ChangedBeforeTheAgentReturns puts the hub's etcd back to a state before an object was added to a WorkSet.
+// A user changes the WorkSet while the agent cannot reach the hub. The agent observes a Work whose generation is not
+// lower than before, and keeps the object as an orphan.
+func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
+	t.Parallel()
+	w := prepareWorld(t)
+	w.startHub()
+	proxy, err := localplane.NewProxy(w.plane.Config().Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	m, ctx := w.newMember("east"), t.Context()
+	m.hub, w.members = through(proxy), []*member{m}
+	w.register(m)
+	w.joined(m.name)
+	w.deploy()
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
+	mustertest.Change(t, w.client, set, func(s *placementv1alpha1.WorkSet) {
+		late := workv1alpha1.Manifest{}
+		late.Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late","namespace":"shop"}}`)
+		s.Spec.Manifests = append(s.Spec.Manifests, late)
+	})
+	w.eventually("the object is delivered", func() error {
+		return m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "late"}, &corev1.ConfigMap{})
+	})
+	before := m.uids(t)
+	require.Contains(t, before, "ConfigMap shop/late")
+	w.churn()
+
+	proxy.Stall()
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	w.write("2")
+	w.eventually("the Work has the change", func() error {
+		var works workv1alpha1.WorkList
+		if err := w.client.List(ctx, &works, client.InNamespace("member-east")); err != nil {
+			return err
+		}
+		for i := range works.Items {
+			for _, manifest := range works.Items[i].Spec.Manifests {
+				if strings.Contains(string(manifest.Raw), `"version":"2"`) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("none of %d Works has it", len(works.Items))
+	})
+	m.unchanged(t, before)
+	proxy.Heal()
+	w.running(m, "2")
+	w.joined(m.name)
+	w.eventually("the object is reported as an orphan", func() error {
+		cluster := &membershipv1alpha1.MemberCluster{}
+		if err := w.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
+			return err
+		}
+		if o := cluster.Status.Orphans; o == nil || o.Objects != 1 {
+			return fmt.Errorf("orphans are %+v", o)
+		}
+		return nil
+	})
+	w.update("3")
+	m.stays(t, before, quiet)
 }
 
 // stopsWriting waits until hub and agents have sent no write for a while, and fails if the last one came later than the

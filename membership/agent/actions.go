@@ -39,7 +39,7 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 				r.Member = &member
 			}
 			if is := a.hub.membership.Spec.Hub; is != nil && a.state.record.requiredEpoch() == 0 {
-				r.Hub = &hubState{Epoch: max(is.Epoch, a.state.record.knownEpoch()), Revision: a.hub.revision}
+				r.Hub = a.hubState(max(is.Epoch, a.state.record.knownEpoch()))
 			}
 		})
 	case lifecycle.StartBeat:

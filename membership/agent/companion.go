@@ -24,6 +24,10 @@ type Hub struct {
 	// Membership cannot be observed, or the namespace itself is being deleted. A companion must call it before it deletes
 	// anything on the member because of that, and again later after an error. It may be called concurrently.
 	MayPrune func(ctx context.Context) error
+	// Restored returns a number that increases when the agent observes that the hub was restored to an earlier state;
+	// zero: never. It increases before MayPrune permits deletions again. What a restored hub lacks compared to the
+	// state before is not a request. It may be called concurrently.
+	Restored func() int64
 	// ReportOrphans reports the orphaned objects that the companion keeps on the member: objects that no Work contains any
 	// more although no user requested their deletion. The agent writes the last report to the Membership; until the first
 	// one, the report of an earlier run stays. It does not block and may be called concurrently.

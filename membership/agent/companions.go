@@ -115,8 +115,8 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 				<-before // the previous call must return first
 			}
 			c.runOne(ctx, each, Hub{
-				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, ReportOrphans: c.orphans.put,
-				ReportPolicy: c.policy.put, Member: member,
+				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, Restored: c.guard.Restored,
+				ReportOrphans: c.orphans.put, ReportPolicy: c.policy.put, Member: member,
 			})
 		}()
 	}

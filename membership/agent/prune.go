@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,35 +31,64 @@ type pruneGuard struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
-	why    string // why nothing may be deleted; empty: deletion is possible
-	leases coordinationv1client.LeaseInterface
-	probed time.Time // when the namespace was last observed not to be terminating
+	now    guardState
+	probed time.Time // when the hub was last observed to permit deletions
+}
+
+// guardState is what the agent has observed of its hub.
+type guardState struct {
+	why      string // why nothing may be deleted; empty: deletion is possible
+	hub      *connection
+	revision string // the highest resource version; empty: unknown
+	restored int64  // see restoredEpoch
 }
 
 // MayPrune returns nil if a user requested the absence or the deletion of an object in the member's namespace on the
 // hub. Otherwise the error is the reason: the hub was restored and has not confirmed that it is consistent, the
-// Membership cannot be observed, or the namespace is being deleted. It makes at most one request to the hub in two
+// Membership cannot be observed, or the namespace is being deleted. It makes at most two requests to the hub in two
 // seconds, and needs no permission beyond those of every agent. It may be called concurrently.
 func (g *pruneGuard) MayPrune(ctx context.Context) error {
 	g.mu.Lock()
-	why, leases, fresh := g.why, g.leases, g.clock.Since(g.probed).Abs() < pruneProbeAge
+	now, fresh := g.now, g.clock.Since(g.probed).Abs() < pruneProbeAge
 	g.mu.Unlock()
 	switch {
-	case why != "":
-		return fmt.Errorf("nothing is deleted on the member: %s", why)
-	case leases == nil:
+	case now.why != "":
+		return fmt.Errorf("nothing is deleted on the member: %s", now.why)
+	case now.hub == nil:
 		return fmt.Errorf("nothing is deleted on the member: the agent is not connected to the hub")
 	case fresh:
 		return nil
 	}
 	began := g.clock.Now()
-	if err := probeNamespace(ctx, leases); err != nil {
+	if err := errors.Join(probeNamespace(ctx, now.hub.leases), probeStore(ctx, now.hub.hub, now.revision)); err != nil {
 		return fmt.Errorf("nothing is deleted on the member: %w", err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.leases == leases {
+	if g.now.hub == now.hub {
 		g.probed = began
+	}
+	return nil
+}
+
+// Restored returns the epoch that the agent required when it last observed that the hub was restored; zero: never. It
+// may be called concurrently.
+func (g *pruneGuard) Restored() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now.restored
+}
+
+// probeStore checks that the store of the hub is not older than the agent has observed it. The agent observes a restore
+// with its next heartbeat only, and the caller may act on what it has read from the hub since.
+func probeStore(ctx context.Context, hub *hubAPI, known string) error {
+	list, err := hub.listMembership(ctx)
+	if err != nil {
+		return err
+	}
+	if older(list.ResourceVersion, known) {
+		return fmt.Errorf("the hub was restored to an earlier state (resource version %s, and %s before)",
+			list.ResourceVersion, known)
 	}
 	return nil
 }
@@ -81,13 +111,13 @@ func probeNamespace(ctx context.Context, leases coordinationv1client.LeaseInterf
 }
 
 // set replaces the state of the guard.
-func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface) {
+func (g *pruneGuard) set(now guardState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if why != "" || g.leases != leases {
+	if now.why != "" || g.now.hub != now.hub {
 		g.probed = time.Time{}
 	}
-	g.why, g.leases = why, leases
+	g.now = now
 }
 
 // updateGuard updates the guard with the agent's observations.
@@ -95,11 +125,10 @@ func (a *agent) updateGuard() {
 	if a.companions == nil || a.companions.guard == nil {
 		return // an agent without a main loop
 	}
-	var leases coordinationv1client.LeaseInterface
-	if a.connection != nil {
-		leases = a.connection.leases
-	}
-	a.companions.guard.set(a.hub.pruneBlocked(a.state.record.requiredEpoch()), leases)
+	a.companions.guard.set(guardState{
+		why: a.hub.pruneBlocked(a.state.record.requiredEpoch()), hub: a.connection, revision: a.hub.revision,
+		restored: a.state.record.restoredEpoch(),
+	})
 }
 
 // pruneBlocked is why nothing may be deleted on the member, without a request to the hub. Empty: there is no reason.
@@ -131,6 +160,19 @@ func (r record) knownEpoch() int64 {
 		return 0
 	}
 	return r.Hub.Epoch
+}
+
+// hubState is the state of the hub for the record, at an epoch.
+func (a *agent) hubState(epoch int64) *hubState {
+	return &hubState{Epoch: epoch, Revision: a.hub.revision, Restored: a.state.record.restoredEpoch()}
+}
+
+// restoredEpoch is the epoch that the agent required when it last observed that the hub was restored; zero: never.
+func (r record) restoredEpoch() int64 {
+	if r.Hub == nil {
+		return 0
+	}
+	return r.Hub.Restored
 }
 
 // noteRevision records the state of the hub in a list or a watch. A list that is older than a previous observation
@@ -166,7 +208,9 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 	shown := a.hub.membership.Spec.Hub.Epoch
 	switch required := a.state.record.requiredEpoch(); {
 	case a.hub.rolledBack && required == 0:
-		next := &hubState{Epoch: shown, Revision: a.hub.revision, Required: max(a.state.record.knownEpoch(), shown) + 1}
+		next := a.hubState(shown)
+		next.Required = max(a.state.record.knownEpoch(), shown) + 1
+		next.Restored = next.Required
 		if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
 			return err
 		}
@@ -177,7 +221,7 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 		a.reports.events.warn("HubRestored", note)
 		return a.write(ctx, a.report())
 	case required > 0 && shown >= required:
-		if err := a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.hub.revision} }); err != nil {
+		if err := a.save(ctx, func(r *record) { r.Hub = a.hubState(shown) }); err != nil {
 			return err
 		}
 		a.Log.Info("The hub has confirmed that it is consistent", "epoch", shown)
@@ -188,7 +232,7 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 		return a.write(ctx, a.report())
 	case required == 0 && shown > a.state.record.knownEpoch() && a.state.record.Leave != nil:
 		// SavePolicy records the first epoch
-		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.hub.revision} })
+		return a.save(ctx, func(r *record) { r.Hub = a.hubState(shown) })
 	default:
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -14,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -73,17 +74,23 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 	require.NotEmpty(t, a.hub.pruneBlocked(a.state.record.requiredEpoch()), "the Membership is being deleted")
 }
 
-// The answer about a namespace counts for two seconds, one that is being deleted is told from others, and an error is
-// not taken for an answer.
-func TestPruneGuardProbesTheNamespace(t *testing.T) {
+// TestPruneGuard_ProbesTheHub checks that the answers of the hub count for two seconds, that a namespace that is being
+// deleted and a store that is older than before are told from others, and that an error is not taken for an answer.
+func TestPruneGuard_ProbesTheHub(t *testing.T) {
 	var answer atomic.Pointer[apierrors.StatusError]
-	var asked atomic.Int32
+	var probes, revision atomic.Int32
+	revision.Store(10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_, _ = fmt.Fprintf(w, `{"apiVersion":"membership.muster.dev/v1alpha1","kind":"MembershipList",`+
+				`"metadata":{"resourceVersion":"%d"},"items":[]}`, revision.Load())
+			return
+		}
+		probes.Add(1)
 		if r.URL.Query().Get("dryRun") != metav1.DryRunAll {
 			t.Errorf("the agent would create a Lease: %s %s", r.Method, r.URL)
 		}
-		w.Header().Set("Content-Type", "application/json")
 		if failure := answer.Load(); failure != nil {
 			w.WriteHeader(int(failure.ErrStatus.Code))
 			status := failure.ErrStatus
@@ -95,15 +102,17 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 		_, _ = w.Write([]byte(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"namespace-probe"}}`))
 	}))
 	t.Cleanup(server.Close)
-	core, err := coordinationv1client.NewForConfig(&rest.Config{Host: server.URL})
+	member := registered{Server: server.URL, Namespace: "member-east"}
+	hub, err := connect(member, nil, func(*rest.Config) {}, heartbeat.BeaterOptions{})
 	require.NoError(t, err)
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	g := &pruneGuard{clock: clock}
 	require.ErrorContains(t, g.MayPrune(context.Background()), "not connected")
-	g.set("", core.Leases("member-east"))
+	g.set(guardState{hub: hub, revision: "9", restored: 3})
+	require.EqualValues(t, 3, g.Restored())
 	require.NoError(t, g.MayPrune(context.Background()))
 	require.NoError(t, g.MayPrune(context.Background()))
-	require.EqualValues(t, 1, asked.Load())
+	require.EqualValues(t, 1, probes.Load())
 
 	forbidden := apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, errors.New("no"))
 	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -115,8 +124,22 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 	require.ErrorContains(t, g.MayPrune(context.Background()), "probe the member's namespace")
 	answer.Store(nil)
 	require.NoError(t, g.MayPrune(context.Background()))
-	g.set("the hub was restored", core.Leases("member-east"))
+	g.set(guardState{why: "the hub was restored", hub: hub})
 	require.ErrorContains(t, g.MayPrune(context.Background()), "the hub was restored")
+
+	// The agent has not observed the restore yet: its next heartbeat is due in a few seconds.
+	g.set(guardState{hub: hub, revision: "9"})
+	revision.Store(8)
+	require.ErrorContains(t, g.MayPrune(context.Background()), "restored to an earlier state")
+}
+
+// TestRestoredHub_IsCounted checks that the number of the last restore stays when the hub has confirmed that it is
+// consistent.
+func TestRestoredHub_IsCounted(t *testing.T) {
+	a := &agent{}
+	a.state.record.Hub, a.hub.revision = &hubState{Epoch: 4, Revision: "10", Restored: 3}, "12"
+	require.Equal(t, &hubState{Epoch: 5, Revision: "12", Restored: 3}, a.hubState(5))
+	require.Zero(t, record{}.restoredEpoch())
 }
 
 // Records and answers of versions before hubs had an identity are taken over, and end nothing.

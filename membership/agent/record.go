@@ -55,6 +55,8 @@ type hubState struct {
 	Revision string `json:"revision,omitempty"`
 	// Required is the epoch that the agent waits for before it deletes anything on the member; zero: it waits for none.
 	Required int64 `json:"required,omitempty"`
+	// Restored is the last value of Required: it increases with each restore that the agent observes.
+	Restored int64 `json:"restored,omitempty"`
 }
 
 // moveRequest is an administrator's request to move the member to another hub, from the field moveFrom of a join.yaml.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -50,8 +51,10 @@ func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	return &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.HubLabel: a.options.HubName}},
 		Spec: v1alpha1.AppliedWorkSpec{
-			Work: v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID,
-				Generation: work.Generation},
+			Work: v1alpha1.WorkReference{
+				Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID, Generation: work.Generation,
+				HubRestored: a.options.HubRestored(),
+			},
 			FieldOwner: fieldOwner, Delete: work.Spec.Delete, Executor: work.Spec.Executor,
 		},
 	}
@@ -225,8 +228,7 @@ func (r *appliedWork) overtaken(ctx context.Context, name string, err error) err
 
 // close deletes the AppliedWork when all of its inventory has been taken back, and of no later one.
 func (r *appliedWork) close(ctx context.Context) error {
-	err := r.member.Delete(ctx, r.latest, client.Preconditions{UID: &r.latest.UID,
-		ResourceVersion: &r.latest.ResourceVersion})
+	err := r.member.Delete(ctx, r.latest, precondition.Unchanged(r.latest))
 	if apierrors.IsConflict(err) {
 		return r.overtaken(ctx, r.latest.Name, err)
 	}

@@ -35,6 +35,12 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		return 0, a.letGo(ctx, work, nil)
 	}
 	if request := st.applied.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
+		// The request is about the objects that the Work contains, and not about those of a former one.
+		if desired := a.desired(work); adopts(st.applied.latest.Spec.Work, desired.Spec.Work) {
+			if err := st.applied.open(ctx, desired, makePlan(work).objects, nil); err != nil {
+				return 0, err
+			}
+		}
 		live, reason, err := a.observeEnd(ctx, client.ObjectKeyFromObject(work))
 		switch {
 		case err != nil:
@@ -214,6 +220,9 @@ func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pr
 	if p.withheld = a.options.PruneGate(ctx); p.withheld != "" {
 		p.left = withhold(gone, p.withheld)
 		return p, nil
+	}
+	if a.options.HubRestored() != applied.Spec.Work.HubRestored {
+		return p, errOvertaken // the hub was restored meanwhile
 	}
 	if err := a.confirmLive(ctx, work); err != nil {
 		return p, err

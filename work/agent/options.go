@@ -71,6 +71,10 @@ type Options struct {
 	// PruneGate decides whether objects may be deleted from the member. The agent calls it before each deletion, from
 	// several workers concurrently. It must not block. Nil: deletions are always permitted.
 	PruneGate PruneGate
+	// HubRestored returns a number that increases when the hub was restored to an earlier state, before PruneGate permits
+	// deletions again. What a Work lacks when the agent first reconciles it after that is orphaned and not deleted,
+	// although its generation may be higher than before. It must not block. Nil: only a lower generation shows a restore.
+	HubRestored func() int64
 	// OrphanGracePeriod is how long the agent keeps the objects of a Work that is missing on the hub although no
 	// request to delete it was observed. After that, it deletes them with the delete policy that the Work had last.
 	// Default, and for any value that is not positive: the objects are kept forever.
@@ -137,6 +141,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Executor == nil {
 		o.Executor = DefaultExecutorPolicy
+	}
+	if o.HubRestored == nil {
+		o.HubRestored = func() int64 { return 0 }
 	}
 	if o.PruneGate == nil {
 		o.PruneGate = func(context.Context) string { return "" }

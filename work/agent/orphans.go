@@ -41,12 +41,12 @@ func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) 
 
 // adopt gives an inventory to the Work that the desired AppliedWork names. What that Work does not have is orphaned
 // if the Work is another one than the one before and the deletion of that was no request, or if it is an earlier
-// generation. It returns the reason, or nothing if no object is orphaned.
+// generation, or the first one after the hub was restored. It returns the reason, or nothing if no object is orphaned.
 func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time.Time) (reason string) {
 	have, want := next.Spec.Work, desired.Spec.Work
 	next.Spec = desired.Spec
 	switch request := next.Status.DeletionRequest; {
-	case have.UID == want.UID && want.Generation >= have.Generation:
+	case !adopts(have, want):
 		return ""
 	case have.UID == want.UID:
 		reason = v1alpha1.ReasonHubRestored
@@ -65,6 +65,11 @@ func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time
 		return ""
 	}
 	return reason
+}
+
+// adopts reports whether a Work is not simply a later generation of the one that an inventory is of.
+func adopts(have, want v1alpha1.WorkReference) bool {
+	return have.UID != want.UID || want.Generation < have.Generation || want.HubRestored > have.HubRestored
 }
 
 // rebuilt is the inventory of a Work that has lost it: its objects, and those that were found with its mark. Of the
@@ -129,7 +134,7 @@ func orphanMessage(work v1alpha1.WorkReference, reason string, n int) string {
 	case v1alpha1.ReasonNotRequestedByGenerator:
 		why = "was deleted, but not by the controller that generates it"
 	case v1alpha1.ReasonHubRestored:
-		why = "is an earlier generation than the one that was applied, from a restored hub"
+		why = "lacks them since the hub was restored to an earlier state"
 	case v1alpha1.ReasonInventoryRebuilt:
 		why = "does not have them, and the AppliedWork had been lost"
 	}

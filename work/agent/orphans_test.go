@@ -476,3 +476,36 @@ func TestOrphans_EarlierGeneration(t *testing.T) {
 	still()
 	stop()
 }
+
+// TestOrphans_RestoredHub checks Works whose generation is not lower than before although the hub was restored: what
+// they lack is orphaned, also if a user deletes the Work.
+func TestOrphans_RestoredHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var restored atomic.Int64
+	options := func(o *agent.Options) { o.HubRestored = restored.Load }
+	stop := w.start(options)
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	still := w.untouched("b")
+	restored.Store(5)
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
+	require.EqualValues(t, 5, w.applied(work).Spec.Work.HubRestored)
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
+	w.ready(work)
+	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
+	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	still()
+	w.ready(work)
+
+	stop()
+	restored.Store(6)
+	w.change(work, "{"+manifests(configMap("d", "{k: w}"))+"}")
+	w.delete(work)
+	w.start(options)
+	w.gone(work)
+	w.orphaned(work, v1alpha1.ReasonHubRestored, 2)
+	require.NotNil(t, w.read("ConfigMap", "c"), "the Work that the user deleted does not contain it")
+	still()
+}

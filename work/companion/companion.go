@@ -50,6 +50,9 @@ func Cleaner(works workagent.Options) membership.LeaveGate {
 func optionsFor(hub agent.Hub, works workagent.Options) workagent.Options {
 	works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
 	works.PruneGate = pruneGate(hub, works.PruneGate)
+	if works.HubRestored == nil {
+		works.HubRestored = hub.Restored
+	}
 	works.OnOrphans = onOrphans(hub, works.OnOrphans)
 	return works
 }

@@ -19,6 +19,10 @@ type WorkReference struct {
 	// a restored hub.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// HubRestored is the last epoch of the hub that followed a restore, when this AppliedWork was written last.
+	// Objects that a Work lacks when it is reconciled for the first time after a restore are orphaned.
+	// +optional
+	HubRestored int64 `json:"hubRestored,omitempty"`
 }
 
 // AppliedWorkSpec identifies the Work of an inventory, and defines how its objects are deleted without the Work.
