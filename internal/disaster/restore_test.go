@@ -48,9 +48,10 @@ func TestRestore_UnderRunningProcesses(t *testing.T) {
 	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
 }
 
-// TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much that
-// its resourceVersion is soon higher than before. Hub and agent stop writing within a minute and nothing on the member is
-// deleted. The hub may not notice such a restore: at the latest after its next start, changes reach the member.
+// TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
+// that its resourceVersion is soon higher than before. Hub and agent stop writing within a minute and nothing on the
+// member is deleted. The hub may not notice such a restore: at the latest after its next start, changes reach the
+// member.
 func TestRestore_HiddenByWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east")

@@ -73,7 +73,7 @@ var memberPaths = map[string]memberPath{
 	"tenancy.finalize":                                {because: ofHub},
 
 	"membership/fleet.(*Provider[Name, Aware]).Start": {
-		by: "membership/fleet.(*Provider[Name, Aware]).Start", field: "clusters",
+		by: "membership/fleet.(*Provider[Name, Aware]).Start", field: "live",
 	},
 }
 

@@ -29,7 +29,7 @@ type Fleet struct {
 	mu        sync.Mutex
 	life      context.Context    // of the goroutines of members; nil: not started, or ended
 	leading   bool               // this replica runs the runners and writes conditions
-	clusters  liveClusters       // those that a provider engages
+	live      liveClusters       // those that a provider engages
 	members   map[string]*member // the members with a goroutine
 	waiting   map[string]*observed
 	running   map[string]chan struct{} // by member and runner: closed when that has returned
@@ -115,7 +115,7 @@ func (d duties) none() bool { return !d.leading && d.clusters == nil }
 func (f *Fleet) duties() duties {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return duties{f.leading, f.clusters.runner, f.clusters.permits}
+	return duties{f.leading, f.live.runner, f.live.permits}
 }
 
 // notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member

@@ -116,14 +116,14 @@ func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
 		}}
 	var already bool
 	p.fleet.change(func() {
-		if already = p.fleet.clusters.runner != nil; !already {
-			p.fleet.clusters = liveClusters{engine, permits}
+		if already = p.fleet.live.runner != nil; !already {
+			p.fleet.live = liveClusters{engine, permits}
 		}
 	})
 	if already {
 		return errors.New("start a provider of live clusters: the fleet has one that is started")
 	}
 	<-ctx.Done()
-	p.fleet.change(func() { p.fleet.clusters = liveClusters{} })
+	p.fleet.change(func() { p.fleet.live = liveClusters{} })
 	return nil
 }

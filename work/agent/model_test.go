@@ -57,7 +57,8 @@ const (
 var mutants = []mutant{
 	missingIsDeleted, deletedIsRequest, handDeleted, newUIDPrunes, rollbackPrunes, overtakenPrunes, formerEnds,
 	cachedPrune, requestNotRecorded, unclaimedDeleted,
-	definitionDeletes, emptyPrunes, forbiddenPrunes, leaderNotFenced, gateIgnored, ownedByInventory, lostIsEmpty, releaseOfAll,
+	definitionDeletes, emptyPrunes, forbiddenPrunes, leaderNotFenced, gateIgnored, ownedByInventory, lostIsEmpty,
+	releaseOfAll,
 }
 
 // objectSet is a set of objects: a, b.
@@ -172,7 +173,9 @@ func (m *model) keep(objects objectSet) {
 	if w := m.hub.work; w != nil && (w.deleted != 0 || w.requested) { // a backup can contain the request
 		return
 	}
-	if m.inventory != nil && (m.inventory.Status.DeletionRequest != nil || slices.ContainsFunc(m.inventory.Status.Resources, func(r v1alpha1.AppliedResource) bool { return r.Released })) {
+	released := func(r v1alpha1.AppliedResource) bool { return r.Released }
+	if m.inventory != nil && (m.inventory.Status.DeletionRequest != nil ||
+		slices.ContainsFunc(m.inventory.Status.Resources, released)) {
 		return
 	}
 	if w := m.hub.work; w != nil {
@@ -753,7 +756,8 @@ func TestModel_RestoredGenerationIsOvertaken(t *testing.T) {
 	for _, a := range slices.Concat(users, faults, controllers) {
 		named[a.name] = a
 	}
-	steps := []string{"create", "agent", "shrink", "agent", "back up", "grow", "agent", "restore etcd", "faults end", "edit"}
+	steps := []string{"create", "agent", "shrink", "agent", "back up", "grow", "agent", "restore etcd", "faults end",
+		"edit"}
 	for _, test := range []struct {
 		mutant  mutant
 		then    []string
@@ -779,8 +783,8 @@ func TestModel_RestoredGenerationIsOvertaken(t *testing.T) {
 	}
 }
 
-// seeds is how many walks TestModel takes: 4,000, or 20,000 with MUSTER_MODEL=full. The race detector finds nothing in a
-// model that has one goroutine, and makes it ten times as slow: 1,000.
+// seeds is how many walks TestModel takes: 4,000, or 20,000 with MUSTER_MODEL=full. The race detector finds nothing in
+// a model that has one goroutine, and makes it ten times as slow: 1,000.
 func seeds() uint64 {
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "full":

@@ -20,7 +20,8 @@ func TestWaves(t *testing.T) {
 	spec := func(last string) string {
 		return "{" + manifests(configMap("first", "{k: v}"), configMap("last", "{k: "+last+"}")) +
 			`, waves: {waitForReadiness: true, timeoutSeconds: 1},
-		manifestOptions: [{select: {name: first}, wave: 1, readiness: {cel: 'has(object.data.done)'}}, {select: {name: last}, wave: 2}]}`
+		manifestOptions: [{select: {name: first}, wave: 1, readiness: {cel: 'has(object.data.done)'}},
+			{select: {name: last}, wave: 2}]}`
 	}
 	work := w.work("shop", spec("v"))
 	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing "+
