@@ -202,13 +202,6 @@ func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
 	return &next
 }
 
-// MaySelect reports whether a SelectionGrant allows WorkSets of the namespace to select an object outside of it.
-func (r *Rules) MaySelect(target v1alpha1.SelectableObject) bool {
-	return r != nil && r.namespace != "" && slices.ContainsFunc(r.selection, func(g v1alpha1.SelectionGrantSpec) bool {
-		return g.Allows(r.namespace, target)
-	})
-}
-
 // Bound reports whether the namespace has a binding that is not deleted.
 func (r *Rules) Bound() bool {
 	return r != nil && slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted })

@@ -62,7 +62,7 @@ func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access
 	require.NoError(b, err)
 	connected := make(arrivals, good+holes)
 	f := &Fleet{
-		options: options, log: logr.Discard(), clusters: liveClusters{runner: connected}, metrics: newMetrics(nil),
+		options: options, log: logr.Discard(), live: liveClusters{runner: connected}, metrics: newMetrics(nil),
 		members: map[string]*member{}, running: map[string]chan struct{}{},
 	}
 	ctx, cancel := context.WithCancel(b.Context())

@@ -12,7 +12,6 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/tenancy"
-	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -106,7 +105,7 @@ func (c *controller) maySelect(owner types.NamespacedName, target Target) error 
 	if err == nil || c.Tenancy == nil {
 		return err
 	}
-	if c.Tenancy.Rules(owner.Namespace).MaySelect(tenancyv1alpha1.SelectableObject{
+	if c.Tenancy.Rules(owner.Namespace).MaySelect(tenancy.SelectableObject{
 		Group: target.Group, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
 	}) {
 		return nil

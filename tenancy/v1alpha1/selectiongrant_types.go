@@ -1,11 +1,6 @@
 package v1alpha1
 
-import (
-	"slices"
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // SelectionGrantSpec describes which objects of the hub some namespaces may select.
 type SelectionGrantSpec struct {
@@ -82,35 +77,4 @@ type SelectionGrantList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []SelectionGrant `json:"items"`
-}
-
-// Allows reports whether WorkSets of a namespace may select a target. An empty name means all objects of the kind.
-func (s *SelectionGrantSpec) Allows(workSetNamespace string, target SelectableObject) bool {
-	if !slices.ContainsFunc(s.Namespaces, func(pattern string) bool {
-		return matchesNamespace(pattern, workSetNamespace)
-	}) {
-		return false
-	}
-	return slices.ContainsFunc(s.Objects, func(o SelectableObjects) bool {
-		return o.Group == target.Group && o.Kind == target.Kind && o.Namespace == target.Namespace &&
-			(len(o.Names) == 0 || slices.Contains(o.Names, target.Name))
-	})
-}
-
-// SelectableObject is what a WorkSet selects.
-//
-// +kubebuilder:object:generate=false
-type SelectableObject struct {
-	Group, Kind string
-	// Namespace is empty for a cluster-scoped object.
-	Namespace string
-	// Name is empty for all objects of the kind.
-	Name string
-}
-
-func matchesNamespace(pattern, namespace string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(namespace, prefix)
-	}
-	return pattern == namespace
 }
