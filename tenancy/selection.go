@@ -1,0 +1,39 @@
+package tenancy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
+)
+
+// SelectableObject is what a WorkSet selects.
+type SelectableObject struct {
+	Group, Kind string
+	// Namespace is empty for a cluster-scoped object.
+	Namespace string
+	// Name is empty for all objects of the kind.
+	Name string
+}
+
+// MaySelect reports whether a SelectionGrant allows WorkSets of the namespace to select an object outside of it.
+func (r *Rules) MaySelect(target SelectableObject) bool {
+	return r != nil && r.namespace != "" && slices.ContainsFunc(r.selection, func(g v1alpha1.SelectionGrantSpec) bool {
+		return slices.ContainsFunc(g.Namespaces, func(pattern string) bool { return matches(pattern, r.namespace) }) &&
+			slices.ContainsFunc(g.Objects, target.within)
+	})
+}
+
+// within reports whether a grant of these objects contains the object.
+func (o SelectableObject) within(granted v1alpha1.SelectableObjects) bool {
+	return granted.Group == o.Group && granted.Kind == o.Kind && granted.Namespace == o.Namespace &&
+		(len(granted.Names) == 0 || slices.Contains(granted.Names, o.Name))
+}
+
+// matches reports whether a namespace is the pattern, or has the prefix that ends with "*".
+func matches(pattern, namespace string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(namespace, prefix)
+	}
+	return pattern == namespace
+}
