@@ -8,12 +8,12 @@ type Code int
 const (
 	// Success is the code of a nil Status.
 	Success Code = iota
-	// Unschedulable: the plugin rejects the cluster, or the request as a whole.
+	// Unschedulable means that the plugin rejects the cluster, or the request as a whole.
 	Unschedulable
-	// Skip: PreFilter or PreScore found that the plugin does not apply to this request. It is not called again in this
+	// Skip means that the plugin does not apply to this request. It is not called again in this
 	// cycle.
 	Skip
-	// Error: the plugin failed. The cycle ends.
+	// Error means that the plugin failed. The cycle ends.
 	Error
 )
 

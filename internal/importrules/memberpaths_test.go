@@ -331,11 +331,11 @@ func typeChecked(t *testing.T, names []string) map[string]*checked {
 	all := map[string]listed{}
 	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
 		var one listed
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
 			break
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
 		all[one.ImportPath] = one
 	}
 	fset := token.NewFileSet()

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,10 +57,11 @@ var installations struct {
 func installed(t testing.TB, scheme *apiruntime.Scheme,
 	installs []func(context.Context, client.Client) error) apiserver.Snapshot {
 	t.Helper()
-	key := strconv.Itoa(time.Now().Year()) // Objects are not older than the bubble of the test, in which it is 2000.
+	names := []string{strconv.Itoa(time.Now().Year())} // Objects are not older than the bubble of the test: 2000 there.
 	for _, install := range installs {
-		key += " " + runtime.FuncForPC(reflect.ValueOf(install).Pointer()).Name()
+		names = append(names, runtime.FuncForPC(reflect.ValueOf(install).Pointer()).Name())
 	}
+	key := strings.Join(names, " ")
 	installations.Lock()
 	state, exists := installations.states[key]
 	installations.Unlock()

@@ -9,7 +9,7 @@ import (
 func Paragraph(text string) string {
 	var out strings.Builder
 	columns := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		width := utf8.RuneCountInString(word)
 		switch {
 		case columns == 0:

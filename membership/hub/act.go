@@ -129,7 +129,7 @@ func (r *members) createNamespace(ctx context.Context, o *memberObserved) error 
 	}}
 	err := r.client.Create(ctx, namespace)
 	if err == nil {
-		r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonNamespaceCreated, "Prepare",
+		r.event(ctx, o.cluster, reasonNamespaceCreated, "Prepare",
 			fmt.Sprintf("Namespace %s was created for the member.", namespace.Name))
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -154,7 +154,7 @@ func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
 	if err := r.client.Delete(ctx, o.binding, precondition.Unchanged(o.binding)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete RoleBinding %s/%s: %w", o.binding.Namespace, o.binding.Name, err)
 	}
-	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonAccessRevoked, "Revoke", fmt.Sprintf(
+	r.event(ctx, o.cluster, reasonAccessRevoked, "Revoke", fmt.Sprintf(
 		"RoleBinding %s/%s was deleted: the agent has no access to the hub any more.", o.binding.Namespace, o.binding.Name))
 	return nil
 }
@@ -177,7 +177,7 @@ func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error 
 	if err := r.client.Delete(ctx, o.namespace, precondition.Unchanged(o.namespace)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %s: %w", member.Namespace, err)
 	}
-	r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonNamespaceDeleted, "Leave",
+	r.event(ctx, o.cluster, reasonNamespaceDeleted, "Leave",
 		fmt.Sprintf("Namespace %s of the member is being deleted.", member.Namespace))
 	return nil
 }
@@ -201,7 +201,7 @@ func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 		binding := r.newBinding(o)
 		err := r.client.Create(ctx, binding)
 		if err == nil {
-			r.event(ctx, o.cluster, corev1.EventTypeNormal, reasonAccessGranted, "Prepare", fmt.Sprintf(
+			r.event(ctx, o.cluster, reasonAccessGranted, "Prepare", fmt.Sprintf(
 				"RoleBinding %s/%s was created: the agent has the ClusterRole %s in its namespace.",
 				binding.Namespace, binding.Name, binding.RoleRef.Name))
 		}

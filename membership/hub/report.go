@@ -191,9 +191,19 @@ const (
 	reasonUntainted = "Untainted"
 )
 
-// event records an Event about a MemberCluster, and logs it.
-func (r *members) event(ctx context.Context, about *v1alpha1.MemberCluster, kind, reason, action, message string) {
-	r.recorder.Eventf(about, nil, kind, reason, action, "%s", bounded.Text(message, maxNote))
+// event records an Event of type Normal about a MemberCluster, and logs it.
+func (r *members) event(ctx context.Context, about *v1alpha1.MemberCluster, reason, action, message string) {
+	r.recorder.Eventf(about, nil, corev1.EventTypeNormal, reason, action, "%s", bounded.Text(message, maxNote))
+	logChange(ctx, about, reason, message)
+}
+
+// warn records an Event of type Warning about a MemberCluster, and logs it.
+func (r *members) warn(ctx context.Context, about *v1alpha1.MemberCluster, reason, action, message string) {
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, action, "%s", bounded.Text(message, maxNote))
+	logChange(ctx, about, reason, message)
+}
+
+func logChange(ctx context.Context, about *v1alpha1.MemberCluster, reason, message string) {
 	logf.FromContext(ctx).Info("MemberCluster changed", "membercluster", about.Name, "reason", reason, "message", message)
 }
 
@@ -206,7 +216,7 @@ func (r *members) noteTaints(ctx context.Context, before, after *v1alpha1.Member
 		for _, taint := range to {
 			same := func(t v1alpha1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }
 			if !slices.ContainsFunc(from, same) {
-				r.event(ctx, after, corev1.EventTypeNormal, reason, "Taint", fmt.Sprintf(format, taint.Key, taint.Effect))
+				r.event(ctx, after, reason, "Taint", fmt.Sprintf(format, taint.Key, taint.Effect))
 			}
 		}
 	}
@@ -216,12 +226,11 @@ func (r *members) noteTaints(ctx context.Context, before, after *v1alpha1.Member
 
 // note records Events for the changes of a member.
 func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluster) {
-	event := func(kind, reason, action, message string) { r.event(ctx, after, kind, reason, action, message) }
 	if before.Status.Phase != after.Status.Phase {
-		event(corev1.EventTypeNormal, string(after.Status.Phase), "Lifecycle", phaseMessage(after))
+		r.event(ctx, after, string(after.Status.Phase), "Lifecycle", phaseMessage(after))
 	}
 	if was, is := before.Status.Leave, after.Status.Leave; is != nil && is.Forced && (was == nil || !was.Forced) {
-		event(corev1.EventTypeWarning, v1alpha1.ReasonLeaveForced, "Leave",
+		r.warn(ctx, after, v1alpha1.ReasonLeaveForced, "Leave",
 			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
 	}
 	for _, kind := range []string{
@@ -233,11 +242,11 @@ func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluste
 		if is == nil || was != nil && was.Status == is.Status || was == nil && is.Status != metav1.ConditionFalse {
 			continue
 		}
-		level := corev1.EventTypeWarning
+		event := r.warn
 		if is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonNotJoined {
-			level = corev1.EventTypeNormal
+			event = r.event
 		}
-		event(level, is.Reason, kind, is.Message)
+		event(ctx, after, is.Reason, kind, is.Message)
 	}
 }
 

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -194,10 +195,11 @@ func (r *request) strategic(body []byte, live kinds.Object) (kinds.Object, []err
 	case err == nil:
 	case mergepatch.IsPreconditionFailed(err):
 		return nil, nil, apierrors.NewConflict(r.groupResource(), r.name, err)
-	case err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList, //nolint:errorlint // as in Kubernetes
-		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
-		//nolint:errorlint // see above
-		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat: //nolint:errorlint // see above
+	case errors.Is(err, mergepatch.ErrBadJSONDoc),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
+		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	default:
 		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",

@@ -17,11 +17,11 @@ const (
 	rejected
 )
 
-// Scheduled: the key is done and removed from the queue until it is added again.
+// Scheduled means that the key is done and removed from the queue until it is added again.
 func Scheduled() Outcome { return Outcome{resultKind: scheduled} }
 
-// Unschedulable: these plugins rejected the key. The key waits for its backoff, and for an event that may change the
-// result of one of the plugins. Without a plugin, or with the plugin "", any event may.
+// Unschedulable means that these plugins rejected the key. The key waits for its backoff, and for an event that may
+// change the result of one of the plugins. Without a plugin, or with the plugin "", any event may.
 func Unschedulable(rejectedBy ...string) Outcome {
 	if len(rejectedBy) == 0 {
 		rejectedBy = []string{""}
@@ -31,13 +31,13 @@ func Unschedulable(rejectedBy ...string) Outcome {
 	return Outcome{resultKind: rejected, rejectedBy: slices.Compact(plugins)}
 }
 
-// Open: the key was scheduled, but could be scheduled further. The key waits as after [Unschedulable], but the attempt
-// is no failure: the next attempt is not before the initial backoff, and this backoff does not grow.
+// Open means that the key was scheduled, but could be scheduled further. The key waits as after [Unschedulable], but
+// the attempt is no failure: the next attempt is not before the initial backoff, and this backoff does not grow.
 func Open(rejectedBy ...string) Outcome {
 	outcome := Unschedulable(rejectedBy...)
 	outcome.succeeded = true
 	return outcome
 }
 
-// Failed: an error prevented the decision. The key is tried again after its backoff, independently of events.
+// Failed means that an error prevented the decision. The key is tried again after its backoff, independently of events.
 func Failed() Outcome { return Outcome{} }

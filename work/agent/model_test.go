@@ -610,7 +610,6 @@ func (m *model) end(cached *modelWork) {
 	ended := request != nil && request.WorkUID == m.inventory.Spec.Work.UID && (live == nil || live.uid == request.WorkUID)
 	if !ended && live != nil && m.mutant != formerEnds && adopts(m.inventory.Spec.Work, m.desired(live).Spec.Work) {
 		m.open(live)
-		request = m.inventory.Status.DeletionRequest
 	}
 	if !ended {
 		hub := deletion.Hub{Definition: m.works}

@@ -1,6 +1,7 @@
 package selection_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -95,12 +96,7 @@ func TestEveryKind_NewKind(t *testing.T) {
 	eventually(t, "the new kind is selected", func() bool {
 		clock.Step(2 * time.Minute)
 		got := r.selects("web", all("*"))
-		for _, name := range names(got) {
-			if name == "Widget w" {
-				return len(got.Problems) == 0
-			}
-		}
-		return false
+		return slices.Contains(names(got), "Widget w") && len(got.Problems) == 0
 	})
 }
 
