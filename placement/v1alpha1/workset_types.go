@@ -127,7 +127,7 @@ type PlacementReference struct {
 // Namespace. Objects that have a controller are left out, and the kinds of muster. Each kind counts as a selector for
 // allowEmpty.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || self.group == ”) && (!has(self.version) || self.version == ”) && (!has(self.name) || self.name == ”)",fieldPath=".kind",message="a selector of every kind has no group, no version and no name"
+// +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || size(self.group) == 0) && (!has(self.version) || size(self.version) == 0) && (!has(self.name) || size(self.name) == 0)",fieldPath=".kind",message="a selector of every kind has no group, no version and no name"
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
 type ResourceSelector struct {
 	// group is the API group of the objects. Empty: the core group.
