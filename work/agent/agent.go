@@ -110,7 +110,7 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	if a.hub.Client, err = client.New(config, options); err != nil {
 		return err
 	}
-	if a.events, err = newRecorder(config, bounded, scheme, a.busy); err != nil {
+	if a.events, err = newRecorder(config, bounded, scheme); err != nil {
 		return err
 	}
 	a.hub.cache, err = cache.New(config, cache.Options{
@@ -181,14 +181,6 @@ func (a *Agent) wake(work string, after time.Duration) {
 	if queue != nil {
 		queue.AddAfter(a.request(work), after)
 	}
-}
-
-// busy reports whether Works wait for a worker.
-func (a *Agent) busy() bool {
-	a.mu.Lock()
-	queue := a.queue
-	a.mu.Unlock()
-	return queue != nil && queue.Len() > 0
 }
 
 func (a *Agent) request(work string) reconcile.Request {

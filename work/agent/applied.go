@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +36,7 @@ func AppliedWorkName(hub, namespace, work string) string {
 type appliedWork struct {
 	member     client.Client
 	latest     *v1alpha1.AppliedWork
-	generation int64     // of the Work; recorded with the next write
-	postponed  time.Time // since when UIDs wait to be recorded; zero: none do
+	generation int64 // of the Work; recorded with the next write
 }
 
 // desired is the AppliedWork of a Work with the inventory left open.
@@ -162,44 +160,6 @@ func (r *appliedWork) record(ctx context.Context, resources []v1alpha1.AppliedRe
 	next.Status.Resources = resources
 	settleOrphans(next, "", time.Now())
 	return r.update(ctx, next)
-}
-
-// recordDelay is how long UIDs wait to be recorded while other Works wait for a worker, and recordBusy how often the
-// agent finds out whether they still do.
-const recordDelay, recordBusy = 5 * time.Second, time.Second
-
-// recordWhenIdle records an inventory like record. One that only adds UIDs may wait while Works do: the objects were
-// recorded before they were created, and their marks say which Work applied them. It returns when to try again.
-func (r *appliedWork) recordWhenIdle(
-	ctx context.Context, resources []v1alpha1.AppliedResource, busy func() bool, now time.Time,
-) (time.Duration, error) {
-	if addsOnlyUIDs(r.latest.Status.Resources, resources) {
-		if r.postponed.IsZero() {
-			r.postponed = now
-		}
-		if now.Sub(r.postponed) < recordDelay && busy() {
-			return recordBusy, nil
-		}
-	}
-	r.postponed = time.Time{}
-	return 0, r.record(ctx, resources)
-}
-
-// addsOnlyUIDs reports whether an inventory differs from the recorded one, and only by the UIDs and resources of
-// objects of which none were recorded.
-func addsOnlyUIDs(recorded, now []v1alpha1.AppliedResource) bool {
-	if len(recorded) != len(now) || slices.Equal(recorded, now) {
-		return false
-	}
-	for i, entry := range now {
-		if recorded[i].UID == "" {
-			entry.UID, entry.Resource = "", recorded[i].Resource
-		}
-		if entry != recorded[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func (r *appliedWork) update(ctx context.Context, next *v1alpha1.AppliedWork) error {

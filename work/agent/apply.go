@@ -25,7 +25,6 @@ type result struct {
 	forbidden   error         // the policy does not let the Work run
 	waiting     time.Duration // how long a wave has been waited for; 0: none is
 	deadline    time.Duration // until the wave that is waited for is late; 0: none is, or it is already
-	unrecorded  time.Duration // when to record the UIDs that are not recorded yet; 0: all are
 	err         error
 }
 
@@ -108,7 +107,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 			}
 			inventory = r.pruning.inventory
 		}
-		if r.unrecorded, err = st.applied.recordWhenIdle(ctx, inventory, a.busy, time.Now()); err != nil {
+		if err := st.applied.record(ctx, inventory); err != nil {
 			return err
 		}
 		a.noteOrphans(work.Name, st.applied.latest)

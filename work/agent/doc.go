@@ -20,8 +20,7 @@
 // A new Work costs one write per object on the member, and one write of the AppliedWork before and one after them. On
 // the hub it costs the finalizer, unless the Work was created with [v1alpha1.Finalizer], and its status. A status in
 // which a condition changes is written immediately, and others at most once in [Options.StatusInterval]. Events about
-// Works are sent at a limited rate. While other Works wait for a worker, statuses come first: the agent sends one Event
-// a second, and writes the second AppliedWork up to five seconds later if that only adds UIDs.
+// Works are sent at a limited rate.
 //
 // # Order of Works
 //

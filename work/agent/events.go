@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,7 +12,6 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/apply"
@@ -28,47 +26,17 @@ type recorder struct {
 	events events.EventRecorder // set by start
 }
 
-// eventsPerSecond and eventBurst bound how many Events the agent sends, and busyEventsPerSecond how many while Works
-// wait for a worker. Further ones wait: conditions report the same at once, and the Events of many Works that change
-// together would delay their statuses.
-const eventsPerSecond, eventBurst, busyEventsPerSecond = 10, 20, 1
+// eventsPerSecond and eventBurst bound how many Events the agent sends. Further ones wait: conditions report the same
+// at once, and the Events of many Works that change together would delay their statuses.
+const eventsPerSecond, eventBurst = 10, 20
 
-// eventLimiter is the rate limiter of Events.
-type eventLimiter struct {
-	flowcontrol.RateLimiter // while no Work waits
-	whileBusy               flowcontrol.RateLimiter
-	busy                    func() bool
-}
-
-// eventPause is how often an Event that waits finds out whether Works still do.
-const eventPause = 200 * time.Millisecond
-
-func (l eventLimiter) Wait(ctx context.Context) error {
-	for l.busy() {
-		if l.whileBusy.TryAccept() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(eventPause):
-		}
-	}
-	return l.RateLimiter.Wait(ctx)
-}
-
-func newRecorder(
-	config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, busy func() bool,
-) (*recorder, error) {
+func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*recorder, error) {
 	client, err := eventsclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
 	limited := rest.CopyConfig(config)
-	limited.RateLimiter = eventLimiter{
-		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventBurst),
-		whileBusy:   flowcontrol.NewTokenBucketRateLimiter(busyEventsPerSecond, 1), busy: busy,
-	}
+	limited.QPS, limited.Burst, limited.RateLimiter = eventsPerSecond, eventBurst, nil
 	sink, err := eventsclient.NewForConfigAndClient(limited, httpClient)
 	if err != nil {
 		return nil, err

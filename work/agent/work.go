@@ -101,7 +101,6 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 		wait = sooner(wait, jittered(gateInterval))
 	}
 	wait = sooner(sooner(wait, result.deadline), sooner(result.pruning.after, retryAfter(result.changes)))
-	wait = sooner(wait, result.unrecorded)
 	return sooner(wait, jittered(a.options.Resync)), nil
 }
 
