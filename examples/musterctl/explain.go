@@ -126,7 +126,7 @@ func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, ti
 			return err
 		}
 		object := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		err = hub.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+		err = hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
 		if err != nil {
 			return fmt.Errorf("annotate Placement %s: %w", key, err)
 		}

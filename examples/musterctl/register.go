@@ -203,15 +203,15 @@ func (a *app) objectsOf(f *agentFlags, namespace string, works bool) ([]*unstruc
 			return nil, err
 		}
 	}
-	make := func() ([]*unstructured.Unstructured, error) { return agentObjects(program, works, f.applyAnything) }
+	build := func() ([]*unstructured.Unstructured, error) { return agentObjects(program, works, f.applyAnything) }
 	if f.hosted() {
 		file := cmp.Or(a.memberFile, a.hubFile)
 		if err := add("member-kubeconfig", file, a.memberContext, memberSecret); err != nil {
 			return nil, err
 		}
-		make = func() ([]*unstructured.Unstructured, error) { return hostedObjects(program, works) }
+		build = func() ([]*unstructured.Unstructured, error) { return hostedObjects(program, works) }
 	}
-	objects, err := make()
+	objects, err := build()
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func TestCharts_Install(t *testing.T) {
 	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "")
 	require.Equal(t, "north", cluster.Labels["region"])
 
-	// The agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
+	// On request the agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "muster-bootstrap"}}
 	credential := func(exists bool) {
 		t.Helper()
@@ -99,13 +99,18 @@ func TestCharts_Install(t *testing.T) {
 			return nil
 		})
 	}
+	credential(true)
+	agentPod.stop()
+	agentValues["extraArgs"] = []any{"--remove-bootstrap"}
+	agentObjects = agent.upgrade(agentValues)
+	agentPod.start(find(agentObjects, "Deployment", agentChart))
 	credential(false)
 	unchanged(t, onHub, hubObjects, func() { hub.upgrade(hubValues) })
 	unchanged(t, onMember, agentObjects, func() { agent.upgrade(agentValues) })
 
 	// An upgrade adds the component apply-anything, and a Work is applied.
 	agentValues["applyAnything"] = true
-	agentObjects = agent.upgrade(agentValues)
+	agent.upgrade(agentValues)
 	require.NoError(t, onHub.Create(t.Context(), &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: "settings"},
 		Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{

@@ -46,6 +46,5 @@ func ExampleOptions() {
 	// Output:
 	// configmaps "proxy" in namespace platform: <nil>
 	// secrets "db" in namespace shop: <nil>
-	// secrets "ca" in namespace platform: the WorkSet selects secrets "ca" in namespace platform, which is not its own
-	// namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant
+	// secrets "ca" in namespace platform: the WorkSet selects secrets "ca" in namespace platform, which is not its own namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant
 }

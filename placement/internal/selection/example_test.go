@@ -37,9 +37,7 @@ func ExampleOwnNamespace() {
 	}
 	// Output:
 	// platform/kinds, customresourcedefinitions.apiextensions.k8s.io: <nil>
-	// platform/kinds, secrets in namespace shop: the WorkSet selects secrets in namespace shop, which is not its own
-	// namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant shop/web,
-	// customresourcedefinitions.apiextensions.k8s.io: the WorkSet selects customresourcedefinitions.apiextensions.k8s.io,
-	// but the only cluster-scoped object that a WorkSet can select is its own Namespace, by name: ask the hub's
-	// administrator for a SelectionGrant shop/web, secrets in namespace shop: <nil>
+	// platform/kinds, secrets in namespace shop: the WorkSet selects secrets in namespace shop, which is not its own namespace: create a WorkSet there, or ask the hub's administrator for a SelectionGrant
+	// shop/web, customresourcedefinitions.apiextensions.k8s.io: the WorkSet selects customresourcedefinitions.apiextensions.k8s.io, but the only cluster-scoped object that a WorkSet can select is its own Namespace, by name: ask the hub's administrator for a SelectionGrant
+	// shop/web, secrets in namespace shop: <nil>
 }
