@@ -85,7 +85,8 @@ func TestCharts_Install(t *testing.T) {
 	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "")
 	require.Equal(t, "north", cluster.Labels["region"])
 
-	// On request the agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
+	// On request the agent removes the credential. An upgrade with the same one does not write it again, and with
+	// another one does.
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "muster-bootstrap"}}
 	credential := func(exists bool) {
 		t.Helper()

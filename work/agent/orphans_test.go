@@ -498,6 +498,9 @@ func TestOrphans_RestoredHub(t *testing.T) {
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
 	still()
 	w.ready(work)
+	w.eventually(func() error { // otherwise the inventory may still contain a
+		return equal(2, len(w.applied(work).Status.Resources))
+	})
 
 	stop()
 	restored.Store(6)
