@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -345,6 +346,13 @@ func TestDeploy_HostedAgent(t *testing.T) {
 	require.NoError(t, err)
 	onMember, err := newClient(member.Config())
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
+		require.NoError(t, client.IgnoreNotFound(onMember.Delete(context.Background(), left)))
+		require.True(t, eventually(func() bool {
+			return apierrors.IsNotFound(onMember.Get(context.Background(), client.ObjectKeyFromObject(left), left))
+		}), "the member is shared: its namespace must be gone, but has %v", left.Status.Conditions)
+	})
 	folder := t.TempDir()
 	join, ca := filepath.Join(folder, "join.yaml"), filepath.Join(folder, "ca.crt")
 	require.NoError(t, writeSecretFile(join, joinFile(hosting.Config().CAData)))
