@@ -189,6 +189,8 @@ func testTemplate(t *testing.T) {
 		require.Equal(t, "muster-addons", h.manifest("plain", member, "ConfigMap").GetNamespace())
 		require.Equal(t, "muster-addons", h.manifest("plain", member, "Namespace").GetName())
 		require.Len(t, m.Status.Configs, 2)
+		require.Equal(t, []metav1.GroupResource{{Group: v1alpha1.GroupName, Resource: "addonconfigs"},
+			{Group: v1alpha1.GroupName, Resource: "addontemplates"}}, m.Status.SupportedConfigs)
 	}
 	said := h.says(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse,
 		v1alpha1.ReasonManifestsFailed)

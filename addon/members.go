@@ -304,7 +304,17 @@ func (l *memberReconciliation) configure(ctx context.Context) error {
 	l.result.status.InstallNamespace, l.result.status.Placement = l.desired.content.installNamespace,
 		l.observed.permit.Placement
 	l.result.status.Configs, l.result.status.DesiredRevision = l.desired.content.configs, l.desired.content.revision
+	l.result.status.SupportedConfigs = supportedConfigs(l.observed.addon)
 	return l.locate(ctx, hosting)
+}
+
+// supportedConfigs returns the kinds of configuration that an add-on supports. An Addon lists each of them once.
+func supportedConfigs(addon *v1alpha1.Addon) (kinds []metav1.GroupResource) {
+	for i := range addon.Spec.Configs {
+		kinds = append(kinds, metav1.GroupResource{Group: addon.Spec.Configs[i].Group,
+			Resource: addon.Spec.Configs[i].Resource})
+	}
+	return kinds
 }
 
 // permitted reports whether the member gets the desired revision, and records why not.
@@ -347,6 +357,7 @@ func (l *memberReconciliation) report(ctx context.Context) error {
 		case err == nil:
 			l.ahead, l.behind, l.object = next.DeepCopy(), before.ResourceVersion, next
 			l.announce(next, before.Status.Conditions, next.Status.Conditions)
+			l.metrics.reported(next.Name, before.Status.Conditions, next.Status.Conditions)
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // the object changed meanwhile
 			return failed
 		}

@@ -64,6 +64,7 @@ type clients struct {
 	scheme    *runtime.Scheme
 	log       logr.Logger
 	recorder  events.EventRecorder
+	metrics   *metrics
 }
 
 // queues are the workqueues of the controllers.
@@ -113,6 +114,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		clients: clients{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), scheme: mgr.GetScheme(),
 			log: mgr.GetLogger().WithName("muster-addon"), recorder: mgr.GetEventRecorder("muster-addon"),
+			metrics: newMetrics(mgr.GetCache()),
 		},
 		agents: agents, state: newSharedState(),
 		cached: cached{memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{}},
@@ -120,7 +122,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 			pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2, 30*time.Second),
 		},
 	}
-	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember})
+	c.calls = calls.New(calls.Options{
+		Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.enqueueMember, Observe: c.metrics.called,
+	})
 	c.state.memberChanged, c.state.addonChanged = c.enqueueMember, c.enqueueAddon
 	c.leases = &leases{clock: o.Clock, changed: c.enqueueMember, seen: map[types.NamespacedName]renewal{}}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
@@ -149,7 +153,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("make the watch of configurations: %w", err)
 	}
 	watch := tenants{c, make(chan struct{})}
-	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs, watch} {
+	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs, watch, c.metrics} {
 		if err := mgr.Add(r); err != nil {
 			return err
 		}

@@ -245,6 +245,12 @@ type MemberAddonStatus struct {
 	// +optional
 	Configs []ConfigStatus `json:"configs,omitempty"`
 
+	// supportedConfigs are the kinds of configuration that spec.configs may contain. They come from the Addon.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	SupportedConfigs []metav1.GroupResource `json:"supportedConfigs,omitempty"`
+
 	// desiredRevision identifies the desired configuration and version of the add-on on the member.
 	// +optional
 	DesiredRevision string `json:"desiredRevision,omitempty"`

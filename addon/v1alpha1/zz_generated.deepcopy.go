@@ -596,6 +596,11 @@ func (in *MemberAddonStatus) DeepCopyInto(out *MemberAddonStatus) {
 		*out = make([]ConfigStatus, len(*in))
 		copy(*out, *in)
 	}
+	if in.SupportedConfigs != nil {
+		in, out := &in.SupportedConfigs, &out.SupportedConfigs
+		*out = make([]v1.GroupResource, len(*in))
+		copy(*out, *in)
+	}
 	if in.RevisionSince != nil {
 		in, out := &in.RevisionSince, &out.RevisionSince
 		*out = (*in).DeepCopy()

@@ -42,6 +42,9 @@ type Options struct {
 	Limit int
 	// Free is called when an owner whose call failed with [ErrBusy] can retry. It must not block.
 	Free func(owner types.NamespacedName)
+	// Observe is called with the duration and the error of each call that was made, as Do returns them. It is called
+	// concurrently and must not block.
+	Observe func(k Key, took time.Duration, err error)
 }
 
 // Caller tracks calls that have not returned. Create it with [New]. It is safe for concurrent use.
@@ -73,12 +76,20 @@ func New(o Options) *Caller {
 // function is not called again for the key until it has returned and a pause has passed: one timeout, and up to four
 // timeouts after consecutive overdue calls.
 func Do[T any](ctx context.Context, c *Caller, k Key, function func(context.Context) (T, error)) (T, error) {
+	if err := c.begin(k); err != nil {
+		return *new(T), err
+	}
+	began := time.Now()
+	result, err := await(ctx, c, k, function)
+	c.options.Observe(k, time.Since(began), err)
+	return result, err
+}
+
+// await calls a function that is registered, and returns its result.
+func await[T any](ctx context.Context, c *Caller, k Key, function func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		result T
 		err    error
-	}
-	if err := c.begin(k); err != nil {
-		return *new(T), err
 	}
 	within, cancel := context.WithTimeoutCause(ctx, c.options.Timeout, ErrOverdue)
 	defer cancel()

@@ -31,7 +31,8 @@ func manifestsFor(owner types.NamespacedName) calls.Key {
 func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
 	notified := make(chan types.NamespacedName, 100)
 	return calls.New(calls.Options{Timeout: timeout, Limit: limit,
-		Free: func(owner types.NamespacedName) { notified <- owner }}), notified
+		Free:    func(owner types.NamespacedName) { notified <- owner },
+		Observe: func(calls.Key, time.Duration, error) {}}), notified
 }
 
 // does has a function return a text.
@@ -75,10 +76,17 @@ func TestOutcomes(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer pass(time.Hour) // by then all have returned
-				c, _ := newCaller(1)
+				var observed []error
+				c := calls.New(calls.Options{Timeout: timeout, Limit: 1, Free: func(types.NamespacedName) {},
+					Observe: func(k calls.Key, took time.Duration, err error) {
+						require.Equal(t, manifestsFor(east), k)
+						require.LessOrEqual(t, took, timeout)
+						observed = append(observed, err)
+					}})
 				began := time.Now()
 				result, err := calls.Do(t.Context(), c, manifestsFor(east), row.function)
 				require.LessOrEqual(t, time.Since(began), timeout, row.reason)
+				require.Equal(t, []error{err}, observed, row.reason)
 				require.Equal(t, row.want, result, row.reason)
 				if row.err == "" {
 					require.NoError(t, err, row.reason)
