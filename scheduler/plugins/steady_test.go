@@ -87,12 +87,10 @@ func mustStay(spec *v1alpha1.PlacementPolicy, c *scheduler.Cluster) bool {
 
 func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	c := schedulertest.Cluster(name)
-	c.Labels = map[string]string{"env": rapid.SampledFrom([]string{"prod", "prod", "test"}).Draw(t, "env")}
-	for key, values := range map[string][]string{"zone": {"a", "a", "b", ""}, "provider": {"x", "y", "y", ""}} {
-		if value := rapid.SampledFrom(values).Draw(t, key); value != "" {
-			c.Labels[key] = value
-		}
-	}
+	c.Labels = map[string]string{}
+	drawLabel(t, c, "env", "prod", "prod", "test")
+	drawLabel(t, c, "zone", "a", "a", "b", "")
+	drawLabel(t, c, "provider", "x", "y", "y", "")
 	c.Properties = map[string]string{"price": fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "price"))}
 	c.Placements = rapid.IntRange(0, 3).Draw(t, "placements")
 	c.Allocatable = cpus(8)
@@ -100,6 +98,14 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	drawHealth(t, c)
 	c.Leaving = rapid.IntRange(0, 9).Draw(t, "leaving") == 0
 	return c
+}
+
+// drawLabel gives a cluster one of the values, of which "" is no label.
+func drawLabel(t *rapid.T, c *scheduler.Cluster, key string, values ...string) {
+	delete(c.Labels, key)
+	if value := rapid.SampledFrom(values).Draw(t, key); value != "" {
+		c.Labels[key] = value
+	}
 }
 
 func drawHealth(t *rapid.T, c *scheduler.Cluster) {
