@@ -47,10 +47,9 @@ type WatcherOptions struct {
 type OutageChange struct {
 	// Suspected is true at the beginning, and false at the end.
 	Suspected bool
-	// Affected is how many of the Tracked members are late or not ready.
+	// Affected is how many of the Tracked members are late or not ready. At the beginning their taints and failover are
+	// withheld from now on, at the end until their fresh grace period is over.
 	Affected, Tracked int
-	// Withheld is the number of members whose taints and failover are withheld.
-	Withheld int
 }
 
 // Watcher watches all heartbeat Leases of the hub and runs a [Monitor] on them. Its methods may be called concurrently,
@@ -218,8 +217,7 @@ func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.changed = nil
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
-		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked,
-			Withheld: w.monitor.withheld()}
+		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked}
 		if ok {
 			w.log.Info("Most members are silent or not ready, taints and failover are withheld because the hub may be the cause",
 				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)

@@ -31,8 +31,7 @@ func outageEvent(change heartbeat.OutageChange) (level, reason, message string) 
 	if change.Suspected {
 		return corev1.EventTypeWarning, reasonOutageSuspected, fmt.Sprintf(
 			"%d of %d members are late with their heartbeats or not ready, so the hub itself may be the cause: taints and "+
-				"failover are withheld for "+
-				"%d members. Check the network of the hub.", change.Affected, change.Tracked, change.Withheld)
+				"failover of these members are withheld. Check the network of the hub.", change.Affected, change.Tracked)
 	}
 	return corev1.EventTypeNormal, reasonOutageEnded, fmt.Sprintf(
 		"Enough of the %d members are observed again: each of the %d members that are still late or not ready has a fresh "+

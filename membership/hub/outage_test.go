@@ -26,7 +26,7 @@ func TestOutage_RecordsEvents(t *testing.T) {
 	for _, event := range before.Items {
 		earlier[event.UID] = true
 	}
-	until := func(reason, kind string) {
+	until := func(reason, kind, note string) {
 		t.Helper()
 		h.eventually("there is an Event "+reason, func() error {
 			var list eventsv1.EventList
@@ -36,6 +36,7 @@ func TestOutage_RecordsEvents(t *testing.T) {
 			for _, event := range list.Items {
 				if !earlier[event.UID] && event.Reason == reason && event.Type == kind &&
 					event.Regarding.Name == membership.HubConfigMap {
+					require.Contains(t, event.Note, note)
 					return nil
 				}
 			}
@@ -44,9 +45,10 @@ func TestOutage_RecordsEvents(t *testing.T) {
 	}
 	a := h.joined(h.token("outage", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "outage"})
 	a.stop()
-	until("OutageSuspected", "Warning")
+	until("OutageSuspected", "Warning", "1 of 1 members are late with their heartbeats or not ready, so the hub itself "+
+		"may be the cause: taints and failover of these members are withheld.")
 	a.start()
-	until("OutageEnded", "Normal")
+	until("OutageEnded", "Normal", "Enough of the 1 members are observed again")
 	h.remove("outage")
 	a.stop()
 }
