@@ -57,8 +57,8 @@
 // status of the placement contains the evictions of a period before the clusters are left, so that a controller that
 // restarts after a crash does not exceed the rate.
 //
-// A cluster that has not joined, such as after a restore of the hub, also stays chosen. A cluster that leaves the
-// fleet, or whose acceptance is withdrawn, does not.
+// A cluster that has not joined, such as after a restore of the hub or because its acceptance was withdrawn, also stays
+// chosen. A cluster that was asked to leave the fleet does not.
 //
 // # Placements that are created again
 //
@@ -70,9 +70,9 @@
 //
 // # Properties
 //
-// While the affinity or the sorters of a policy name a property or a resource that no cluster reports, the condition
-// PropertiesKnown is False, and its message names the field and the remedy. Meanwhile the controller decides again
-// every five minutes.
+// While the affinity, the sorters or the decision groups of a Placement name a property or a resource that no cluster
+// reports, or a sorter names a property that is not a number on any cluster, the condition PropertiesKnown is False.
+// Its message names the field and the remedy. Meanwhile the controller decides again every five minutes.
 //
 // # Evictions
 //

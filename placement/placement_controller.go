@@ -225,7 +225,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	}
 	d.recordRequest(a, &s)
 	p.previous = &s.result
-	known := propertiesOf(p.policy.Spec(), a.snapshot)
+	known := propertiesOf(p.policy.Spec(), a.placement.Spec.DecisionGroups, a.snapshot)
 	if len(known.unknown) > 0 {
 		s.again = earliest(s.again, a.request.Now.Add(propertiesInterval))
 	}

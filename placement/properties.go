@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,29 +15,34 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// lookAgainForProperties is how often a placement is decided again while its policy names something that no cluster
+// propertiesInterval is how often a placement is decided again while its policy names something that no cluster
 // reports.
 const propertiesInterval = 5 * time.Minute
 
-// properties is what the fleet has of the properties and resources that a policy names.
+// properties is what the fleet has of the properties and resources that a Placement names.
 type properties struct {
-	named   bool     // the policy names properties
-	unknown []string // a message for each that no cluster reports: the field, the problem and the remedy
+	named   bool     // the Placement names properties
+	unknown []string // a message for each that can never match: the field, the problem and the remedy
 }
 
-// propertiesOf compares the names in a policy with a fleet. Nothing is unknown to a fleet without clusters.
-func propertiesOf(policy *v1alpha1.PlacementPolicy, snapshot *scheduler.Snapshot) properties {
+// propertiesOf compares the names in a policy and in decision groups with a fleet. Nothing is unknown to a fleet
+// without clusters.
+func propertiesOf(policy *v1alpha1.PlacementPolicy, groups []v1alpha1.DecisionGroup,
+	snapshot *scheduler.Snapshot) properties {
 	p := propertyNames{snapshot: snapshot}
 	if affinity := policy.Affinity; affinity != nil {
 		for i := range affinity.Required {
-			p.term(&affinity.Required[i], fmt.Sprintf("spec.policy.affinity.required[%d]", i))
+			p.requirements(affinity.Required[i].Properties, fmt.Sprintf("spec.policy.affinity.required[%d]", i))
 		}
 		for i := range affinity.Preferred {
-			p.term(&affinity.Preferred[i].Term, fmt.Sprintf("spec.policy.affinity.preferred[%d].term", i))
+			p.requirements(affinity.Preferred[i].Term.Properties, fmt.Sprintf("spec.policy.affinity.preferred[%d].term", i))
 		}
 	}
 	for i, sorter := range policy.Sorters {
 		p.sorter(sorter.Name, fmt.Sprintf("spec.policy.sorters[%d].name", i))
+	}
+	for i := range groups {
+		p.requirements(groups[i].Properties, fmt.Sprintf("spec.decisionGroups[%d]", i))
 	}
 	if snapshot.Len() == 0 {
 		return properties{}
@@ -53,8 +59,8 @@ func (p *propertyNames) add(format string, args ...any) {
 	p.unknown = append(p.unknown, fmt.Sprintf(format, args...))
 }
 
-func (p *propertyNames) term(term *v1alpha1.ClusterSelectorTerm, path string) {
-	for i, requirement := range term.Properties {
+func (p *propertyNames) requirements(all []v1alpha1.PropertyRequirement, path string) {
+	for i, requirement := range all {
 		switch requirement.Operator {
 		case v1alpha1.PropertyNe, v1alpha1.PropertyNotIn, v1alpha1.PropertyDoesNotExist:
 			continue // clusters without the property match
@@ -75,15 +81,24 @@ func (p *propertyNames) term(term *v1alpha1.ClusterSelectorTerm, path string) {
 func (p *propertyNames) sorter(name, path string) {
 	p.named = true
 	if resource, is := resourceOf(name); is {
-		if !p.has(resource) {
+		list, _, _ := strings.Cut(name, "/")
+		switch reported := p.listsWith(resource); {
+		case len(reported) == 0:
 			p.add("%s: no cluster reports a resource %q; check the spelling", path, resource)
+		case !slices.Contains(reported, list):
+			p.add("%s: no cluster reports %q; to sort by the resource, write %q", path, name,
+				reported[0]+"/"+string(resource))
 		}
 		return
 	}
+	reported := p.listsWith(corev1.ResourceName(name))
 	switch {
+	case p.hasNumber(name):
 	case p.reported(name):
-	case p.has(corev1.ResourceName(name)):
-		p.add("%s: no cluster reports a property %q; to sort by the resource, write %q", path, name, "available/"+name)
+		p.add("%s: property %q is not a number on any cluster, so it sorts nothing; choose a property with numbers", path,
+			name)
+	case len(reported) > 0:
+		p.add("%s: no cluster reports a property %q; to sort by the resource, write %q", path, name, reported[0]+"/"+name)
 	default:
 		p.add("%s: no cluster reports a property %q; check the spelling, or let the agents report it", path, name)
 	}
@@ -92,7 +107,7 @@ func (p *propertyNames) sorter(name, path string) {
 // resourceOf is the resource that a sorter names with a prefix.
 func resourceOf(name string) (corev1.ResourceName, bool) {
 	list, resource, found := strings.Cut(name, "/")
-	return corev1.ResourceName(resource), found && (list == "capacity" || list == "allocatable" || list == "available")
+	return corev1.ResourceName(resource), found && slices.Contains(resourceLists, list)
 }
 
 func (p *propertyNames) reported(name string) bool {
@@ -102,15 +117,35 @@ func (p *propertyNames) reported(name string) bool {
 	}).Empty()
 }
 
-func (p *propertyNames) has(resource corev1.ResourceName) bool {
-	return !p.snapshot.Where("placement:resource:"+string(resource), func(c *scheduler.Cluster) bool {
-		for _, list := range []corev1.ResourceList{c.Capacity, c.Allocatable, c.Available} {
-			if _, has := list[resource]; has {
-				return true
-			}
-		}
-		return false
+func (p *propertyNames) hasNumber(name string) bool {
+	return !p.snapshot.Where("placement:number:"+name, func(c *scheduler.Cluster) bool {
+		value, has := c.Properties[name]
+		_, err := v1alpha1.ParseQuantity(value)
+		return has && err == nil
 	}).Empty()
+}
+
+// resourceLists are the prefixes by which a sorter names a resource, the usual one first.
+var resourceLists = []string{"available", "allocatable", "capacity"}
+
+// listsWith returns the prefixes by which clusters report a resource.
+func (p *propertyNames) listsWith(resource corev1.ResourceName) (lists []string) {
+	for _, list := range resourceLists {
+		if !p.snapshot.Where("placement:"+list+":"+string(resource), func(c *scheduler.Cluster) bool {
+			resources := c.Available
+			switch list {
+			case "allocatable":
+				resources = c.Allocatable
+			case "capacity":
+				resources = c.Capacity
+			}
+			_, has := resources[resource]
+			return has
+		}).Empty() {
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // set puts the condition PropertiesKnown into a status. A policy that names nothing has none.
@@ -121,7 +156,7 @@ func (p properties) set(status *v1alpha1.PlacementStatus, generation int64, now 
 	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionPropertiesKnown, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPropertiesKnown,
-		Message:            "Clusters of the fleet report every property and resource that the policy names.",
+		Message:            "Clusters of the fleet report every property and resource that the Placement names.",
 		ObservedGeneration: generation, LastTransitionTime: now,
 	}
 	if len(p.unknown) > 0 {

@@ -22,7 +22,8 @@ func TestPropertiesOf(t *testing.T) {
 		return cache.Snapshot()
 	}
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-	east := &scheduler.Cluster{Name: "east", Properties: map[string]string{"price": "3"}, Available: cpu}
+	east := &scheduler.Cluster{Name: "east", Properties: map[string]string{"price": "3", "version": "v1.36.0"},
+		Available: cpu, Allocatable: corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}}
 	requires := func(name string, operator v1alpha1.PropertyOperator) v1alpha1.PlacementPolicy {
 		return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
 			{Properties: []v1alpha1.PropertyRequirement{{Name: name, Operator: operator}}},
@@ -53,19 +54,55 @@ func TestPropertiesOf(t *testing.T) {
 		{"a sorter by a resource without its prefix", sorts("cpu"), true, []string{
 			`spec.policy.sorters[0].name: no cluster reports a property "cpu"; to sort by the resource, write "available/cpu"`,
 		}},
+		{"a sorter by a resource that is reported otherwise", sorts("available/example.com/gpu"), true, []string{
+			`spec.policy.sorters[0].name: no cluster reports "available/example.com/gpu"; to sort by the resource, write ` +
+				`"allocatable/example.com/gpu"`,
+		}},
+		{"a sorter by a property that is no number", sorts("version"), true, []string{
+			`spec.policy.sorters[0].name: property "version" is not a number on any cluster, so it sorts nothing; choose a ` +
+				`property with numbers`,
+		}},
+		{"a preference with a typo", v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
+			Preferred: []v1alpha1.PreferredTerm{
+				{Weight: 1, Term: requires("prize", v1alpha1.PropertyGt).Affinity.Required[0]},
+			},
+		}}, true, []string{
+			`spec.policy.affinity.preferred[0].term.properties[0].name: no cluster reports a property "prize"; check the ` +
+				`spelling, or let the agents report it`,
+		}},
 		{"a sorter by a resource with a typo", sorts("available/cpuu"), true, []string{
 			`spec.policy.sorters[0].name: no cluster reports a resource "cpuu"; check the spelling`,
 		}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			got := propertiesOf(&test.policy, fleet(east, &scheduler.Cluster{Name: "west"}))
+			got := propertiesOf(&test.policy, nil, fleet(east, &scheduler.Cluster{Name: "west"}))
 			if diff := cmp.Diff(properties{test.named, test.want}, got, cmp.AllowUnexported(properties{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := propertiesOf(&test.policy, fleet()); got.named || len(got.unknown) > 0 {
+			if got := propertiesOf(&test.policy, nil, fleet()); got.named || len(got.unknown) > 0 {
 				t.Errorf("without clusters: %+v", got)
 			}
 		})
+	}
+}
+
+// TestPropertiesOf_DecisionGroups checks that a property of a decision group is compared with the fleet as well.
+func TestPropertiesOf_DecisionGroups(t *testing.T) {
+	cache := &scheduler.Cache{}
+	cache.Update(&scheduler.Cluster{Name: "east", Properties: map[string]string{"tier": "gold"}})
+	group := func(property string) []v1alpha1.DecisionGroup {
+		return []v1alpha1.DecisionGroup{{Name: "first", Properties: []v1alpha1.PropertyRequirement{
+			{Name: property, Operator: v1alpha1.PropertyEq, Values: []string{"gold"}},
+		}}}
+	}
+	for property, want := range map[string][]string{"tier": nil, "teir": {
+		`spec.decisionGroups[0].properties[0].name: no cluster reports a property "teir"; check the spelling, or let the ` +
+			`agents report it`,
+	}} {
+		got := propertiesOf(&v1alpha1.PlacementPolicy{}, group(property), cache.Snapshot())
+		if diff := cmp.Diff(properties{true, want}, got, cmp.AllowUnexported(properties{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", property, diff)
+		}
 	}
 }
 

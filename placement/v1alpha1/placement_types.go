@@ -82,16 +82,17 @@ const (
 	ReasonDecideFailed = "DecideFailed"
 )
 
-// ConditionPropertiesKnown of a Placement is False while its affinity or its sorters name a property or a resource
-// that no cluster reports, such as a name with a typo: such a requirement matches no cluster, and such a sorter
-// prefers none. A Placement that names none does not have the condition.
+// ConditionPropertiesKnown of a Placement is False while its affinity, its sorters or its decision groups name a
+// property or a resource that no cluster reports, such as a name with a typo, or a sorter names a property that is not
+// a number on any cluster: such a requirement matches no cluster, and such a sorter prefers none. A Placement that
+// names none does not have the condition.
 const ConditionPropertiesKnown = "PropertiesKnown"
 
 // Reasons of the condition PropertiesKnown.
 const (
 	// ReasonPropertiesKnown: at least one cluster reports each property.
 	ReasonPropertiesKnown = "PropertiesKnown"
-	// ReasonUnknownProperty: no cluster reports one of the properties; the message names the field and the remedy.
+	// ReasonUnknownProperty: one of the properties can never match; the message names the field and the remedy.
 	ReasonUnknownProperty = "UnknownProperty"
 )
 
@@ -165,7 +166,7 @@ type PlacementStatus struct {
 	// +optional
 	RecentEvictions []EvictionCount `json:"recentEvictions,omitempty"`
 
-	// conditions are: Scheduled, and PropertiesKnown if the policy names properties or sorters.
+	// conditions are: Scheduled, and PropertiesKnown if the Placement names properties or sorters.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
