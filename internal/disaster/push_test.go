@@ -2,6 +2,7 @@ package disaster
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 
 // TestOutage_PushWithoutEgress checks that a hub which cannot reach any of its members with joinMode Push deletes and
 // moves nothing, not even what a Placement with spec.failover has placed: the hub has no evidence that the members are
-// at fault. Delivery goes on when the network is back.
+// at fault, although a member with joinMode Pull sends heartbeats. Delivery goes on when the network is back.
 func TestOutage_PushWithoutEgress(t *testing.T) {
 	t.Parallel()
 	w := preparePush(t)
@@ -43,16 +44,19 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	for _, m := range w.members {
 		w.joined(m.name)
 	}
+	pushed := slices.Clone(w.members)
+	w.join("north")
 	w.deploy()
 	w.deployMobile()
 	before := w.observePlaced()
+	require.Subset(t, []string{"east", "west"}, before.decisions["mobile"])
 	require.Len(t, before.decisions["mobile"], 1)
 
 	for _, proxy := range proxies {
 		proxy.Stall()
 	}
 	w.eventually("the hub observes that it does not reach the members", func() error {
-		for _, m := range w.members {
+		for _, m := range pushed {
 			if status := w.health(m.name); status == metav1.ConditionTrue {
 				return fmt.Errorf("MemberCluster %s has Healthy=%s", m.name, status)
 			}
@@ -61,7 +65,7 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	})
 	// Without the guard, the taint of a member that is not ready follows after this time.
 	w.staysPlaced(before, lifecycle.NotReadyAfter+outage/2)
-	for i, m := range w.members {
+	for i, m := range pushed {
 		proxies[i].Heal()
 		w.joined(m.name)
 		w.staysPlaced(before, 2*time.Second)

@@ -49,6 +49,9 @@
 //     provided that their periods are similar. A loss during an outage is never a flap. An outage has no time limit: if
 //     most of a fleet is lost for good, taints and failover stay withheld until these members are untracked, or
 //     [Policy.OutageShare] is changed.
+//   - The members with joinMode Push ([Monitor.SetPush]) are evaluated for an outage among themselves as well, by the
+//     same rules: the hub may lose its way to all of them while it receives the heartbeats of others. So a hub never
+//     acts on the silence or the readiness of its only member with joinMode Push.
 //   - While the watch is down, the hub observes nothing, and no member is late or lost. That time is no silence;
 //     members whose period is not longer than that time get a full grace period when the watch is back.
 //

@@ -61,10 +61,10 @@ func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 func (m *Monitor) blame(e *member, at time.Duration) {
 	if e.lost < 0 || at-e.lost > flapWindow*e.grace {
 		e.flaps = 0
-	} else if !m.outage && e.flaps < maxFlaps {
+	} else if !m.inOutage(e) && e.flaps < maxFlaps {
 		e.flaps++
 	}
-	if !m.outage {
+	if !m.inOutage(e) {
 		e.lost = at
 	}
 }
@@ -78,14 +78,8 @@ func (m *Monitor) enter(e *member, state State, now time.Time) {
 }
 
 func (m *Monitor) setLate(e *member, late bool) {
-	if e.late() == late {
-		return
-	}
-	m.setAffected(e, isLate, late)
-	if late {
-		m.late++
-	} else {
-		m.late--
+	if e.late() != late {
+		m.set(e, isLate, late)
 	}
 }
 

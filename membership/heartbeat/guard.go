@@ -5,11 +5,15 @@ import (
 	"time"
 )
 
-// The reasons why a member is affected.
+// The flags of a member.
 const (
 	isLate     uint8 = 1 << iota // it has missed a heartbeat
 	isNotReady                   // its agent reports that the cluster is not ready
+	isPush                       // the hub connects to it
 )
+
+// isAffected reports whether the member counts as affected for the outage guard.
+func (m *member) isAffected() bool { return m.flags&(isLate|isNotReady) != 0 }
 
 // suspects reports whether the outage guard is active with so many affected members. An active guard stays active until
 // the share is clearly lower.
@@ -24,9 +28,40 @@ func (p Policy) suspects(affected, tracked int, already bool) bool {
 	return share >= p.OutageShare
 }
 
+// guard counts the members of a fleet, or of a part of it, and knows whether they have an outage.
+type guard struct {
+	tracked, late int
+	affected      int // late or not ready
+	doubtful      int // affected or Awaited
+	outage, doubt bool
+	since         time.Duration // epoch: when the outage began
+}
+
+func (g *guard) withholds() bool { return g.outage || g.doubt }
+
+// count adds a member with by 1, and removes it with by -1.
+func (g *guard) count(e *member, by int) {
+	g.tracked += by
+	if e.late() {
+		g.late += by
+	}
+	if e.isAffected() {
+		g.affected += by
+	}
+	if e.isAffected() || e.state == Awaited {
+		g.doubtful += by
+	}
+}
+
+// inOutage reports whether a member is in an outage.
+func (m *Monitor) inOutage(e *member) bool {
+	return m.fleet.outage || m.push.outage && e.flags&isPush != 0
+}
+
 // isWithheld reports whether taints and failover of a member are withheld.
 func (m *Monitor) isWithheld(e *member) bool {
-	return (e.state.Unknown() || e.affected&isNotReady != 0) && (m.outage || m.doubt || e.withheldUntil > 0)
+	return (e.state.Unknown() || e.flags&isNotReady != 0) && (m.fleet.withholds() || e.withheldUntil > 0 ||
+		m.push.withholds() && e.flags&isPush != 0)
 }
 
 // withheld is the number of members whose taints and failover are withheld.
@@ -40,31 +75,29 @@ func (m *Monitor) withheld() int {
 	return n
 }
 
-// tally adds a member to the counters with by 1, and removes it with by -1.
+// tally adds a tracked member to the counters with by 1, and removes it with by -1.
 func (m *Monitor) tally(e *member, by int) {
 	if !e.tracked {
 		return
 	}
-	if e.affected != 0 {
-		m.affected += by
-	}
-	if e.affected != 0 || e.state == Awaited {
-		m.doubtful += by
+	m.fleet.count(e, by)
+	if e.flags&isPush != 0 {
+		m.push.count(e, by)
 	}
 }
 
-// setAffected records whether a member is affected for a reason.
-func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
+// set changes a flag of a member.
+func (m *Monitor) set(e *member, flag uint8, is bool) {
 	m.tally(e, -1)
 	if is {
-		e.affected |= reason
+		e.flags |= flag
 	} else {
-		e.affected &^= reason
+		e.flags &^= flag
 	}
 	m.tally(e, +1)
 }
 
-// suspect starts or ends an outage, and returns the members for which that starts or stops to withhold taints and
+// suspect starts or ends outages, and returns the members for which that starts or stops to withhold taints and
 // failover.
 //
 // An outage depends on the members that are late, not on those that are lost: if all become silent at once, they are
@@ -74,10 +107,12 @@ func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 //
 // Members without a heartbeat since the hub started do not show that the hub is healthy. While they could form an
 // outage together with the affected ones, taints and failover are withheld as well.
+//
+// The members with joinMode Push are evaluated once more among themselves: heartbeats of other members do not show
+// that the hub can reach anything.
 func (m *Monitor) suspect(now time.Time) []string {
-	outage := m.policy.suspects(m.affected, m.tracked, m.outage)
-	doubt := m.policy.suspects(m.doubtful, m.tracked, false)
-	if outage == m.outage && doubt == m.doubt {
+	fleet, push := m.next(m.fleet, now), m.next(m.push, now)
+	if fleet == m.fleet && push == m.push {
 		return nil
 	}
 	before := map[*member]bool{}
@@ -86,13 +121,11 @@ func (m *Monitor) suspect(now time.Time) []string {
 			before[e] = m.isWithheld(e)
 		}
 	}
-	if m.outage && !outage {
-		m.grantGrace(now)
+	fleetEnds, pushEnds := m.fleet.outage && !fleet.outage, m.push.outage && !push.outage
+	m.fleet, m.push = fleet, push
+	if fleetEnds || pushEnds {
+		m.grantGrace(now, func(e *member) bool { return fleetEnds || e.flags&isPush != 0 })
 	}
-	if outage != m.outage {
-		m.since = m.elapsed(now)
-	}
-	m.outage, m.doubt = outage, doubt
 	var changed []string
 	for e, was := range before {
 		if m.isWithheld(e) != was {
@@ -100,6 +133,16 @@ func (m *Monitor) suspect(now time.Time) []string {
 		}
 	}
 	return sorted(changed)
+}
+
+// next returns a guard as it is with its current counters.
+func (m *Monitor) next(g guard, now time.Time) guard {
+	outage := m.policy.suspects(g.affected, g.tracked, g.outage)
+	if outage != g.outage {
+		g.outage, g.since = outage, m.elapsed(now)
+	}
+	g.doubt = m.policy.suspects(g.doubtful, g.tracked, false)
+	return g
 }
 
 // flipped returns the names of the members whose HeldBack differs from before. Names are the members that suspect has
@@ -114,12 +157,12 @@ func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	return sorted(names)
 }
 
-// grantGrace gives every affected member a new grace period, because after an outage of the hub the hub may need that
-// time to observe its heartbeats.
-func (m *Monitor) grantGrace(now time.Time) {
+// grantGrace gives the affected members of an outage a new grace period, because after an outage the hub may need that
+// time to observe their heartbeats.
+func (m *Monitor) grantGrace(now time.Time, of func(*member) bool) {
 	at := m.clock(now)
 	for _, e := range m.members {
-		if e.tracked && e.affected != 0 {
+		if e.tracked && e.isAffected() && of(e) {
 			e.withheldUntil = at + e.grace
 			m.queue.set(e, e.due())
 		}

@@ -25,15 +25,10 @@ type Monitor struct {
 	members map[string]*member // tracked members, and others with a Lease
 	queue   queue              // tracked members that change with time; none has a wake later than its due time
 	count   [states]int
-	tracked int
-	late    int
 	beats   uint64
 
-	affected int // tracked members that are late or not ready
-	doubtful int // those plus the members that are Awaited
-	outage   bool
-	doubt    bool
-	since    time.Duration // epoch: when the outage began
+	fleet guard // of all tracked members
+	push  guard // of those to which the hub connects
 }
 
 // NewMonitor returns a Monitor without tracked members.
@@ -71,7 +66,6 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	} else {
 		e.anchor = at
 	}
-	m.tracked++
 	m.count[e.state]++
 	m.tally(e, +1)
 	m.queue.set(e, e.due())
@@ -87,9 +81,7 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 	m.queue.set(e, never)
 	m.tally(e, -1)
 	e.tracked = false
-	m.tracked--
 	m.count[e.state]--
-	m.setLate(e, false)
 	delete(m.members, name)
 	if e.renewed != 0 { // keep the last renewTime, to distinguish the next heartbeat from a repetition
 		kept := m.add(name)
@@ -135,11 +127,26 @@ func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted
 //nolint:revive // Readiness is what the agent reports, and no mode of the method.
 func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	e := m.members[name]
-	if e == nil || !e.tracked || ready == (e.affected&isNotReady == 0) {
+	if e == nil || !e.tracked || ready == (e.flags&isNotReady == 0) {
 		return nil
 	}
 	before := map[*member]bool{e: m.isWithheld(e)}
-	m.setAffected(e, isNotReady, !ready)
+	m.set(e, isNotReady, !ready)
+	return m.flipped(m.suspect(now), before)
+}
+
+// SetPush records whether the hub connects to a member (joinMode Push), whose agent then runs on the hub. These
+// members are evaluated for an outage among themselves as well, since the hub may lose its way to all of them while it
+// receives the heartbeats of others. A member that is not tracked is ignored.
+//
+//nolint:revive // The value is what the member has.
+func (m *Monitor) SetPush(name string, push bool, now time.Time) []string {
+	e := m.members[name]
+	if e == nil || !e.tracked || push == (e.flags&isPush != 0) {
+		return nil
+	}
+	before := map[*member]bool{e: m.isWithheld(e)}
+	m.set(e, isPush, push)
 	return m.flipped(m.suspect(now), before)
 }
 
@@ -288,19 +295,26 @@ func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	return v, true
 }
 
-// Outage returns the current outage; false if there is none.
+// Outage returns the current outage of the whole fleet, or else that of the members with joinMode Push; false if there
+// is none.
 func (m *Monitor) Outage() (Outage, bool) {
-	if !m.outage {
+	g, push := &m.fleet, false
+	if !g.outage {
+		g, push = &m.push, true
+	}
+	if !g.outage {
 		return Outage{}, false
 	}
-	return Outage{Since: m.epoch.Add(m.since), Late: m.late, Affected: m.affected, Tracked: m.tracked}, true
+	return Outage{
+		Since: m.epoch.Add(g.since), Late: g.late, Affected: g.affected, Tracked: g.tracked, Push: push,
+	}, true
 }
 
 // Stats returns the current counters.
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Awaited: m.count[Awaited], Healthy: m.count[Healthy], Lost: m.count[Lost], Unsteady: m.count[Unsteady],
-		Late: m.late, Affected: m.affected, Beats: m.beats,
+		Late: m.fleet.late, Affected: m.fleet.affected, Beats: m.beats,
 	}
 }
 

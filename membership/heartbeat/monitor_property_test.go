@@ -57,8 +57,8 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 					t.Fatalf("%s: verdict on %s, %v, want %v (-want +got):\n%s", op, name, gotOK, wantOK, diff)
 				}
 			}
-			if _, outage := m.Outage(); outage != n.outage {
-				t.Fatalf("%s: outage %v, want %v", op, outage, n.outage)
+			if _, outage := m.Outage(); outage != (n.outage || n.pushOutage) {
+				t.Fatalf("%s: outage %v, want %v or %v", op, outage, n.outage, n.pushOutage)
 			}
 			next, ok := m.Next()
 			due, wantOK := n.earliest()
@@ -130,6 +130,11 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 				name, ready := names.Draw(t, "name"), rapid.Bool().Draw(t, "ready")
 				n.report(name, ready, now)
 				check("report", func() []string { return m.Report(name, ready, now) })
+			},
+			"connect": func(t *rapid.T) {
+				name, push := names.Draw(t, "name"), rapid.Bool().Draw(t, "push")
+				n.connect(name, push, now)
+				check("connect", func() []string { return m.SetPush(name, push, now) })
 			},
 			"gone": func(t *rapid.T) {
 				name := names.Draw(t, "name")
@@ -211,7 +216,7 @@ func recount(m *Monitor) Stats {
 		if e.late() {
 			s.Late++
 		}
-		if e.affected != 0 {
+		if e.isAffected() {
 			s.Affected++
 		}
 	}

@@ -337,6 +337,29 @@ func TestMonitor(t *testing.T) {
 			p.beats(grace, "a", "b", "d", "e")
 			p.wantWithheld(true, "a", "b", "c")
 		}},
+		{"the hub loses its way to the members of push mode", "heartbeats of other members are no evidence of that way",
+			func(p *play) {
+				p.track(time.Minute, "b", "c", "d", "e", "f", "g")
+				p.beat("a", "b", "c", "d", "e", "f", "g")
+				p.m.SetPush("a", true, p.now)
+				p.m.SetPush("b", true, p.now)
+				p.m.Report("a", false, p.now)
+				p.wantWithheld(false, "a") // one of two
+				p.changed = p.m.Report("b", false, p.now)
+				p.wantChanged("a", "b")
+				p.m.Report("c", false, p.now) // of pull mode: its own failure
+				p.beats(10*grace, "a", "b", "c", "d", "e", "f", "g")
+				p.wantWithheld(true, "a", "b")
+				p.wantWithheld(false, "c")
+				if o, _ := p.m.Outage(); !o.Push || o.Affected != 2 || o.Tracked != 2 {
+					p.t.Fatalf("outage %+v", o)
+				}
+				p.changed = p.m.Report("a", true, p.now)
+				p.wantChanged("a")
+				p.wantWithheld(true, "b") // it has a fresh grace
+				p.beats(grace, "a", "b", "c", "d", "e", "f", "g")
+				p.wantWithheld(false, "b")
+			}},
 		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well",
 			func(p *play) {
 				p.track(time.Minute, "b", "c")

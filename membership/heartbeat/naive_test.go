@@ -10,11 +10,14 @@ import (
 // naive is the same judge written the plain way, to hold Monitor against: it scans all members each time,
 // keeps wall-clock times and moves all of them when time did not count. It has no queue and no watch.
 type naive struct {
-	policy   Policy
-	members  map[string]*naiveMember
-	outage   bool
-	doubt    bool
-	paused   bool
+	policy  Policy
+	members map[string]*naiveMember
+	outage  bool
+	doubt   bool
+	paused  bool
+
+	pushOutage, pushDoubt bool // of the members with push
+
 	pausedAt time.Time
 }
 
@@ -28,7 +31,7 @@ type naiveMember struct {
 	since                   time.Time
 	flaps                   int
 	late, everHeard, blamed bool
-	notReady                bool
+	notReady, push          bool
 	withheldUntil           time.Time // moved when time does not count; zero: none
 }
 
@@ -198,10 +201,10 @@ func (n *naive) expire(now time.Time) {
 		switch recent := e.blamed && now.Sub(e.lost) <= flapWindow*e.grace; {
 		case !recent:
 			e.flaps = 0
-		case !n.outage:
+		case !n.inOutage(e):
 			e.flaps++
 		}
-		if !n.outage {
+		if !n.inOutage(e) {
 			e.blamed, e.lost = true, now
 		}
 	}
@@ -234,33 +237,48 @@ func (n *naive) earliest() (at time.Time, ok bool) {
 }
 
 func (n *naive) reconsider(now time.Time) {
+	n.outage, n.doubt = n.reconsiderAll(now, n.outage, func(*naiveMember) bool { return true })
+	n.pushOutage, n.pushDoubt = n.reconsiderAll(now, n.pushOutage, func(e *naiveMember) bool { return e.push })
+}
+
+// reconsiderAll returns whether some of the members have an outage, given whether they had one.
+func (n *naive) reconsiderAll(now time.Time, before bool, of func(*naiveMember) bool) (outage, doubt bool) {
 	tracked, affected, doubtful := 0, 0, 0
 	for _, e := range n.members {
-		if e.tracked {
-			tracked++
+		if !e.tracked || !of(e) {
+			continue
 		}
-		if e.tracked && (e.late || e.notReady) {
+		tracked++
+		if e.late || e.notReady {
 			affected++
 		}
-		if e.tracked && (e.late || e.notReady || e.state == Awaited) {
+		if e.late || e.notReady || e.state == Awaited {
 			doubtful++
 		}
 	}
 	most := func(count int, share float64) bool {
 		return count > 0 && count >= min(n.policy.OutageMinimum, tracked) && float64(count)/float64(tracked) >= share
 	}
-	before := n.outage
-	n.outage = most(affected, n.policy.OutageShare)
+	outage = most(affected, n.policy.OutageShare)
 	if before {
-		n.outage = most(affected, math.Nextafter(n.policy.OutageShare-outageHysteresis, 2))
+		outage = most(affected, math.Nextafter(n.policy.OutageShare-outageHysteresis, 2))
 	}
-	n.doubt = most(doubtful, n.policy.OutageShare)
-	if before && !n.outage {
+	if before && !outage {
 		for _, e := range n.members {
-			if e.tracked && (e.late || e.notReady) {
+			if e.tracked && of(e) && (e.late || e.notReady) {
 				e.withheldUntil = n.at(now).Add(e.grace)
 			}
 		}
+	}
+	return outage, most(doubtful, n.policy.OutageShare)
+}
+
+func (n *naive) inOutage(e *naiveMember) bool { return n.outage || n.pushOutage && e.push }
+
+func (n *naive) connect(name string, push bool, now time.Time) {
+	if e := n.members[name]; e != nil && e.tracked {
+		e.push = push
+		n.reconsider(now)
 	}
 }
 
@@ -270,7 +288,8 @@ func (n *naive) evaluate(name string) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	v := Verdict{State: e.state, Since: e.since, LastHeard: e.heard, Grace: e.grace}
-	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || !e.withheldUntil.IsZero())
+	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || e.push && (n.pushOutage || n.pushDoubt) ||
+		!e.withheldUntil.IsZero())
 	if v.HeldUntil = e.withheldUntil; n.paused && !e.withheldUntil.IsZero() {
 		v.HeldUntil = time.Time{} // moves on until the pause is over
 	}

@@ -141,6 +141,38 @@ func TestFiveMinutes(t *testing.T) {
 	}
 }
 
+// TestOutage_ThreeOfFiveReturn checks that the other two members, which end the outage by their absence alone, have a
+// fresh grace period: they are tainted only after it, and not at all if they return within it.
+func TestOutage_ThreeOfFiveReturn(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		s := newSimulation(make([]time.Duration, 5))
+		s.run(5*time.Minute, nil)
+		for i := range s.cut {
+			s.cut[i] = true
+		}
+		if tainted := s.run(10*time.Minute, nil); tainted != "" {
+			t.Fatalf("%s is tainted during the outage", tainted)
+		}
+		s.cut[0], s.cut[1], s.cut[2] = false, false, false
+		begin := s.now
+		if tainted := s.run(grace, nil); tainted != "" {
+			t.Fatalf("%s is tainted %s after three of five members are back", tainted, s.now.Sub(begin))
+		}
+		if _, outage := s.m.Outage(); outage {
+			t.Fatal("the outage does not end when three of five members are back")
+		}
+		if returns {
+			s.cut[3], s.cut[4] = false, false
+			s.m.Observe(s.name(3), s.now, s.now)
+			s.m.Observe(s.name(4), s.now, s.now)
+		}
+		tainted := s.run(time.Hour, nil)
+		if returns != (tainted == "") {
+			t.Errorf("the two members return: %v, and %q is tainted", returns, tainted)
+		}
+	}
+}
+
 // A member that fails alone is tainted when its grace is over, in a fleet of two or more.
 func TestSingleFailure(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {

@@ -26,12 +26,11 @@ type member struct {
 	index         int32         // in the queue; -1: not there
 	state         State
 	flaps         uint8
-	// affected is the set of reasons for which the member counts for the outage guard.
-	affected uint8
-	tracked  bool
+	flags         uint8 // for the outage guard
+	tracked       bool
 }
 
-func (m *member) late() bool { return m.affected&isLate != 0 }
+func (m *member) late() bool { return m.flags&isLate != 0 }
 
 // due returns when the state of the member next changes by time alone.
 func (m *member) due() time.Duration {

@@ -64,6 +64,9 @@ type Outage struct {
 	// Affected is how many of the Tracked members are currently late or not ready. Late is how many have missed a
 	// heartbeat.
 	Affected, Late, Tracked int
+	// Push is true if the outage is that of the members to which the hub connects (joinMode Push) alone. The numbers are
+	// those of these members then.
+	Push bool
 }
 
 // String returns a message about the outage.

@@ -50,6 +50,8 @@ type OutageChange struct {
 	// Affected is how many of the Tracked members are late or not ready. At the beginning their taints and failover are
 	// withheld from now on, at the end until their fresh grace period is over.
 	Affected, Tracked int
+	// Push is true at the beginning of an outage of the members with joinMode Push alone, which are Tracked then.
+	Push bool
 }
 
 // Watcher watches all heartbeat Leases of the hub and runs a [Monitor] on them. Its methods may be called concurrently,
@@ -157,6 +159,11 @@ func (w *Watcher) Report(member string, ready bool) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.Report(member, ready, now) })
 }
 
+// SetPush records whether the hub connects to a member; see [Monitor.SetPush].
+func (w *Watcher) SetPush(member string, push bool) {
+	w.with(func(m *Monitor, now time.Time) []string { return m.SetPush(member, push, now) })
+}
+
 // Verdict returns the state of a member; false if it is not tracked.
 func (w *Watcher) Verdict(member string) (Verdict, bool) {
 	w.mu.Lock()
@@ -217,8 +224,9 @@ func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.changed = nil
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
-		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked}
+		change = &OutageChange{Suspected: ok, Affected: w.monitor.fleet.affected, Tracked: w.monitor.fleet.tracked}
 		if ok {
+			change.Affected, change.Tracked, change.Push = outage.Affected, outage.Tracked, outage.Push
 			w.log.Info("Most members are silent or not ready, taints and failover are withheld because the hub may be the cause",
 				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
 		} else {

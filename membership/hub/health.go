@@ -22,6 +22,7 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 		r.heartbeats.Untrack(cluster.Name)
 	}
 	agent := agentHealth(o.membership)
+	r.heartbeats.SetPush(cluster.Name, cluster.Spec.JoinMode == v1alpha1.JoinPush)
 	r.heartbeats.Report(cluster.Name, agent == nil || agent.Status != metav1.ConditionFalse)
 	verdict, _ := r.heartbeats.Verdict(cluster.Name)
 	observed := lifecycle.HealthObserved{

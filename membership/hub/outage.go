@@ -28,10 +28,15 @@ func recordOutage(recorder events.EventRecorder, namespace string) func(heartbea
 }
 
 func outageEvent(change heartbeat.OutageChange) (level, reason, message string) {
+	members := "members"
+	if change.Push {
+		members = "members with joinMode Push"
+	}
 	if change.Suspected {
 		return corev1.EventTypeWarning, reasonOutageSuspected, fmt.Sprintf(
-			"%d of %d members are late with their heartbeats or not ready, so the hub itself may be the cause: taints and "+
-				"failover of these members are withheld. Check the network of the hub.", change.Affected, change.Tracked)
+			"%d of %d %s are late with their heartbeats or not ready, so the hub itself may be the cause: taints and "+
+				"failover of these members are withheld. Check the network of the hub.", change.Affected, change.Tracked,
+			members)
 	}
 	return corev1.EventTypeNormal, reasonOutageEnded, fmt.Sprintf(
 		"Enough of the %d members are observed again: each of the %d members that are still late or not ready has a fresh "+
