@@ -27,7 +27,8 @@ func (w *Watcher) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (w *Watcher) Collect(ch chan<- prometheus.Metric) {
 	w.mu.Lock()
-	stats, withheld, outage, up := w.monitor.Stats(), w.monitor.withheld(), w.monitor.fleet.outage || w.monitor.push.outage, !w.monitor.paused
+	stats, withheld, up := w.monitor.Stats(), w.monitor.withheld(), !w.monitor.paused
+	_, outage := w.monitor.Outage()
 	w.mu.Unlock()
 
 	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
