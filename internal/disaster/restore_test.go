@@ -2,6 +2,7 @@ package disaster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -125,18 +126,119 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 	proxy.Heal()
 	w.running(m, "2")
 	w.joined(m.name)
-	w.eventually("the object is reported as an orphan", func() error {
+	w.orphaned(m, 1)
+	w.update("3")
+	m.stays(t, before, quiet)
+}
+
+// TestRestore_TwiceBeforeTheHubConfirms puts the hub's etcd back twice while no controllers of the hub run, so that the
+// agent still waits for the hub to confirm the first restore. An object that a user added to a Work between the two
+// restores is kept as an orphan, although the Work has a later generation when the agent observes it again.
+func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
+	t.Parallel()
+	w := prepareWorld(t)
+	w.startHub()
+	proxy, err := localplane.NewProxy(w.plane.Config().Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	m, ctx := w.newMember("east"), t.Context()
+	m.hub, w.members = through(proxy), []*member{m}
+	w.register(m)
+	w.joined(m.name)
+	w.deploy()
+	w.stopHub()
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	restored := func(epoch int64) {
+		w.eventually("the agent waits for the hub to confirm a restore", func() error {
+			if is := m.restores(t); is.Required < epoch {
+				return fmt.Errorf("its record is %+v", is)
+			}
+			return nil
+		})
+	}
+	changeByHand := func(version string, objects ...string) {
+		work := w.handWritten(m)
+		w.eventually("the Work is changed", func() error {
+			if err := w.client.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			work.Spec.Manifests = nil
+			for _, name := range append([]string{"by-hand"}, objects...) {
+				manifest := workv1alpha1.Manifest{}
+				manifest.Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,`+
+					`"namespace":"default"},"data":{"version":%q}}`, name, version)
+				work.Spec.Manifests = append(work.Spec.Manifests, manifest)
+			}
+			return w.client.Update(ctx, work)
+		})
+	}
+	applied := func(name, version string) {
+		w.eventually(fmt.Sprintf("ConfigMap %s has version %s", name, version), func() error {
+			config := &corev1.ConfigMap{}
+			err := m.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, config)
+			if err == nil && config.Data["version"] != version {
+				return fmt.Errorf("it has version %q", config.Data["version"])
+			}
+			return err
+		})
+	}
+
+	w.churn()
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	restored(1)
+	first := m.restores(t).Required
+	changeByHand("2", "late")
+	applied("late", "2")
+	before := m.uids(t)
+	require.Contains(t, before, "ConfigMap default/late")
+	w.churn()
+
+	proxy.Stall()
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	for _, version := range []string{"3", "4", "5"} {
+		changeByHand(version)
+	}
+	proxy.Heal()
+	restored(first + 1)
+	w.startHub()
+	w.eventually("the hub confirms that it is consistent", func() error {
+		if is := m.restores(t); is.Required != 0 {
+			return fmt.Errorf("the record of the agent is %+v", is)
+		}
+		return nil
+	})
+	applied("by-hand", "5")
+	w.joined(m.name)
+	w.orphaned(m, 1)
+	w.update("2")
+	m.stays(t, before, quiet)
+}
+
+// restores is what the agent has recorded about restores of the hub.
+func (m *member) restores(t testing.TB) (hub struct{ Epoch, Required, Restored int64 }) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}
+	require.NoError(t, m.client.Get(t.Context(), key, secret))
+	record := struct{ Hub any }{&hub}
+	require.NoError(t, json.Unmarshal(secret.Data["record"], &record))
+	return hub
+}
+
+// orphaned waits until the hub reports this number of orphaned objects on a member.
+func (w *world) orphaned(m *member, objects int64) {
+	w.t.Helper()
+	w.eventually("the hub reports the orphans", func() error {
 		cluster := &membershipv1alpha1.MemberCluster{}
-		if err := w.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
+		if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: m.name}, cluster); err != nil {
 			return err
 		}
-		if o := cluster.Status.Orphans; o == nil || o.Objects != 1 {
+		if o := cluster.Status.Orphans; o == nil || o.Objects != objects {
 			return fmt.Errorf("orphans are %+v", o)
 		}
 		return nil
 	})
-	w.update("3")
-	m.stays(t, before, quiet)
 }
 
 // stopsWriting waits until hub and agents have sent no write for a while, and fails if the last one came later than the

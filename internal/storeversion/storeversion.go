@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -49,6 +50,9 @@ const DefaultInterval = 10 * time.Second
 
 // Monitor is a Runnable for a manager. It ends with a *[RewoundError], and so ends the manager, when the store of the
 // API server is put back to an earlier state. It costs one list of at most one object for each interval.
+//
+// A watch shows what the lists between two intervals do not: a restore of a backup that is a few seconds old. A second
+// list of the watched kind confirms it, because the API server can have several stores.
 type Monitor struct {
 	// Reader reads from the API server, not from a cache. Required.
 	Reader client.Reader
@@ -56,6 +60,8 @@ type Monitor struct {
 	List client.ObjectList
 	// Options of the list, such as a namespace.
 	Options []client.ListOption
+	// Watched is a kind that the reader may list, of which Note takes the resourceVersions. Optional.
+	Watched client.ObjectList
 	// Server is the name of the API server in the error.
 	Server string
 	// Interval is the time between two requests. Default: [DefaultInterval].
@@ -63,8 +69,22 @@ type Monitor struct {
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
 
+	noted atomic.Uint64 // the highest resourceVersion of Note
+
 	mu      sync.Mutex
 	rewound chan struct{} // closed by Compare; nil: not made yet
+}
+
+// Note takes the resourceVersion of an object of the kind Watched that a watch has delivered. It may be called
+// concurrently.
+func (m *Monitor) Note(resourceVersion string) {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return
+	}
+	for known := m.noted.Load(); version > known && !m.noted.CompareAndSwap(known, version); {
+		known = m.noted.Load()
+	}
 }
 
 // Compare takes an object from a cache and the same object as the API server returned it afterwards. A version that is
@@ -110,11 +130,9 @@ func (m *Monitor) Start(ctx context.Context) error {
 	var detector Detector
 	options := append([]client.ListOption{client.Limit(1)}, m.Options...)
 	for {
-		list := m.List.DeepCopyObject().(client.ObjectList)
-		limited, cancel := context.WithTimeout(ctx, interval)
-		err := m.Reader.List(limited, list, options...)
-		cancel()
-		if err == nil && detector.Observe(list.GetResourceVersion()) {
+		noted := m.noted.Load() // before the request
+		version, err := m.list(ctx, m.List, interval, options)
+		if err == nil && (detector.Observe(version) || m.behind(ctx, version, noted, interval)) {
 			return &RewoundError{Server: m.Server}
 		}
 		select {
@@ -125,4 +143,28 @@ func (m *Monitor) Start(ctx context.Context) error {
 		case <-c.After(interval):
 		}
 	}
+}
+
+// list returns the resourceVersion of a list of at most one object.
+func (m *Monitor) list(ctx context.Context, kind client.ObjectList, timeout time.Duration,
+	options []client.ListOption) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list := kind.DeepCopyObject().(client.ObjectList)
+	err := m.Reader.List(ctx, list, options...)
+	return list.GetResourceVersion(), err
+}
+
+// behind reports whether the store of the kind Watched is older than its watch has shown it. It makes no request if a
+// list of the other kind is not older.
+func (m *Monitor) behind(ctx context.Context, version string, noted uint64, timeout time.Duration) bool {
+	older := func(version string) bool {
+		is, err := strconv.ParseUint(version, 10, 64)
+		return err == nil && is < noted
+	}
+	if m.Watched == nil || !older(version) {
+		return false
+	}
+	version, err := m.list(ctx, m.Watched, timeout, []client.ListOption{client.Limit(1)})
+	return err == nil && older(version)
 }

@@ -71,6 +71,39 @@ func TestMonitor_Start(t *testing.T) {
 	})
 }
 
+// TestMonitor_Note checks a restore to a state that is later than the last list, and earlier than what a watch has
+// delivered since. The store of the watched kind can be another one, with other resourceVersions.
+func TestMonitor_Note(t *testing.T) {
+	for _, test := range []struct {
+		reason   string
+		versions []string // of the lists of both kinds
+		noted    string   // after the first list
+		rewound  bool
+	}{
+		{"the store has been written to since", []string{"5", "7", "8"}, "6", false},
+		{"no resourceVersion", []string{"5", "7", "8"}, "x", false},
+		{"the store is older than a watch has shown it", []string{"5", "7", "7"}, "9", true},
+		{"the store of the watched kind is another one", []string{"5", "7", "100", "8", "101"}, "90", false},
+		{"the store of the watched kind does not answer", []string{"5", "7", ""}, "9", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+			defer cancel()
+			monitor := &storeversion.Monitor{
+				Reader: &answers{versions: test.versions}, List: &corev1.ConfigMapList{}, Watched: &corev1.SecretList{},
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- monitor.Start(ctx) }()
+			synctest.Wait() // for the first list
+			for _, version := range []string{test.noted, "3"} {
+				monitor.Note(version)
+			}
+			var rewound *storeversion.RewoundError
+			require.Equal(t, test.rewound, errors.As(<-ended, &rewound), test.reason)
+		})
+	}
+}
+
 func TestMonitor_Compare(t *testing.T) {
 	version := func(uid types.UID, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}

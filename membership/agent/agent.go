@@ -56,6 +56,7 @@ type hubObservation struct {
 	contest    contest
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
+	listedBack bool   // a list has shown that since the agent connected, and no heartbeat has yet
 	address    addressObservation
 }
 

@@ -167,6 +167,16 @@ func (a *agent) hubState(epoch int64) *hubState {
 	return &hubState{Epoch: epoch, Revision: a.hub.revision, Restored: a.state.record.restoredEpoch()}
 }
 
+// restoredState is the state of a hub that was restored, and shows this epoch. It requires an epoch that is higher than
+// each one before, also if the agent still waits for the hub to confirm an earlier restore: Works that were applied
+// between the two restores are told from those that the hub had afterwards.
+func (a *agent) restoredState(shown int64) *hubState {
+	r, next := a.state.record, a.hubState(shown)
+	next.Required = max(r.knownEpoch(), shown, r.requiredEpoch(), r.restoredEpoch()) + 1
+	next.Restored = next.Required
+	return next
+}
+
 // restoredEpoch is the epoch that the agent required when it last observed that the hub was restored; zero: never.
 func (r record) restoredEpoch() int64 {
 	if r.Hub == nil {
@@ -180,7 +190,11 @@ func (r record) restoredEpoch() int64 {
 // confirm, so the agent does not wait for them.
 func (h *hubObservation) noteRevision(s sighting, r record) {
 	m := s.membership
-	if s.sight != lifecycle.HubSeen || m == nil || m.Spec.Hub == nil {
+	if s.sight != lifecycle.HubSeen || m == nil {
+		return
+	}
+	if m.Spec.Hub == nil {
+		h.rolledBack = false // what a heartbeat has shown
 		return
 	}
 	known := h.revision
@@ -189,11 +203,9 @@ func (h *hubObservation) noteRevision(s sighting, r record) {
 	}
 	back := s.revision != "" && older(s.revision, known) || m.Spec.Hub.Epoch < r.knownEpoch() && !s.lagging
 	switch {
-	case back && r.requiredEpoch() == 0:
-		h.rolledBack = true
+	case back: // also while the agent waits for the hub: each restore is recorded
+		h.rolledBack, h.listedBack = true, true
 		h.revision = s.revision
-	case back:
-		h.revision = s.revision // the agent waits already
 	case s.revision != "":
 		h.revision = s.revision
 	}
@@ -207,10 +219,8 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 	}
 	shown := a.hub.membership.Spec.Hub.Epoch
 	switch required := a.state.record.requiredEpoch(); {
-	case a.hub.rolledBack && required == 0:
-		next := a.hubState(shown)
-		next.Required = max(a.state.record.knownEpoch(), shown) + 1
-		next.Restored = next.Required
+	case a.hub.rolledBack:
+		next := a.restoredState(shown)
 		if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
 			return err
 		}

@@ -54,8 +54,10 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 			sighting{sight: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
 		{"a hub that cannot be reached says nothing", nil, "10", sighting{sight: lifecycle.HubUnreachable, revision: "9"},
 			false},
-		{"it waits already", &hubState{Required: 5}, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, false},
+		{"another restore while it waits", &hubState{Required: 5}, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"it waits, and the hub is not older", &hubState{Required: 5}, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			a := &agent{state: persistedState{record: record{Hub: test.record}},
@@ -134,12 +136,29 @@ func TestPruneGuard_ProbesTheHub(t *testing.T) {
 }
 
 // TestRestoredHub_IsCounted checks that the number of the last restore stays when the hub has confirmed that it is
-// consistent.
+// consistent, and that each restore increases it, also while the agent waits for the hub to confirm an earlier one.
 func TestRestoredHub_IsCounted(t *testing.T) {
 	a := &agent{}
 	a.state.record.Hub, a.hub.revision = &hubState{Epoch: 4, Revision: "10", Restored: 3}, "12"
 	require.Equal(t, &hubState{Epoch: 5, Revision: "12", Restored: 3}, a.hubState(5))
 	require.Zero(t, record{}.restoredEpoch())
+
+	for _, test := range []struct {
+		reason string
+		record *hubState
+		shown  int64
+		want   int64
+	}{
+		{"the first restore", nil, 0, 1},
+		{"the hub is at a lower epoch", &hubState{Epoch: 4}, 2, 5},
+		{"the agent waits, and the hub is at the same epoch", &hubState{Epoch: 2, Required: 5, Restored: 5}, 2, 6},
+		{"the hub has begun to confirm", &hubState{Epoch: 2, Required: 5, Restored: 5}, 7, 8},
+		{"an earlier restore was confirmed", &hubState{Epoch: 2, Restored: 5}, 2, 6},
+	} {
+		a.state.record.Hub = test.record
+		require.Equal(t, &hubState{Epoch: test.shown, Revision: "12", Required: test.want, Restored: test.want},
+			a.restoredState(test.shown), test.reason)
+	}
 }
 
 // Records and answers of versions before hubs had an identity are taken over, and end nothing.

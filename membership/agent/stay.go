@@ -79,6 +79,7 @@ func (a *agent) disconnect() {
 	}
 	a.requests.disconnect()
 	a.connection, a.hub.sight, a.hub.membership, a.hub.replaced = nil, lifecycle.HubNotAsked, nil, nil
+	a.hub.listedBack = false
 	a.updateGuard()
 }
 
@@ -89,6 +90,11 @@ func (a *agent) rewound() {
 	a.Log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hubServer())
 	a.reports.events.warn("HubRestored",
 		"The hub's store was restored to an earlier state. The agent reads everything again.")
+	// The Membership may have been observed last before the time of the backup, so that its list does not show the
+	// restore. If a list has shown it already, it is counted once.
+	if !a.hub.listedBack && a.state.record.hubID() != "" {
+		a.hub.rolledBack = true
+	}
 	a.disconnect()
 }
 

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -72,7 +75,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 
 	store := &storeversion.Monitor{
-		Reader: hub.GetAPIReader(), List: &v1alpha1.MemberClusterList{}, Server: mgr.GetConfig().Host, Clock: options.Clock,
+		Reader: hub.GetAPIReader(), List: &v1alpha1.MemberClusterList{}, Watched: &coordinationv1.LeaseList{},
+		Server: mgr.GetConfig().Host, Clock: options.Clock,
 	}
 	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("add the monitor of the hub's store to the manager: %w", err)
@@ -107,11 +111,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock,
 		},
 	}
-	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
-		Policy: options.Heartbeat, OnChange: members.queue.add,
-		OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock,
-		Log: log(mgr, "heartbeat"),
-	})
+	watcher := heartbeat.NewWatcher(notedLeases{leases.Leases(""), store.Note}, members.names.member,
+		heartbeat.WatcherOptions{
+			Policy: options.Heartbeat, OnChange: members.queue.add,
+			OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock,
+			Log: log(mgr, "heartbeat"),
+		})
 	members.heartbeats = watcher
 	if err := mgr.Add(watcher); err != nil {
 		return fmt.Errorf("add the watcher of heartbeats to the manager: %w", err)
@@ -163,6 +168,25 @@ func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 			&rbacv1.RoleBinding{}: labeled,
 		}
 	})
+}
+
+// notedLeases notes the resource versions that a watch of Leases delivers.
+type notedLeases struct {
+	heartbeat.AllLeases
+	note func(resourceVersion string)
+}
+
+func (l notedLeases) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	events, err := l.AllLeases.Watch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+		if lease, ok := event.Object.(*coordinationv1.Lease); ok {
+			l.note(lease.ResourceVersion)
+		}
+		return event, true
+	}), nil
 }
 
 func withoutManagedFields(in any) (any, error) {
