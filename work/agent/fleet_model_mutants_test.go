@@ -27,28 +27,34 @@ const (
 	workSetsNotFenced     fleetMutant = "a paused leader of WorkSets deletes what it decided before"
 	handDeletedPrunes     fleetMutant = "a generated Work that is deleted by hand is pruned"
 	missingWorkPrunes     fleetMutant = "a missing Work is pruned"
+	otherHubEnds          fleetMutant = "another hub ends the membership of an agent that its hub rejects"
+	outageTaints          fleetMutant = "an outage of the hub's network taints the clusters"
 )
 
 // fleetMutants says by how many steps of users and faults each mutant is caught.
 var fleetMutants = []struct {
 	mutant        fleetMutant
-	users, faults uint8 // with more than two, the walk begins when everything is placed
+	users, faults uint8
+	converged     bool // the walk begins when everything is placed
+	failover      bool
 }{
-	{unhealthyLeft, 0, 1},
-	{absentLeft, 0, 1},
-	{oldRemovalCounts, 2, 1},
-	{decidedAnew, 1, 1},
-	{missingPlacementEmpty, 1, 0},
-	{undecidedIsEmpty, 0, 1},
-	{failedIsDecided, 1, 2},
-	{unclaimedWorksDeleted, 0, 1},
-	{earlierWorksDeleted, 1, 1},
-	{cachedWithdrawal, 2, 1},
-	{definitionIsRequest, 0, 1},
-	{placerNotFenced, 2, 1},
-	{workSetsNotFenced, 2, 1},
-	{handDeletedPrunes, 0, 1},
-	{missingWorkPrunes, 0, 1},
+	{unhealthyLeft, 0, 1, false, false},
+	{absentLeft, 0, 1, false, false},
+	{oldRemovalCounts, 2, 1, true, false},
+	{decidedAnew, 1, 1, false, false},
+	{missingPlacementEmpty, 1, 0, false, false},
+	{undecidedIsEmpty, 0, 1, false, false},
+	{failedIsDecided, 1, 2, true, false},
+	{unclaimedWorksDeleted, 0, 1, false, false},
+	{earlierWorksDeleted, 1, 1, false, false},
+	{cachedWithdrawal, 2, 1, true, false},
+	{definitionIsRequest, 0, 1, false, false},
+	{placerNotFenced, 2, 1, true, false},
+	{workSetsNotFenced, 2, 1, true, false},
+	{handDeletedPrunes, 0, 1, false, false},
+	{missingWorkPrunes, 0, 1, false, false},
+	{otherHubEnds, 0, 1, true, false},
+	{outageTaints, 0, 1, true, true},
 }
 
 // TestModelOfFleet_CatchesMutants checks that each rule is needed.
@@ -59,7 +65,7 @@ func TestModelOfFleet_CatchesMutants(t *testing.T) {
 			continue // takes long under the race detector
 		}
 		began, m := time.Now(), newFleetModel(t, test.mutant)
-		bound := fleetBound{test.users, test.faults, test.users+test.faults > 2}
+		bound := fleetBound{test.users, test.faults, test.converged, test.failover}
 		reached, problem := m.walk(bound, 500_000)
 		assert.Contains(t, problem, "without a request", "%s: %d states", test.mutant, reached)
 		first, _, _ := strings.Cut(problem, "\n{") // without the state

@@ -29,6 +29,7 @@ var controllerSteps = joined(
 	perCluster("the Work of cluster %s is brought up to date", (*fleetModel).distribute),
 	perCluster("cluster %s leaves", (*fleetModel).leave),
 	perCluster("the agent of cluster %s reconciles", (*fleetModel).reconcile),
+	perCluster("the agent of cluster %s asks another hub", (*fleetModel).askOtherHub),
 )
 
 // recoverySteps end what a fault has begun.
@@ -72,6 +73,12 @@ var recoverySteps = joined(
 	perCluster("the agent of cluster %s joins again", func(_ *fleetModel, f *fleet, i int) bool {
 		m := &f.hub.members[i]
 		return when(m.there && !m.leaving && !m.joined, func() { m.joined = true })
+	}),
+	perCluster("the hub accepts the agent of cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
+		return when(f.foreign.has(i), func() { f.foreign &^= bit(i) })
+	}),
+	perCluster("the hub hears cluster %s again", func(_ *fleetModel, f *fleet, i int) bool {
+		return when(f.late.has(i), func() { f.late &^= bit(i) })
 	}),
 	perCluster("cluster %s is healthy again", func(_ *fleetModel, f *fleet, i int) bool {
 		m := &f.hub.members[i]
@@ -254,6 +261,9 @@ var faultSteps = joined(
 				}
 			})
 		})},
+		{"the network of the hub fails", byFault(func(_ *fleetModel, f *fleet) bool {
+			return when(f.late != allClusters, func() { f.late = allClusters })
+		})},
 		{"the records of members that left are lost", byFault(func(_ *fleetModel, f *fleet) bool {
 			return when(f.hub.removals != 0, func() { f.hub.removals, f.hub.later = 0, 0 })
 		})},
@@ -278,6 +288,12 @@ var faultSteps = joined(
 			})
 		})(m, f)
 	}),
+	perCluster("the hub rejects cluster %s, which gets the credential of another hub",
+		func(m *fleetModel, f *fleet, i int) bool {
+			return byFault(func(_ *fleetModel, f *fleet) bool {
+				return when(f.hub.members[i].there && !f.foreign.has(i), func() { f.foreign |= bit(i) })
+			})(m, f)
+		}),
 	perCluster("cluster %s is not healthy", func(m *fleetModel, f *fleet, i int) bool {
 		return byFault(func(_ *fleetModel, f *fleet) bool {
 			r := &f.hub.members[i]

@@ -16,6 +16,8 @@ import (
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/internal/withdrawal"
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -27,7 +29,8 @@ import (
 
 // The model of the fleet has a Placement, a WorkSet with one object, two clusters, the controllers of both kinds and
 // the agents. All orders of steps of users, faults and controllers are walked. The decisions are those of the code:
-// package scheduler, placement.ClusterOf, withdrawal.{Undocumented,RemovedAfter,Complete,Unselected},
+// package scheduler, heartbeat.Monitor, lifecycle.{NextJoinRequest,NextAgent,Taints}, placement.ClusterOf,
+// withdrawal.{Undocumented,RemovedAfter,Complete,Unselected},
 // deletion.{OfGenerator,OfWork}, and adopt, orphan, due and rebuilt of this package.
 //
 // It checks that no object is deleted on a member unless a user asked for that and has not taken that back; and that
@@ -162,6 +165,8 @@ type fleet struct {
 	inventory [clusterCount]inventoryRecord
 
 	live    clusterSet // the object exists on the member
+	foreign clusterSet // the hub rejects the agent, and the agent has the credential of another hub
+	late    clusterSet // the hub has not heard the cluster since an outage of its network
 	left    clusterSet // the agent has left, and does nothing until the cluster joins
 	unknown clusterSet // the AppliedWork was lost: the agent finds the object when there is a Work
 
@@ -172,6 +177,7 @@ type fleet struct {
 	asked                    clusterSet // a user does not want the object, and has not taken that back
 	damaged                  bool       // there was a fault, which may have destroyed a request
 
+	failover      bool  // the Placement leaves clusters that have a taint
 	users, faults uint8 // how many more steps of these there are
 }
 
@@ -298,10 +304,47 @@ func (f *fleet) changedWork(i int) { f.conflicts |= bit(i) & f.deletes }
 
 // choiceKey is the input of a decision.
 type choiceKey struct {
-	policy  policyKind
-	members [clusterCount]memberRecord
-	removed clusterSet
-	on      clusterSet
+	policy   policyKind
+	members  [clusterCount]memberRecord
+	removed  clusterSet
+	on       clusterSet
+	late     clusterSet
+	failover bool
+}
+
+// taints are those of the clusters when an outage of the hub's network is over for all but the late ones.
+func (m *fleetModel) taints(late clusterSet) (taints [clusterCount][]membershipv1alpha1.Taint) {
+	monitor, now := heartbeat.NewMonitor(heartbeat.Policy{}), time.Unix(0, 0)
+	pass := func(d time.Duration, silent clusterSet) {
+		for range d / time.Second {
+			now = now.Add(time.Second)
+			for i := range clusterCount {
+				if !silent.has(i) && now.Unix()%60 == int64(i) {
+					monitor.Observe(clusterName(i), now, now)
+				}
+			}
+			monitor.Expire(now)
+		}
+	}
+	for i := range clusterCount {
+		monitor.Track(clusterName(i), time.Minute, now)
+	}
+	pass(5*time.Minute, 0)
+	if late != 0 {
+		pass(10*time.Minute, allClusters)
+	}
+	pass(2*time.Minute, late) // the others come back
+	for i := range clusterCount {
+		verdict, _ := monitor.Verdict(clusterName(i))
+		healthy := metav1.Condition{Status: metav1.ConditionTrue}
+		if verdict.State.Unknown() {
+			healthy.Status, healthy.Reason = metav1.ConditionUnknown, membershipv1alpha1.ReasonHeartbeatLost
+		}
+		taints[i], _ = lifecycle.Taints(lifecycle.TaintsObserved{
+			Now: now, In: true, Healthy: healthy, HeldBack: verdict.HeldBack && m.mutant != outageTaints,
+		})
+	}
+	return taints
 }
 
 // choose asks the scheduler.
@@ -309,7 +352,7 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 	if known, ok := m.chosen[k]; ok {
 		return known
 	}
-	cache := &scheduler.Cache{}
+	cache, taints := &scheduler.Cache{}, m.taints(k.late)
 	var names []string
 	for i, record := range k.members {
 		switch on := k.on.has(i); {
@@ -317,7 +360,7 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 			member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i)}}
 			for condition, is := range map[string]bool{
 				membershipv1alpha1.ConditionJoined:  record.joined,
-				membershipv1alpha1.ConditionHealthy: record.joined && !record.unhealthy,
+				membershipv1alpha1.ConditionHealthy: record.joined && !record.unhealthy && !k.late.has(i),
 			} {
 				c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse}
 				if is {
@@ -331,6 +374,7 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 			if record.leaving {
 				member.Spec.State = membershipv1alpha1.StateLeave
 			}
+			member.Spec.Taints = taints[i]
 			cluster := placement.ClusterOf(member)
 			if m.mutant == unhealthyLeft && record.unhealthy {
 				cluster.Leaving = true
@@ -346,7 +390,8 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 		}
 	}
 	result, err := m.scheduler.Schedule(context.Background(), cache.Snapshot(), &scheduler.Request{
-		Name: "apps/shop", Policy: m.policies[k.policy], Bound: names, Placed: names, Now: time.Unix(1000, 0),
+		Name: "apps/shop", Policy: m.policies[k.policy], Bound: names, Placed: names, Failover: k.failover,
+		Now: time.Unix(1000, 0),
 	})
 	if err != nil {
 		panic(err)
@@ -412,7 +457,7 @@ func (m *fleetModel) decide(f *fleet) clusterSet {
 			removed |= bit(i)
 		}
 	}
-	return m.choose(choiceKey{f.hub.placement.policy, f.hub.members, removed, on &^ removed})
+	return m.choose(choiceKey{f.hub.placement.policy, f.hub.members, removed, on &^ removed, f.late, f.failover})
 }
 
 // removedAfter reports whether the record of a leave is later than the PlacementDecision.
@@ -588,7 +633,7 @@ func (m *fleetModel) leave(f *fleet, i int) bool {
 		return false
 	case w.there && (!w.deleted || !w.requested):
 		return m.withdraw(f, i, 0)
-	case w.there:
+	case w.there, f.foreign.has(i), f.late.has(i): // the hub waits for the agent
 		return false
 	}
 	m.remove(f, bit(i), "the member left") // orphaned objects are deleted as well
@@ -598,6 +643,37 @@ func (m *fleetModel) leave(f *fleet, i int) bool {
 	f.hub.removals |= bit(i)
 	f.hub.later |= bit(i)
 	f.placer.removed |= bit(i)
+	return true
+}
+
+// askOtherHub has an agent that its hub rejects ask another hub, which knows a former member with its claim that left.
+func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
+	if !f.foreign.has(i) || f.left.has(i) {
+		return false
+	}
+	const uid = "member"
+	request := lifecycle.JoinRequestObserved{
+		CreatedAt: time.Unix(10, 0), ClusterID: "id", Name: clusterName(i), Claim: "claim", MemberUID: uid, HubID: "other",
+		AgentHubID: "hub", Tombstones: []lifecycle.Tombstone{{
+			MemberUID: uid, ClusterID: "id", Claim: "claim", Decided: true, Time: time.Unix(5, 0),
+		}},
+	}
+	if m.mutant == otherHubEnds {
+		request.AgentHubID = ""
+	}
+	observed := lifecycle.AgentObserved{Now: time.Unix(20, 0), Hub: lifecycle.HubRefused,
+		Record: lifecycle.Record{Claim: true, Registered: true}, JoinRequest: lifecycle.JoinRequestHeld}
+	switch answer := lifecycle.NextJoinRequest(request); {
+	case answer.Reason == membershipv1alpha1.ReasonDifferentHub:
+		observed.JoinRequest = lifecycle.JoinRequestDifferentHub
+	case answer.Answer == membershipv1alpha1.AnswerDeregistered:
+		observed.JoinRequest = lifecycle.JoinRequestDeregistered
+	}
+	if !slices.Contains(lifecycle.NextAgent(observed).Actions, lifecycle.RecordDeregistered) {
+		return false
+	}
+	m.remove(f, bit(i), "another hub deregistered the member")
+	f.inventory[i], f.unknown, f.left = inventoryRecord{}, f.unknown&^bit(i), f.left|bit(i)
 	return true
 }
 
@@ -662,7 +738,7 @@ func recordOf(applied *v1alpha1.AppliedWork, uid uint8) (r inventoryRecord) {
 
 // reconcile is one of the agent of a cluster.
 func (m *fleetModel) reconcile(f *fleet, i int) bool {
-	if f.left.has(i) {
+	if f.left.has(i) || f.foreign.has(i) || f.late.has(i) {
 		return false
 	}
 	k := agentKey{f.hub.works[i], f.inventory[i], f.live.has(i), f.unknown.has(i), false}
@@ -845,6 +921,7 @@ func (w *fleetWalk) trace(i int32) string {
 type fleetBound struct {
 	users, faults uint8 // steps of users, and faults
 	converged     bool  // begin when everything is placed, and not with a new Placement and WorkSet
+	failover      bool  // the Placement has a failover policy
 }
 
 // walk reaches every state within the bound, the nearest first, and returns the number of states and the first problem.
@@ -856,7 +933,7 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 			m.settle(&start)
 			start.hub.removals = allClusters // clusters of these names have left before
 		}
-		start.users, start.faults = bound.users, bound.faults
+		start.users, start.faults, start.failover = bound.users, bound.faults, bound.failover
 		w.number(start, -1, 0)
 	}
 	rests := map[fleet]bool{}
@@ -889,10 +966,15 @@ func (m *fleetModel) walk(bound fleetBound, limit int) (reached int, problem str
 // MUSTER_MODEL=full.
 func TestModelOfFleet(t *testing.T) {
 	t.Parallel()
-	walks, limit := []fleetBound{{users: 2}, {faults: 1}, {users: 1, faults: 1, converged: true}}, 50_000
+	walks, limit := []fleetBound{
+		{users: 2}, {faults: 1}, {users: 1, faults: 1, converged: true}, {faults: 1, converged: true, failover: true},
+	}, 50_000
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "full":
-		walks, limit = []fleetBound{{users: 3}, {users: 1, faults: 1}, {users: 2, faults: 1, converged: true}}, 2_000_000
+		walks, limit = []fleetBound{
+			{users: 3}, {users: 1, faults: 1}, {users: 2, faults: 1, converged: true},
+			{users: 1, faults: 1, converged: true, failover: true},
+		}, 2_000_000
 	case raceEnabled:
 		walks, limit = []fleetBound{{users: 1}, {faults: 1}}, 5_000
 	}
