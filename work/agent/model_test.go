@@ -767,6 +767,7 @@ func TestModel_RestoredGenerationIsOvertaken(t *testing.T) {
 	for _, a := range slices.Concat(users, faults, controllers) {
 		named[a.name] = a
 	}
+	const observed, confirmed = "the agent observes a restore", "the hub confirms"
 	begin := []string{"create", "agent", "shrink", "agent", "back up"}
 	once := slices.Concat(begin, []string{"grow", "agent", "restore etcd", "faults end", "edit"})
 	// The object is added between two restores, the first of which the hub has not confirmed.
@@ -778,14 +779,14 @@ func TestModel_RestoredGenerationIsOvertaken(t *testing.T) {
 		then    []string
 		violate bool
 	}{
-		{correct, once, []string{"agent", "the agent observes a restore", "agent", "edit", "agent"}, false},
-		{correct, once, []string{"the agent observes a restore", "agent", "edit", "agent"}, false},
+		{correct, once, []string{"agent", observed, "agent", "edit", "agent"}, false},
+		{correct, once, []string{observed, "agent", "edit", "agent"}, false},
 		{unseenRestore, once, []string{"agent"}, true},
-		{overtakenPrunes, once, []string{"the agent observes a restore", "the hub confirms", "agent"}, true},
-		{correct, once, []string{"the agent observes a restore", "delete", "agent", "the hub confirms", "agent", "agent"}, false},
-		{formerEnds, once, []string{"the agent observes a restore", "delete", "the hub confirms", "agent", "agent", "agent"}, true},
-		{correct, twice, []string{"the agent observes a restore", "agent", "the hub confirms", "agent", "edit", "agent"}, false},
-		{secondRestore, twice, []string{"the agent observes a restore", "agent", "the hub confirms", "agent"}, true},
+		{overtakenPrunes, once, []string{observed, confirmed, "agent"}, true},
+		{correct, once, []string{observed, "delete", "agent", confirmed, "agent", "agent"}, false},
+		{formerEnds, once, []string{observed, "delete", confirmed, "agent", "agent", "agent"}, true},
+		{correct, twice, []string{observed, "agent", confirmed, "agent", "edit", "agent"}, false},
+		{secondRestore, twice, []string{observed, "agent", confirmed, "agent"}, true},
 	} {
 		m := newModel(test.mutant, false)
 		for _, name := range slices.Concat(test.steps, test.then) {
