@@ -3,6 +3,11 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,20 +24,26 @@ import (
 )
 
 // BenchmarkWork measures what a small Work of one ConfigMap costs, as one of a hundred that are created at once: eight
-// clients create them concurrently, and the time ends when a watch has shown each of them Applied and Available.
+// clients create them concurrently, and the time ends when a watch has shown each of them Applied and Available. A user
+// creates Works without the finalizer, and the controllers of WorkSets and Addons create them with it.
 //
 // The floor is measured in the same run. It is the writes that every agent with an inventory and reports must make: the
 // finalizer and the status on the hub, and the inventory, the object and its UID in the inventory on the member. Eight
 // clients create the Works as above, and as many writers as the agent has workers make these writes for each Work as
 // soon as it is created. The floor decides nothing, watches nothing, reads nothing and sends no Event. The agent sends
 // one Event for each Work, at a limited rate, so part of them after the measured time. The first Work, which starts the
-// watch of ConfigMaps, is not measured.
+// watch of ConfigMaps, is not measured. The CPU time is that of this process and of the API server and etcd.
 func BenchmarkWork(b *testing.B) {
+	b.Run("by-user", func(b *testing.B) { benchmarkWork(b, nil) })
+	b.Run("by-controller", func(b *testing.B) { benchmarkWork(b, []string{v1alpha1.Finalizer}) })
+}
+
+func benchmarkWork(b *testing.B, finalizers []string) {
 	const works = 100
 	w := newWorld(b)
 	w.start()
 	w.ready(w.work("first", "{"+manifests(configMap("first", "{k: v}"))+"}"))
-	var took, floor time.Duration
+	var agent, floor cost
 	var requests int
 	round := 0
 	for b.Loop() {
@@ -41,10 +52,11 @@ func BenchmarkWork(b *testing.B) {
 		for i := range works {
 			name := fmt.Sprintf("a%d-%d", round, i)
 			work := w.spec(name, "{"+manifests(configMap(name, "{k: v}"))+"}")
+			work.Finalizers = finalizers
 			all = append(all, work)
 		}
 		w.quiet()
-		took += w.burst(all)
+		agent.measure(func() time.Duration { return w.burst(all) })
 		hub, member := w.quiet()
 		requests += len(hub) + len(member)
 		for _, work := range all {
@@ -54,13 +66,55 @@ func BenchmarkWork(b *testing.B) {
 			w.gone(work)
 		}
 		w.quiet()
-		floor += w.bare(works)
+		floor.measure(func() time.Duration { return w.bare(works, finalizers) })
 	}
-	b.ReportMetric(took.Seconds()*1000/float64(round*works), "ms/work")
-	b.ReportMetric(floor.Seconds()*1000/float64(round*works), "floor-ms/work")
-	b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
-	b.ReportMetric(float64(round*works)/took.Seconds(), "works/s")
+	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(round*works) }
+	b.ReportMetric(each(agent.took), "ms/work")
+	b.ReportMetric(each(floor.took), "floor-ms/work")
+	b.ReportMetric(agent.took.Seconds()/floor.took.Seconds(), "x-floor")
+	b.ReportMetric(float64(round*works)/agent.took.Seconds(), "works/s")
 	b.ReportMetric(float64(requests)/float64(round*works), "requests/work")
+	b.ReportMetric(each(agent.own), "cpu-ms/work")
+	b.ReportMetric(each(agent.servers), "servers-cpu-ms/work")
+	b.ReportMetric(each(floor.own), "floor-cpu-ms/work")
+	b.ReportMetric(each(floor.servers), "floor-servers-cpu-ms/work")
+}
+
+// cost is the time that something takes, and the CPU time of this process and of those that it started.
+type cost struct{ took, own, servers time.Duration }
+
+func (c *cost) measure(do func() time.Duration) {
+	own, servers := cpuTime()
+	c.took += do()
+	ownThen, serversThen := cpuTime()
+	c.own += ownThen - own
+	c.servers += serversThen - servers
+}
+
+// cpuTime returns the CPU time of this process and of its children; both are 0 where there is no /proc.
+func cpuTime() (own, children time.Duration) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		_, text, _ := strings.Cut(string(data), ") ") // the name of the program may contain spaces
+		fields := strings.Fields(text)
+		if len(fields) < 13 {
+			continue
+		}
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		used := time.Duration(user+system) * 10 * time.Millisecond // a hundred ticks a second
+		switch {
+		case filepath.Base(filepath.Dir(file)) == strconv.Itoa(os.Getpid()):
+			own = used
+		case fields[1] == strconv.Itoa(os.Getpid()):
+			children += used
+		}
+	}
+	return own, children
 }
 
 // creators is how many clients create Works concurrently, and writers how many make the writes of the floor.
@@ -119,7 +173,7 @@ func isTrue(work *v1alpha1.Work, name string) bool {
 var bares atomic.Int32
 
 // bare makes the writes of some Works, and returns the time that took.
-func (w *world) bare(works int) time.Duration {
+func (w *world) bare(works int, finalizers []string) time.Duration {
 	w.t.Helper()
 	ctx, prefix := context.Background(), fmt.Sprintf("bare%d-", bares.Add(1))
 	// No agent watches this namespace.
@@ -133,7 +187,7 @@ func (w *world) bare(works int) time.Duration {
 		for i := range works {
 			create.Go(func() error {
 				work := w.spec(prefix+fmt.Sprint(i), "{"+manifests(configMap("x", "{k: v}"))+"}")
-				work.Namespace = namespace
+				work.Namespace, work.Finalizers = namespace, bareFinalizers(finalizers)
 				if err := w.hub.Create(ctx, work); err != nil {
 					return err
 				}
@@ -146,7 +200,7 @@ func (w *world) bare(works int) time.Duration {
 	for range writers {
 		group.Go(func() error {
 			for name := range created {
-				if err := w.bareWrites(ctx, namespace, name); err != nil {
+				if err := w.bareWrites(ctx, namespace, name, len(finalizers) == 0); err != nil {
 					return err
 				}
 			}
@@ -164,12 +218,19 @@ func (w *world) bare(works int) time.Duration {
 	return took
 }
 
+// bareFinalizers are as many finalizers of the floor: there is no agent that would remove those of muster.
+func bareFinalizers(finalizers []string) []string {
+	return slices.Repeat([]string{"example.com/bare"}, len(finalizers))
+}
+
 // bareWrites makes the writes of one Work.
-func (w *world) bareWrites(ctx context.Context, namespace, name string) error {
+func (w *world) bareWrites(ctx context.Context, namespace, name string, finalize bool) error {
 	const finalizer, status = `{"metadata":{"finalizers":["example.com/bare"]}}`, `{"status":{"ready":"1/1"}}`
 	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := w.hub.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(finalizer))); err != nil {
-		return err
+	if finalize {
+		if err := w.hub.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(finalizer))); err != nil {
+			return err
+		}
 	}
 	applied := &v1alpha1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	applied.Spec.FieldOwner = "bare"
