@@ -95,20 +95,6 @@ func TestTooEarly(t *testing.T) {
 			ready, "AllowedDisruptions has been computed.",
 		},
 
-		{"a disruption budget that was just created", budget, progressing, "its controller has not seen it yet"},
-		{
-			"a disruption budget whose controller fails",
-			budget + "status: {observedGeneration: 1, " +
-				"conditions: [{type: DisruptionAllowed, status: 'False', reason: SyncFailed}]}",
-			failed, "DisruptionAllowed is False: SyncFailed",
-		},
-		{
-			"a disruption budget that allows none",
-			budget + "status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 1, " +
-				"conditions: [{type: DisruptionAllowed, status: 'False', reason: InsufficientPods}]}",
-			ready, "AllowedDisruptions has been computed.",
-		},
-
 		{"an autoscaler that was just created", hpa, progressing, "the autoscaler has not been observed yet"},
 		{"an autoscaler without metrics", hpa + "status: {conditions: [{type: AbleToScale, status: 'True'}, {type: " +
 			"ScalingActive, status: 'False', reason: FailedGetResourceMetric, message: no metrics}]}", failed,
