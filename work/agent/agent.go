@@ -62,6 +62,8 @@ type memberConnection struct {
 	client.Client
 	cache  cache.Cache // of the AppliedWorks of this hub
 	marked *markedObjects
+
+	statuses *statusKinds
 }
 
 // New returns an agent. It sends no request until it is started.
@@ -141,6 +143,7 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 		return err
 	}
 	a.member.marked = &markedObjects{client: a.member.Client, discovery: memberDiscovery, log: a.options.Log}
+	a.member.statuses = &statusKinds{discovery: memberDiscovery, known: map[schema.GroupVersionResource]bool{}}
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return err

@@ -1,9 +1,13 @@
 package agent
 
 import (
+	"slices"
 	"strings"
+	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 )
 
 // kubernetesGroups are the API groups of Kubernetes itself whose names have a dot.
@@ -20,4 +24,34 @@ var kubernetesGroups = map[string]bool{
 // later waves, applied or not: the operator that makes it ready, or that serves its webhooks, may be in one of them.
 func isCustom(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && !kubernetesGroups[kind.Group]
+}
+
+// statusKinds finds out which kinds of custom resources have the subresource status, by one request for each API
+// version.
+type statusKinds struct {
+	discovery discovery.DiscoveryInterface
+
+	mu    sync.Mutex
+	known map[schema.GroupVersionResource]bool
+}
+
+// have reports whether a resource has the subresource status. While the API server does not answer, it has none: the
+// readiness of an object must not depend on discovery.
+func (k *statusKinds) have(resource schema.GroupVersionResource) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if has, known := k.known[resource]; known {
+		return has
+	}
+	all, err := k.discovery.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return false
+	}
+	named := func(name string) bool {
+		return slices.ContainsFunc(all.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	}
+	if named(resource.Resource) {
+		k.known[resource] = named(resource.Resource + "/status")
+	}
+	return k.known[resource]
 }

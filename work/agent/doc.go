@@ -35,6 +35,9 @@
 //
 // A suspended Work is only compared with the member. Its status describes the differences.
 //
+// A new custom resource whose kind has the subresource status, and of which no readiness rule knows more, is not ready
+// until it has a status, for at most [Options.StatusGracePeriod]. A rule in the Work decides without this time.
+//
 // A Job with ttlSecondsAfterFinished runs once per manifest. If the Job is gone, its Work keeps reporting its result.
 //
 // An exported manifest, which has metadata of an API server such as uid, is applied without the fields that belong to

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/apply"
@@ -19,8 +21,10 @@ import (
 
 // evaluation is what an object itself says: whether it is ready, and the values that the hub asked for.
 type evaluation struct {
-	version string // of the object
-	asked   string // as in the plan
+	version string    // of the object
+	asked   string    // as in the plan
+	uid     types.UID // of the object
+	awaited time.Time // until when the first status of the object is waited for; zero: it is not
 	ready   readiness.Result
 	values  []v1alpha1.FeedbackValue
 	problem string // with a value
@@ -68,7 +72,7 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 	known, ok := e.evaluated[key]
 	e.mu.Unlock()
 	if ok && known.version == change.ResourceVersion && known.version != "" {
-		return known
+		return known.at(time.Now())
 	}
 	live := change.Live
 	if m.rule == nil && len(m.feedback) == 0 && !m.wellKnown &&
@@ -85,10 +89,45 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 		change.ResourceVersion = live.GetResourceVersion()
 	}
 	made := m.evaluate(live, e.agent.options.Readiness)
+	if made.ready.Unreported {
+		made.awaited = e.awaited(change.Object, live, known)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.evaluated[key] = made
-	return made
+	return made.at(time.Now())
+}
+
+// awaited returns until when the agent waits for the first status of an object, given the last evaluation. Zero: it
+// does not wait. The clock of the member may be ahead, so one object is waited for only once.
+func (e *evaluator) awaited(id v1alpha1.ResourceIdentifier, live *unstructured.Unstructured,
+	last evaluation) time.Time {
+	grace := e.agent.options.StatusGracePeriod
+	if last.uid == live.GetUID() && !last.awaited.IsZero() {
+		return last.awaited
+	}
+	now := time.Now()
+	wait := min(live.GetCreationTimestamp().Add(grace).Sub(now), grace)
+	if wait <= 0 || !e.agent.member.statuses.have(resourceOf(id)) {
+		return time.Time{}
+	}
+	return now.Add(wait)
+}
+
+// at is the evaluation at a time: an object whose first status is waited for is not ready.
+func (v evaluation) at(now time.Time) evaluation {
+	if now.Before(v.awaited) {
+		v.ready = readiness.Result{Status: readiness.Progressing, Message: "no controller has reported a status yet"}
+	}
+	return v
+}
+
+// untilReported returns how long the agent waits until the first status of an object is overdue; 0: it waits for none.
+func untilReported(evaluations map[int]evaluation, now time.Time) (shortest time.Duration) {
+	for _, evaluation := range evaluations {
+		shortest = sooner(shortest, max(evaluation.awaited.Sub(now), 0))
+	}
+	return shortest
 }
 
 // finished is the evaluation of a Job that has run and was removed by its TTL. The status remembers that it failed.
@@ -114,7 +153,7 @@ func (e *evaluator) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*
 
 // evaluate is a pure function of the object.
 func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.Registry) evaluation {
-	made := evaluation{version: live.GetResourceVersion(), asked: m.asks}
+	made := evaluation{version: live.GetResourceVersion(), asked: m.asks, uid: live.GetUID()}
 	if m.rule != nil {
 		made.ready = m.rule.Assess(live)
 	} else {

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -103,4 +105,64 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 			w.ready(work)
 		})
 	}
+}
+
+// TestStatusGracePeriod has custom resources of unknown kinds. One whose kind has a status is not ready until it has
+// one or the time is over, also for an agent that was restarted; one whose kind has none is ready at once.
+func TestStatusGracePeriod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := w.name + ".example.com"
+	definition := func(plural, kind, subresources string) string {
+		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " + plural + "." +
+			group + "}, spec: {group: " + group + ", scope: Namespaced, names: {plural: " + plural + ", kind: " + kind +
+			"}, versions: [{name: v1, served: true, storage: true, " + subresources +
+			"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"
+	}
+	custom := func(kind, name string) string {
+		return "{apiVersion: " + group + "/v1, kind: " + kind + ", metadata: {name: " + name + ", namespace: NS}, " +
+			"spec: {size: 3}}"
+	}
+	stop := w.start(func(o *agent.Options) { o.StatusGracePeriod = time.Hour })
+	w.ready(w.work("kinds", "{"+manifests(definition("wheels", "Wheel", "subresources: {status: {}}, "),
+		definition("doors", "Door", ""))+"}"))
+	w.ready(w.work("door", "{"+manifests(custom("Door", "a"))+"}"))
+	wheel := w.work("wheel", "{"+manifests(custom("Wheel", "a"))+"}")
+	awaited := func() {
+		t.Helper()
+		w.eventually(func() error {
+			if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(wheel), wheel); err != nil {
+				return err
+			}
+			c := condition(wheel, v1alpha1.ConditionAvailable)
+			if c == nil || c.Reason != v1alpha1.ReasonProgressing ||
+				!strings.Contains(c.Message, "no controller has reported a status yet") {
+				return fmt.Errorf("no status is waited for:\n%s", render(wheel.Status))
+			}
+			return nil
+		})
+	}
+	awaited()
+	live := w.manifest(custom("Wheel", "a"))
+	w.patch(live, "metadata: {labels: {edited: 'true'}}") // it is evaluated again, and still has no status
+	w.calm()
+	awaited()
+	require.NoError(t, w.member.Status().Patch(t.Context(), live, client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"size":3}}`))))
+	w.ready(wheel)
+
+	stop()
+	const grace = 5 * time.Second
+	w.start(func(o *agent.Options) { o.StatusGracePeriod = grace })
+	unreported := w.work("unreported", "{"+manifests(custom("Wheel", "b"))+"}")
+	w.ready(unreported)
+	live = w.manifest(custom("Wheel", "b"))
+	require.NoError(t, w.member.Get(t.Context(), client.ObjectKeyFromObject(live), live))
+	became := condition(unreported, v1alpha1.ConditionAvailable).LastTransitionTime
+	require.GreaterOrEqual(t, became.Sub(live.GetCreationTimestamp().Time), grace)
+	w.patch(live, "metadata: {labels: {edited: 'true'}}")
+	w.calm()
+	w.ready(unreported)
+	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(unreported), unreported))
+	require.True(t, isTrue(unreported, v1alpha1.ConditionAvailable), "it is not waited for twice")
 }

@@ -28,6 +28,9 @@ const (
 	// DefaultStatusInterval is the minimum time between two writes of the status of a Work. The first status after a
 	// change of a condition is written immediately.
 	DefaultStatusInterval = time.Second
+	// DefaultStatusGracePeriod is how long a new custom resource of an unknown kind may have no status before it is
+	// ready.
+	DefaultStatusGracePeriod = 30 * time.Second
 )
 
 // Options configure an agent of Works.
@@ -67,6 +70,12 @@ type Options struct {
 	// StatusInterval is the minimum time between two writes of the status of a Work. The first status after a change of
 	// a condition is written immediately. Default: [DefaultStatusInterval].
 	StatusInterval time.Duration
+
+	// StatusGracePeriod is how long a new custom resource is not ready while it has no status. It applies to kinds that
+	// have the subresource status and that no rule of Readiness knows. After that time the object is ready, because many
+	// such kinds have no controller that reports a status. It begins when the object is created. Default:
+	// [DefaultStatusGracePeriod]. Negative: such an object is ready as soon as it exists.
+	StatusGracePeriod time.Duration
 
 	// PruneGate decides whether objects may be deleted from the member. The agent calls it before each deletion, from
 	// several workers concurrently. It must not block. Nil: deletions are always permitted.
@@ -159,6 +168,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.StatusInterval <= 0 {
 		o.StatusInterval = DefaultStatusInterval
+	}
+	if o.StatusGracePeriod == 0 {
+		o.StatusGracePeriod = DefaultStatusGracePeriod
 	}
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()

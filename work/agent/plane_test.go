@@ -102,6 +102,7 @@ func worldOf(t testing.TB, hub, member *rest.Config) *world {
 	w.hub, w.member = newClient(t, hub), newClient(t, member)
 	w.options = agent.Options{
 		Hub: hub, Member: member, Namespace: "member-" + w.name, HubName: w.name, StatusInterval: 50 * time.Millisecond,
+		StatusGracePeriod: -1, // no controller reports on the custom resources of most tests
 	}
 	w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
 	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")

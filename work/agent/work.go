@@ -101,6 +101,7 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 		wait = sooner(wait, jittered(gateInterval))
 	}
 	wait = sooner(sooner(wait, result.deadline), sooner(result.pruning.after, retryAfter(result.changes)))
+	wait = sooner(wait, untilReported(result.evaluations, time.Now()))
 	return sooner(wait, jittered(a.options.Resync)), nil
 }
 

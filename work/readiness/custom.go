@@ -62,8 +62,7 @@ func (r customRule) assess(object *unstructured.Unstructured) Result {
 		return Result{Status: Ready, Message: "the kind has no status"}
 	}
 	result := Result{Status: Progressing, Ends: r.ends}
-	status, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status")
-	if fields, _ := status.(map[string]any); len(fields) == 0 {
+	if !hasStatus(object) {
 		result.Message = "no controller has reported a status yet"
 		return result
 	}

@@ -189,3 +189,24 @@ func TestCustomResources(t *testing.T) {
 	}}
 	require.Equal(t, "own", own.Assess(object(t, certificate)).Message, "a product's own rule comes first")
 }
+
+// TestUnreported has custom resources without a status: that is reported of those that no rule knows.
+func TestUnreported(t *testing.T) {
+	for _, tc := range []struct {
+		reason, object string
+		want           bool
+	}{
+		{"an unknown kind", database, true},
+		{"an unknown kind with an empty status", database + "status: {}", true},
+		{"a status without conditions", database + "status: {endpoint: x}", false},
+		{"a kind of Kubernetes", "v1 ConfigMap", false},
+		{"a kind in the table that has no status", "monitoring.coreos.com/v1 PrometheusRule", false},
+		{"a kind in the table that has not reported yet", "cert-manager.io/v1 Certificate", false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			result := readiness.Registry{}.Assess(object(t, tc.object))
+			require.Equal(t, tc.want, result.Unreported)
+			require.False(t, result.Unreported && result.Status != readiness.Ready)
+		})
+	}
+}

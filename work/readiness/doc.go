@@ -16,7 +16,7 @@
 //	APIService               when it is available
 //	kinds of operators       as a table says, such as those of cert-manager, Flux, Argo, Gateway API, Crossplane and Prometheus
 //	other custom resources   by the conventions of operators: conditions and words that are named after a failure or a step on
-//	                         the way, and ready replicas
+//	                         the way, and ready replicas; without a status: ready, and [Result.Unreported]
 //	all else                 as kstatus says: by replicas, phase, and the conditions Ready, Reconciling, Stalled, Established
 //
 // What has no status (a ConfigMap, a Role, a webhook's configuration) is ready as soon as it is there. A claim on a

@@ -24,6 +24,13 @@ func list(object *unstructured.Unstructured, fields ...string) []any {
 	return items
 }
 
+// hasStatus reports whether the object has a status that is not empty.
+func hasStatus(object *unstructured.Unstructured) bool {
+	status, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status")
+	fields, _ := status.(map[string]any)
+	return len(fields) > 0
+}
+
 // conditionState is a condition of an object, empty where it has none.
 type conditionState struct {
 	status, reason, message string

@@ -38,6 +38,10 @@ type Result struct {
 	Ends bool
 	// Complete says that it has ended well.
 	Complete bool
+	// Unreported is true for a custom resource that is Ready only because it has no status and no rule knows its kind.
+	// If the kind has a status, its controller may not have observed the object yet. A caller with a clock can wait some
+	// time for the status.
+	Unreported bool
 }
 
 // Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
@@ -69,6 +73,9 @@ func (r Registry) Assess(object *unstructured.Unstructured) Result {
 			if result, follows := byConvention(object); follows {
 				return result, nil
 			}
+			result, err := byKstatus(object)
+			result.Unreported = result.Status == Ready && !hasStatus(object)
+			return result, err
 		}
 		return byKstatus(object)
 	})
