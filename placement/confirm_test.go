@@ -63,7 +63,7 @@ func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 func TestConfirm_Expires(t *testing.T) {
 	t.Parallel()
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop", UID: "one"}}
-	before := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: sliceName("shop", 0)}}
+	before := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop-decision-0"}}
 	shape(before, placement, decision.Slice{Decisions: []v1alpha1.ClusterDecision{{ClusterName: "a"}}})
 	laid := []decision.Slice{{Decisions: []v1alpha1.ClusterDecision{{ClusterName: "b"}}}}
 	d := &decisionController{Options: Options{Clock: clock.RealClock{}}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/internal/eviction"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -66,7 +67,7 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 		ready: map[string]bool{},
 	}
 	if p.decided == 0 { // later p.slices is authoritative, whatever other clients write
-		p.slices = p.initialSlices(placement.Name, a.before)
+		p.slices = p.initialSlices(client.ObjectKeyFromObject(placement), a.before)
 	}
 	on := namesOf(p.slices)
 	removed := setOf(d.removedMeanwhile(ctx, a))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -207,26 +208,38 @@ func (l *decisionCache) close(name types.NamespacedName, r *record) {
 }
 
 // ownerOf returns the placement of a PlacementDecision. Empty: none. An object without a controller, as backup tools
-// restore it, belongs to the placement in its label and name.
+// restore it, belongs to the placement in its label and name. Only objects in [v1alpha1.ClusterScopeNamespace] belong
+// to a ClusterPlacement: tenants can write PlacementDecisions in their namespaces.
 func ownerOf(object *v1alpha1.PlacementDecision) key {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil {
-		placement := object.Labels[v1alpha1.PlacementLabel]
-		if _, ok := indexOf(placement, object.Name); ok && placement != "" {
-			return object.Namespace + "/" + placement
+	for _, placement := range []struct{ namespace, label string }{
+		{object.Namespace, v1alpha1.PlacementLabel}, {"", v1alpha1.ClusterPlacementLabel},
+	} {
+		if scope.ChildNamespace(placement.namespace) != object.Namespace {
+			continue
 		}
-		return ""
+		k := types.NamespacedName{Namespace: placement.namespace}
+		if owner == nil {
+			k.Name = object.Labels[placement.label]
+			if _, ok := indexOf(k, object.Name); ok && k.Name != "" {
+				return k.String()
+			}
+			continue
+		}
+		kind := scope.PlacementKind(placement.namespace)
+		if owner.APIVersion == kind.GroupVersion().String() && owner.Kind == kind.Kind {
+			k.Name = owner.Name
+			return k.String()
+		}
 	}
-	if owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != "Placement" {
-		return ""
-	}
-	return object.Namespace + "/" + owner.Name
+	return ""
 }
 
 // same reports whether two versions of a PlacementDecision have the same content.
 func same(a, b *v1alpha1.PlacementDecision) bool {
 	return slices.Equal(a.Decisions, b.Decisions) &&
 		a.Labels[v1alpha1.PlacementLabel] == b.Labels[v1alpha1.PlacementLabel] &&
+		a.Labels[v1alpha1.ClusterPlacementLabel] == b.Labels[v1alpha1.ClusterPlacementLabel] &&
 		a.Labels[v1alpha1.DecisionIndexLabel] == b.Labels[v1alpha1.DecisionIndexLabel] &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		metav1.IsControlledBy(a, &metav1.ObjectMeta{UID: controller(b)})

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,22 +16,33 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
+var clusterScoped, namespaced = regexp.MustCompile("-clusterdecision-[0-9]+$"), regexp.MustCompile("-decision-[0-9]+$")
+
 func TestNames(t *testing.T) {
-	for _, placement := range []string{"web", "web-decision-3", strings.Repeat("a", 63), strings.Repeat("a", 64),
-		strings.Repeat("a.", 126) + "a"} {
+	for _, of := range []string{"web", "web-decision-3", "web-clusterdecision-3", strings.Repeat("a", 63),
+		strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a"} {
 		for _, index := range []int{0, 7, 99999} {
-			name := sliceName(placement, index)
-			require.Empty(t, validation.IsDNS1123Subdomain(name))
-			got, ok := indexOf(placement, name)
-			require.True(t, ok)
-			require.Equal(t, index, got)
-			_, ok = indexOf("other", name)
-			require.False(t, ok)
+			names := map[string]bool{}
+			for _, namespace := range []string{"apps", ""} {
+				placement := types.NamespacedName{Namespace: namespace, Name: of}
+				name := sliceName(placement, index)
+				require.Empty(t, validation.IsDNS1123Subdomain(name))
+				got, ok := indexOf(placement, name)
+				require.True(t, ok)
+				require.Equal(t, index, got)
+				_, ok = indexOf(types.NamespacedName{Namespace: namespace, Name: "other"}, name)
+				require.False(t, ok)
+				names[name] = true
+				// A Placement and a ClusterPlacement never have a PlacementDecision of the same name.
+				require.Equal(t, namespace == "", clusterScoped.MatchString(name), name)
+				require.Equal(t, namespace != "", namespaced.MatchString(name), name)
+			}
+			require.Len(t, names, 2)
 		}
 	}
 	for _, name := range []string{"web", "web-decision-", "web-decision-x", "web-decision-01", "web-decision--1",
 		"web-decision-+1", "web-decision-1-decision-1", ""} {
-		_, ok := indexOf("web", name)
+		_, ok := indexOf(types.NamespacedName{Namespace: "apps", Name: "web"}, name)
 		require.False(t, ok, name)
 	}
 }

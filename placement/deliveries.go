@@ -41,7 +41,8 @@ func (d *decisionController) resume(ctx context.Context, k key, placement *v1alp
 }
 
 // laidOut are the clusters on which a Placement is before its first decision by this process.
-func (p *placementState) initialSlices(placement string, before []*v1alpha1.PlacementDecision) []decision.Slice {
+func (p *placementState) initialSlices(placement types.NamespacedName,
+	before []*v1alpha1.PlacementDecision) []decision.Slice {
 	laid := slicesOf(placement, before)
 	if len(laid) == 0 && len(p.delivered) > 0 {
 		laid = []decision.Slice{{Decisions: p.delivered}}

@@ -41,8 +41,12 @@ func newEvictionCache() *evictionCache {
 		of: map[key]map[types.NamespacedName]*cachedEviction{}}
 }
 
-// placementOf returns the placement of an eviction.
+// placementOf returns the placement of an eviction. One of a ClusterPlacement outside of
+// [v1alpha1.ClusterScopeNamespace] names a placement that cannot exist.
 func placementOf(object *v1alpha1.PlacementEviction) key {
+	if object.Namespace == v1alpha1.ClusterScopeNamespace && object.Spec.ClusterPlacement != "" {
+		return types.NamespacedName{Name: object.Spec.ClusterPlacement}.String()
+	}
 	return object.Namespace + "/" + object.Spec.Placement
 }
 

@@ -11,6 +11,7 @@ import (
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -54,14 +55,14 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 	var keptOff []string
 	limits := access{}
 	if o.Tenancy != nil && placement.UID == "" {
-		limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, nil, nil, whole)
+		limits = accessOf(rulesOf(o.Tenancy, placement.Namespace), placement.Namespace, nil, nil, whole)
 		whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 		snapshot = whole
 	}
 	if placement.UID != "" {
 		var list v1alpha1.PlacementDecisionList
-		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace),
-			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}); err != nil {
+		if err := c.List(ctx, &list, client.InNamespace(scope.ChildNamespace(placement.Namespace)),
+			scope.DecisionLabels(client.ObjectKeyFromObject(placement))); err != nil {
 			return nil, fmt.Errorf("list the PlacementDecisions of %s: %w", request.Name, err)
 		}
 		var before []*v1alpha1.PlacementDecision
@@ -70,7 +71,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 				before = append(before, &list.Items[i])
 			}
 		}
-		p := &placementState{slices: slicesOf(placement.Name, before)}
+		p := &placementState{slices: slicesOf(client.ObjectKeyFromObject(placement), before)}
 		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.slices)); err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 		}
 		if o.Tenancy != nil {
 			on := namesOf(p.slices)
-			limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, p.slices, on, whole)
+			limits = accessOf(rulesOf(o.Tenancy, placement.Namespace), placement.Namespace, p.slices, on, whole)
 			whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 			request.Placed = slices.DeleteFunc(request.Placed, limits.denies)
 		}
@@ -142,13 +143,14 @@ func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placeme
 		return nil, nil
 	}
 	var list v1alpha1.PlacementEvictionList
-	if err := c.List(ctx, &list, client.InNamespace(placement.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the PlacementEvictions in %s: %w", placement.Namespace, err)
+	namespace, k := scope.ChildNamespace(placement.Namespace), client.ObjectKeyFromObject(placement).String()
+	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list the PlacementEvictions in %s: %w", namespace, err)
 	}
 	var keptOff []string
 	for i := range list.Items {
 		e := &list.Items[i]
-		if e.Spec.Placement == placement.Name && e.DeletionTimestamp == nil && !on[e.Spec.Cluster] {
+		if placementOf(e) == k && e.DeletionTimestamp == nil && !on[e.Spec.Cluster] {
 			keptOff = append(keptOff, e.Spec.Cluster)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -62,7 +63,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return mgr.Add(d)
 }
 
-type key = string // namespace/name
+type key = string // namespace/name; the namespace of a ClusterPlacement is empty
 
 // decisionController decides Placements.
 type decisionController struct {
@@ -195,7 +196,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	if placement == nil {
 		d.drop(k) // the garbage collector deletes its PlacementDecisions
 		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound,
-			"there is no such placement in the namespace")
+			"there is no such placement in the namespace; an eviction of a ClusterPlacement must be in namespace "+
+				v1alpha1.ClusterScopeNamespace)
 	}
 	result := resultWriteFailed
 	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
@@ -321,13 +323,12 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 // read returns a placement. Nil: it does not exist or is being deleted.
 func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
 	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
-	placement := &v1alpha1.Placement{}
-	err := d.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
+	placement, err := scope.ReadPlacement(ctx, d.cache, client.ObjectKey{Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Placement %s: %w", k, err)
+		return nil, fmt.Errorf("read placement %s: %w", k, err)
 	}
 	d.mu.Lock()
 	p := d.states[k]

@@ -1,34 +1,43 @@
 package placement
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// sliceName returns the name of a PlacementDecision.
-func sliceName(placement string, index int) string {
-	const limit = validation.DNS1123SubdomainMaxLength - len("-decision-12345")
-	if len(placement) > limit {
-		placement = v1alpha1.LabelValue(placement)
+// sliceName returns the name of a PlacementDecision. Those of a ClusterPlacement have another ending, so that no
+// Placement in their namespace has the same.
+func sliceName(placement types.NamespacedName, index int) string {
+	ending := "-decision-"
+	if placement.Namespace == "" {
+		ending = "-clusterdecision-"
 	}
-	return placement + "-decision-" + strconv.Itoa(index)
+	name, limit := placement.Name, validation.DNS1123SubdomainMaxLength-len(ending+"12345")
+	if len(name) > limit {
+		name = v1alpha1.LabelValue(name)
+	}
+	return name + ending + strconv.Itoa(index)
 }
 
 // indexOf returns the index of a PlacementDecision of a placement. It is in the name, because labels can be changed.
-func indexOf(placement, name string) (int, bool) {
+func indexOf(placement types.NamespacedName, name string) (int, bool) {
 	index, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	return index, err == nil && index >= 0 && name == sliceName(placement, index)
 }
 
 // slicesOf converts PlacementDecisions to slices. Objects with another name are ignored.
-func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decision.Slice {
+func slicesOf(placement types.NamespacedName, objects []*v1alpha1.PlacementDecision) []decision.Slice {
 	var laid []decision.Slice
 	for _, object := range objects {
 		if index, ok := indexOf(placement, object.Name); ok {
@@ -81,10 +90,11 @@ func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision
 	for _, object := range before {
 		old[object.Name] = object
 	}
+	k := client.ObjectKeyFromObject(placement)
 	var todo []change
 	for _, slice := range laid {
 		want := &v1alpha1.PlacementDecision{}
-		have := old[sliceName(placement.Name, slice.Index)]
+		have := old[sliceName(k, slice.Index)]
 		if have != nil {
 			want = have.DeepCopy()
 			delete(old, have.Name)
@@ -105,14 +115,15 @@ func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision
 
 // shape sets the content of a PlacementDecision. It keeps the labels and annotations of other clients.
 func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, slice decision.Slice) {
-	object.Namespace, object.Name = placement.Namespace, sliceName(placement.Name, slice.Index)
+	k := client.ObjectKeyFromObject(placement)
+	object.Namespace, object.Name = scope.ChildNamespace(placement.Namespace), sliceName(k, slice.Index)
 	if object.Labels == nil {
 		object.Labels = map[string]string{}
 	}
-	object.Labels[v1alpha1.PlacementLabel] = v1alpha1.LabelValue(placement.Name)
+	maps.Copy(object.Labels, scope.DecisionLabels(k))
 	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
 	if metav1.GetControllerOf(object) == nil {
-		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))
+		owner := *metav1.NewControllerRef(placement, scope.PlacementKind(placement.Namespace))
 		// OwnerReferencesPermissionEnforcement would require update on the finalizers of Placements
 		owner.BlockOwnerDeletion = nil
 		object.OwnerReferences = append(object.OwnerReferences, owner)

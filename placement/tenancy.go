@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/tenancy"
@@ -96,12 +97,20 @@ func allows(rules *tenancy.Rules, cluster *scheduler.Cluster) bool {
 		Access == tenancy.Allowed
 }
 
+// rulesOf returns the rules of a namespace or, for the empty namespace, those of cluster-scoped objects.
+func rulesOf(t Tenancy, namespace string) *tenancy.Rules {
+	if namespace == "" {
+		return tenancy.ClusterScope()
+	}
+	return t.Rules(namespace)
+}
+
 // restrict applies the rules of the namespace to an attempt, whose snapshot then has only candidates.
 func (d *decisionController) restrict(a *attempt, on map[string]bool) {
 	if d.Tenancy == nil {
 		return
 	}
-	a.access = accessOf(d.Tenancy.Rules(a.placement.Namespace), a.placement.Namespace, a.p.slices, on, a.snapshot)
+	a.access = accessOf(rulesOf(d.Tenancy, a.placement.Namespace), a.placement.Namespace, a.p.slices, on, a.snapshot)
 	view := a.access.view()
 	a.snapshot = d.withoutDenied.use(a.k, view, a.access.excludes()).of(a.snapshot)
 	d.withoutDenied.keep(a.k, view)
@@ -151,7 +160,7 @@ func (d *decisionController) candidacy(k key, event scheduler.Event) (is, isNew 
 		return true, event.Old == nil
 	}
 	namespace, _, _ := strings.Cut(k, "/")
-	rules := d.Tenancy.Rules(namespace)
+	rules := rulesOf(d.Tenancy, namespace)
 	is = allows(rules, event.New)
 	return is, is && (event.Old == nil || !allows(rules, event.Old))
 }
@@ -173,8 +182,8 @@ func (w *withdrawals) add(a *access) {
 // announce records an Event for each withdrawal that the PlacementDecisions contain now.
 func (d *decisionController) announce(placement *v1alpha1.Placement, w *withdrawals) {
 	for _, message := range w.pending {
-		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn, "Decide", "%s",
-			bounded.Text(message, maxMessage))
+		d.recorder.Eventf(scope.PlacementObject(placement), nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn,
+			"Decide", "%s", bounded.Text(message, maxMessage))
 	}
 	w.written, w.pending = append(w.written, w.pending...), nil
 }
@@ -201,7 +210,7 @@ const aboutBindings = "ClusterSetBinding"
 
 // candidates says that not all clusters are candidates, where clusters are missing.
 func (a *access) candidates(result *scheduler.Result) string {
-	if !a.restricted || result.Missing() <= 0 && (result.Wanted >= 0 || len(result.Chosen) > 0) {
+	if !a.restricted || a.namespace == "" || result.Missing() <= 0 && (result.Wanted >= 0 || len(result.Chosen) > 0) {
 		return ""
 	}
 	return fmt.Sprintf("; candidates are the clusters that a %s of namespace %s grants", aboutBindings, a.namespace)
@@ -217,6 +226,9 @@ func (a *access) set(status *v1alpha1.PlacementStatus, generation int64, now met
 		Type: v1alpha1.ConditionClustersAllowed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClustersAllowed,
 		Message:            fmt.Sprintf("ClusterSetBindings of namespace %s grant every chosen cluster.", a.namespace),
 		ObservedGeneration: generation, LastTransitionTime: now,
+	}
+	if a.namespace == "" {
+		condition.Message = "A ClusterPlacement can choose every cluster."
 	}
 	stay := ""
 	if len(a.unknown) > 0 {

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/queue"
@@ -169,8 +171,8 @@ func (d *decisionController) outdated(decided *scheduler.Snapshot, result *sched
 // returns after all existing objects were observed.
 func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
-		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-			d.queue.Add(k, 0)
+		if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
+			d.queue.Add(types.NamespacedName(name).String(), 0)
 		}
 	}
 	addAll := func(keys []key) {
@@ -193,6 +195,7 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 		endSlices()
 		return nil, fmt.Errorf("watch PlacementEvictions: %w", err)
 	}
+	endChildren := func() { endEvictions(); endSlices() }
 	endPlacements, err := watchKind(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
@@ -202,11 +205,27 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 		},
 	})
 	if err != nil {
-		endEvictions()
-		endSlices()
+		endChildren()
 		return nil, fmt.Errorf("watch Placements: %w", err)
 	}
-	return func() { endPlacements(); endEvictions(); endSlices() }, nil
+	if !scope.Watched(ctx, d.cache) {
+		return func() { endPlacements(); endChildren() }, nil
+	}
+	endClusterScoped, err := watchKind(ctx, d.cache, &v1alpha1.ClusterPlacement{}, toolscache.ResourceEventHandlerFuncs{
+		AddFunc: add, DeleteFunc: add,
+		UpdateFunc: func(before, after any) {
+			if matters((*v1alpha1.Placement)(before.(*v1alpha1.ClusterPlacement)),
+				(*v1alpha1.Placement)(after.(*v1alpha1.ClusterPlacement))) {
+				add(after)
+			}
+		},
+	})
+	if err != nil {
+		endPlacements()
+		endChildren()
+		return nil, fmt.Errorf("watch ClusterPlacements: %w", err)
+	}
+	return func() { endClusterScoped(); endPlacements(); endChildren() }, nil
 }
 
 // handlerFuncs returns a handler of objects of one type that treats additions and updates alike.

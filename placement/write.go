@@ -17,6 +17,7 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -26,6 +27,11 @@ var errStale = errors.New("the PlacementDecisions are not what they were known t
 
 var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the " +
 	"placement")
+
+// described names a placement in an error.
+func described(placement *v1alpha1.Placement) string {
+	return scope.PlacementKind(placement.Namespace).Kind + " " + scope.Name(client.ObjectKeyFromObject(placement))
+}
 
 // persistent reports whether an error of a write needs an action of a user.
 func persistent(err error) bool {
@@ -41,9 +47,9 @@ const confirmedFor = 10 * time.Second
 // decision may be older than a change of the policy that takes it back: the cache lags, or the leader was paused. The
 // status of the new leader could make the old decision look complete, and after a restart it would decide from there.
 func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Placement) error {
-	current := &v1alpha1.Placement{}
-	if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil {
-		return fmt.Errorf("confirm the decision of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
+	current, err := scope.ReadPlacement(ctx, d.live, client.ObjectKeyFromObject(placement))
+	if err != nil {
+		return fmt.Errorf("confirm the decision of %s: %w", described(placement), err)
 	}
 	if current.UID != placement.UID || current.Generation != placement.Generation || current.DeletionTimestamp != nil {
 		return errStale
@@ -82,7 +88,9 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 	}
 	name := client.ObjectKeyFromObject(c.want)
 	if c.old == nil {
-		err := d.put(k, c.want, func(object client.Object) error { return d.client.Create(ctx, object) })
+		err := d.put(k, c.want, func(object client.Object) error {
+			return scope.CreateChild(ctx, d.client, object)
+		})
 		if apierrors.IsAlreadyExists(err) {
 			err = d.resolveConflict(ctx, placement, name)
 		}
@@ -131,9 +139,8 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 		d.decisions.observe(there)
 	case ownerOf(there) == k:
 		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
-		current := &v1alpha1.Placement{}
-		if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil ||
-			current.UID != placement.UID {
+		current, err := scope.ReadPlacement(ctx, d.live, client.ObjectKeyFromObject(placement))
+		if err != nil || current.UID != placement.UID {
 			return errors.Join(errStale, client.IgnoreNotFound(err))
 		}
 		if err := d.client.Delete(ctx, there,
@@ -158,23 +165,26 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	next := placement.DeepCopy()
 	next.Status = status
 	// The optimistic lock protects another Placement with this name.
-	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(placement, client.MergeFromWithOptimisticLock{}))
+	err := d.client.Status().Patch(ctx, scope.PlacementObject(next),
+		client.MergeFromWithOptions(scope.PlacementObject(placement), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
+		return fmt.Errorf("write the status of %s: %w", described(placement), err)
 	}
 	p.latest = next
 	for _, alarm := range alarms(&placement.Status, &status) {
-		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s", alarm.Message)
+		d.recorder.Eventf(scope.PlacementObject(placement), nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s",
+			alarm.Message)
 	}
 	if transitioned(&placement.Status, &status) {
 		kind := corev1.EventTypeNormal
 		if !v.scheduled {
 			kind = corev1.EventTypeWarning
 		}
-		d.recorder.Eventf(placement, nil, kind, v.reason, "Decide", "%s", bounded.Text(v.message, maxMessage))
+		d.recorder.Eventf(scope.PlacementObject(placement), nil, kind, v.reason, "Decide", "%s",
+			bounded.Text(v.message, maxMessage))
 	}
 	return nil
 }

@@ -91,10 +91,20 @@ type Decision struct {
 // Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and
 // deny nothing.
 type Rules struct {
-	namespace string
-	bindings  []rule // sorted by name
-	selection []v1alpha1.SelectionGrantSpec
+	// clusterScope means that the rules are those of cluster-scoped objects.
+	clusterScope bool
+	namespace    string
+	bindings     []rule // sorted by name
+	selection    []v1alpha1.SelectionGrantSpec
 }
+
+// clusterScope are the rules of all cluster-scoped objects.
+var clusterScope = &Rules{clusterScope: true}
+
+// ClusterScope returns the rules for ClusterPlacements and ClusterWorkSets, always the same pointer. They allow every
+// cluster without limits, because RBAC decides which users create cluster-scoped objects. A caller must know that its
+// object is cluster-scoped: NewRules with an empty namespace allows nothing.
+func ClusterScope() *Rules { return clusterScope }
 
 type rule struct {
 	Binding
@@ -130,10 +140,13 @@ func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
 }
 
 // Decide decides about one cluster. If several bindings allow it, the answer names the one by which the cluster was
-// chosen, and otherwise the first by name.
+// chosen, and otherwise the first by name. The answer for a cluster-scoped object names none.
 func (r *Rules) Decide(cluster Cluster) Decision {
 	if r == nil {
 		return Decision{Access: Unknown}
+	}
+	if r.clusterScope {
+		return Decision{Access: Allowed, Limits: unlimited}
 	}
 	var granting, recorded *rule
 	for i := range r.bindings {
@@ -202,9 +215,9 @@ func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
 	return &next
 }
 
-// Bound reports whether the namespace has a binding that is not deleted.
+// Bound reports whether the namespace has a binding that is not deleted, or needs none.
 func (r *Rules) Bound() bool {
-	return r != nil && slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted })
+	return r != nil && (r.clusterScope || slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted }))
 }
 
 // NotBound returns the message for a namespace without a binding. It contains the command that creates one.

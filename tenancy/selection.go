@@ -16,12 +16,24 @@ type SelectableObject struct {
 	Name string
 }
 
-// MaySelect reports whether a SelectionGrant allows WorkSets of the namespace to select an object outside of it.
+// MaySelect reports whether a SelectionGrant allows WorkSets of the namespace to select an object outside of it. A
+// ClusterWorkSet may select every object except for those that belong to Kubernetes or muster, by their group, their
+// namespace or, for a Namespace, their name.
 func (r *Rules) MaySelect(target SelectableObject) bool {
+	if r != nil && r.clusterScope {
+		isNamespace := target.Group == "" && target.Kind == "Namespace"
+		return target.Group != "muster.dev" && !strings.HasSuffix(target.Group, ".muster.dev") &&
+			!reserved(target.Namespace) && (!isNamespace || target.Name != "" && !reserved(target.Name))
+	}
 	return r != nil && r.namespace != "" && slices.ContainsFunc(r.selection, func(g v1alpha1.SelectionGrantSpec) bool {
 		return slices.ContainsFunc(g.Namespaces, func(pattern string) bool { return matches(pattern, r.namespace) }) &&
 			slices.ContainsFunc(g.Objects, target.within)
 	})
+}
+
+// reserved reports whether a namespace belongs to Kubernetes or muster.
+func reserved(namespace string) bool {
+	return strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "muster-")
 }
 
 // within reports whether a grant of these objects contains the object.

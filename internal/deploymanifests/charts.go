@@ -45,7 +45,7 @@ func hubTemplates() (map[string]string, error) {
 		"connections.yaml": hub.template("and .Values.push.enabled ("+owns(membership.ConnectionNamespace)+")",
 			[]any{connections}),
 		"push.yaml":            hub.template(".Values.push.enabled", push),
-		"users.yaml":           hub.template("", []any{viewRole()}),
+		"users.yaml":           hub.template("", []any{viewRole(), platformRole()}),
 		"users-place.yaml":     hub.template(".Values.usersPlace", []any{editRole()}),
 		"select-anything.yaml": hub.template(".Values.selectAnything", []any{selectAnythingRole()}),
 	}, nil

@@ -64,7 +64,7 @@ func hubFiles() (map[string]string, error) {
 			"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.RegistrationNamespace, ""),
 		})),
 		"base/permissions.yaml":            documents(append(permissions, hub.bind(hub.leaderElection())...)),
-		"base/users.yaml":                  documents([]any{viewRole()}),
+		"base/users.yaml":                  documents([]any{viewRole(), platformRole()}),
 		"components/users-place/role.yaml": documents([]any{editRole()}),
 		"base/deployment.yaml":             documents([]any{hubDeployment()}),
 		"base/availability.yaml":           documents([]any{disruptionBudget()}),
@@ -207,6 +207,22 @@ func editRole() object {
 		APIGroups: []string{"placement.muster.dev"}, Resources: []string{"placementevictions", "placements", "worksets"},
 		Verbs: []string{"create", "delete", "patch", "update"},
 	}})
+}
+
+// platformRole returns the ClusterRole of platform teams. It is not part of view, edit or admin: users of it run
+// objects on every cluster, and read what WorkSets may select. No manifest binds it.
+func platformRole() object {
+	read, write := []string{"get", "list", "watch"}, []string{"create", "delete", "patch", "update"}
+	return object{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
+		"metadata": hub.metaOf("muster-platform", ""),
+		"rules": []rbacv1.PolicyRule{
+			{APIGroups: []string{"placement.muster.dev"}, Verbs: append(write, read...),
+				Resources: []string{"clusterplacements", "clusterworksets", "placementevictions"}},
+			{APIGroups: []string{"placement.muster.dev"}, Verbs: read, Resources: []string{"placementdecisions"}},
+			{APIGroups: []string{"membership.muster.dev"}, Verbs: read, Resources: []string{"memberclusters"}},
+		},
+	}
 }
 
 // selectAnythingRole returns the ClusterRole with which WorkSets select objects of any kind.

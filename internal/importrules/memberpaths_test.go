@@ -44,10 +44,12 @@ const (
 var memberPaths = map[string]memberPath{
 	"placement.(*decisionController).writeSlice": {by: "placement.(*decisionController).decide"},
 
-	"placement/workset.(*controller).create":  {by: "placement/workset.(*controller).reconcile", field: "wants"},
-	"placement/workset.(*controller).patch":   {by: "placement/workset.(*controller).reconcile", field: "wants"},
-	"placement/workset.(*controller).label":   {because: "it restores the labels of an existing Work"},
-	"placement/workset.(*controller).request": {because: takesBack},
+	"placement/workset.(*controller).create":    {by: "placement/workset.(*controller).reconcile", field: "wants"},
+	"placement/workset.(*controller).patch":     {by: "placement/workset.(*controller).reconcile", field: "wants"},
+	"placement/workset.(*controller).label":     {because: "it restores the labels of an existing Work"},
+	"placement/workset.(*controller).request":   {because: takesBack},
+	"placement/workset.(*reconciliation).guard": {because: "it puts the finalizer on an existing WorkSet"},
+	"placement/workset.(*reconciliation).end":   {because: takesBack},
 
 	"addon.(*addonReconciliation).execute":             {by: "addon.(addons).reconcile"},
 	"addon.(*memberReconciliation).execute":            {because: takesBack},

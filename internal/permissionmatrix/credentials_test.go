@@ -175,15 +175,17 @@ func userCredentials(t *testing.T) (out []*credential) {
 	t.Helper()
 	objects, err := deploy.Hub("users-place")
 	require.NoError(t, err)
-	for _, role := range []struct{ name, title, text string }{
+	for _, role := range []struct{ name, title, text, namespace string }{
 		{"muster-view", "Role `view`", "Part of `deploy/hub/base`. The cluster-scoped kinds need a ClusterRoleBinding " +
-			"to `view`."},
-		{"muster-edit", "Role `edit`", "Only with the component `users-place`."},
+			"to `view`.", tenant},
+		{"muster-edit", "Role `edit`", "Only with the component `users-place`.", tenant},
+		{"muster-platform", "ClusterRole `muster-platform`", "Part of `deploy/hub/base`, for platform teams. An " +
+			"administrator binds it with a ClusterRoleBinding.", ""},
 	} {
 		found := typed(t, objects, func(name string) bool { return name == role.name })
 		require.Len(t, found, 1)
 		c := ofUser("user-"+role.name, role.title, role.text)
-		c.objects = bind(found[0], tenant, c.user)
+		c.objects = bind(found[0], role.namespace, c.user)
 		out = append(out, c)
 	}
 	return out

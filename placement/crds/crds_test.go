@@ -58,9 +58,12 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 	require.NoError(t, c.List(t.Context(), &v1alpha1.PlacementDecisionList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkSetList{}))
 	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkSetRevisionList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterPlacementList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterWorkSetList{}))
 
 	before := crdtest.Versions(t, c)
 	require.Equal(t, []string{
+		"clusterplacements.placement.muster.dev", "clusterworksets.placement.muster.dev",
 		"placementdecisions.placement.muster.dev", "placementevictions.placement.muster.dev",
 		"placements.placement.muster.dev",
 		"worksetrevisions.placement.muster.dev", "worksets.placement.muster.dev",

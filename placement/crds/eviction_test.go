@@ -93,6 +93,9 @@ func TestPlacementEviction(t *testing.T) {
 			TTLSecondsAfterExecution: new(int32(31536000))}, ""},
 		{"from where", v1alpha1.PlacementEvictionSpec{Placement: "web"}, "spec.cluster"},
 		{"what", v1alpha1.PlacementEvictionSpec{Cluster: "east"}, "spec.placement"},
+		{"a ClusterPlacement", v1alpha1.PlacementEvictionSpec{ClusterPlacement: "web", Cluster: "east"}, ""},
+		{"both", v1alpha1.PlacementEvictionSpec{Placement: "web", ClusterPlacement: "web", Cluster: "east"},
+			"exactly one of placement and clusterPlacement"},
 		{"no cluster has such a name", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: strings.Repeat("a", 64)},
 			"spec.cluster"},
 		{"before it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east",
@@ -138,10 +141,10 @@ func TestPlacementEvictionIsWhatItIs(t *testing.T) {
 	require.NoError(t, c.Status().Update(t.Context(), object))
 	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(),
 		"/apis/placement.muster.dev/v1alpha1/namespaces/default/placementevictions/columns")
-	require.Equal(t, []string{"Name", "Placement", "Cluster", "Executed", "Reason", "Age"}, order)
+	require.Equal(t, []string{"Name", "Placement", "ClusterPlacement", "Cluster", "Executed", "Reason", "Age"}, order)
 	delete(cells, "Age")
 	want := map[string]any{"Name": "columns", "Placement": "web", "Cluster": "east", "Executed": "False",
-		"Reason": "BudgetExhausted"}
+		"ClusterPlacement": nil, "Reason": "BudgetExhausted"}
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -17,6 +17,8 @@ func Example() {
 		fmt.Println(name)
 	}
 	// Output:
+	// placement.muster.dev_clusterplacements.yaml
+	// placement.muster.dev_clusterworksets.yaml
 	// placement.muster.dev_placementdecisions.yaml
 	// placement.muster.dev_placementevictions.yaml
 	// placement.muster.dev_placements.yaml

@@ -21,6 +21,9 @@ func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.U
 	labels := map[string]string{}
 	if placement := decision.Labels[v1alpha1.PlacementLabel]; placement != "" {
 		labels[decisionKeyLabel], labels[placementKeyLabel] = placement, placement
+	} else if placement := decision.Labels[v1alpha1.ClusterPlacementLabel]; placement != "" {
+		key := v1alpha1.LabelValue("clusterplacement." + placement) // A Placement can have the name.
+		labels[decisionKeyLabel], labels[placementKeyLabel] = key, key
 	}
 	if index := decision.Labels[v1alpha1.DecisionIndexLabel]; index != "" {
 		labels[decisionIndexLabel] = index

@@ -26,8 +26,9 @@ func slice(index string, clusters ...string) *v1alpha1.PlacementDecision {
 }
 
 func TestDecisionOf(t *testing.T) {
-	bare := slice("1")
+	bare, platform := slice("1"), slice("0")
 	bare.Labels = nil
+	platform.Labels = map[string]string{v1alpha1.ClusterPlacementLabel: "web", v1alpha1.DecisionIndexLabel: "0"}
 	for _, test := range []struct {
 		reason   string
 		decision *v1alpha1.PlacementDecision
@@ -42,6 +43,11 @@ func TestDecisionOf(t *testing.T) {
 			- {clusterProfileRef: {namespace: muster-clusters, name: a}, reason: Scheduled}`},
 		{"no clusters are an empty list: the field is required; no labels are no labels", bare, `
 			metadata: {}
+			decisions: []`},
+		{"a ClusterPlacement differs from a Placement with its name", platform, `
+			metadata:
+			  labels: {multicluster.x-k8s.io/decision-key: clusterplacement.web,
+			    multicluster.x-k8s.io/placement-key: clusterplacement.web, multicluster.x-k8s.io/decision-index: "0"}
 			decisions: []`},
 	} {
 		want := map[string]any{}

@@ -34,12 +34,21 @@ type DisruptionBudget struct {
 }
 
 // PlacementEvictionSpec defines which placement leaves which cluster.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.placement) != has(self.clusterPlacement)",fieldPath=".placement",message="exactly one of placement and clusterPlacement must be set"
 type PlacementEvictionSpec struct {
 	// placement is the name of the Placement, in the namespace of the eviction.
-	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Placement string `json:"placement"`
+	// +optional
+	Placement string `json:"placement,omitempty"`
+
+	// clusterPlacement is the name of the ClusterPlacement, in place of placement. The eviction must be in the namespace
+	// muster-cluster-scope. In another namespace it has no effect.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClusterPlacement string `json:"clusterPlacement,omitempty"`
 
 	// cluster is the name of the cluster.
 	// +required
@@ -99,6 +108,7 @@ type PlacementEvictionStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=plev,categories=muster
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement`
+// +kubebuilder:printcolumn:name="ClusterPlacement",type=string,JSONPath=`.spec.clusterPlacement`
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
 // +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].reason`

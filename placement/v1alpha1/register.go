@@ -24,6 +24,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Placement{}, &PlacementList{}, &PlacementDecision{}, &PlacementDecisionList{}, &WorkSet{}, &WorkSetList{},
 		&PlacementEviction{}, &PlacementEvictionList{},
 		&WorkSetRevision{}, &WorkSetRevisionList{},
+		&ClusterPlacement{}, &ClusterPlacementList{}, &ClusterWorkSet{}, &ClusterWorkSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -12,9 +12,10 @@ const (
 	WorkSetFinalizer = GroupName + "/works"
 	// WorkSetLabel is on each Work of a WorkSet, and on each WorkSetRevision, and has its name, by [LabelValue].
 	WorkSetLabel = GroupName + "/workset"
-	// WorkSetNamespaceLabel is on each Work of a WorkSet and has its namespace.
+	// WorkSetNamespaceLabel is on each Work of a WorkSet and has its namespace. It is empty for a ClusterWorkSet.
 	WorkSetNamespaceLabel = GroupName + "/workset-namespace"
-	// WorkSetAnnotation is on each Work of a WorkSet and has its namespace and name, as in shop/web.
+	// WorkSetAnnotation is on each Work of a WorkSet and has its namespace and name, as in shop/web, or
+	// /web for a ClusterWorkSet.
 	WorkSetAnnotation = GroupName + "/workset"
 	// RevisionAnnotation is on the first Work that a cluster has of a WorkSet and names the revision that the cluster was
 	// told.

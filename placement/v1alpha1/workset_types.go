@@ -110,7 +110,7 @@ type WorkSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// PlacementReference names a Placement in the same namespace.
+// PlacementReference names a Placement in the namespace of the WorkSet, or a ClusterPlacement for a ClusterWorkSet.
 type PlacementReference struct {
 	// name is the name of the Placement. If the Placement does not exist, its clusters keep what was distributed until the
 	// reference is removed or the Placement exists again.
@@ -149,7 +149,8 @@ type ResourceSelector struct {
 	Kind string `json:"kind"`
 
 	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. The
-	// administrator of the hub allows a WorkSet to select objects outside of its own namespace with a SelectionGrant.
+	// administrator of the hub allows a WorkSet to select objects outside of its own namespace with a SelectionGrant. A
+	// ClusterWorkSet has no namespace, so its selectors of namespaced kinds must have one.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
 	// +optional

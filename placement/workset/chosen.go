@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/withdrawal"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -35,21 +36,21 @@ func (l *reconciliation) selectedBy(ctx context.Context,
 	certain = true
 	indexOf := map[string]int{} // in all, by name of the cluster
 	for _, reference := range l.set.Spec.Placements {
-		placement := &v1alpha1.Placement{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}, placement)
+		name := client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}
+		placement, err := scope.ReadPlacement(ctx, reader, name)
 		if apierrors.IsNotFound(err) {
 			certain = false
 			l.problem(v1alpha1.ReasonPlacementNotFound,
-				"there is no Placement %s: its clusters keep what they have until it is there, or the reference is removed",
-				reference.Name)
+				"there is no %s %s: its clusters keep what they have until it is there, or the reference is removed",
+				scope.PlacementKind(name.Namespace).Kind, reference.Name)
 			continue
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("read Placement %s: %w", reference.Name, err)
 		}
 		var decisions v1alpha1.PlacementDecisionList
-		err = reader.List(ctx, &decisions, client.InNamespace(l.set.Namespace),
-			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(reference.Name)})
+		err = reader.List(ctx, &decisions, client.InNamespace(scope.ChildNamespace(name.Namespace)),
+			scope.DecisionLabels(name))
 		if err != nil {
 			return nil, false, fmt.Errorf("list PlacementDecisions of %s: %w", reference.Name, err)
 		}

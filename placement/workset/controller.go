@@ -20,6 +20,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -169,8 +170,10 @@ var errElsewhere = errors.New("the WorkSet belongs to another manager")
 // read returns a WorkSet, or nil if it does not exist. If the cache lags behind the last write, it returns the written
 // version.
 func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, error) {
-	set := &v1alpha1.WorkSet{}
-	err := c.cache.Get(ctx, s.key, set)
+	if s.key.Namespace == "" && s.uid == "" && !scope.Watched(ctx, c.cache) && ctx.Err() == nil {
+		return nil, errElsewhere
+	}
+	set, err := scope.ReadWorkSet(ctx, c.cache, s.key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -193,7 +196,7 @@ func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, err
 func (l *reconciliation) guard(ctx context.Context) error {
 	next := l.set.DeepCopy()
 	controllerutil.AddFinalizer(next, v1alpha1.WorkSetFinalizer)
-	if err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set,
+	if err := l.client.Patch(ctx, scope.WorkSetObject(next), client.MergeFromWithOptions(scope.WorkSetObject(l.set),
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("put the finalizer on WorkSet %s: %w", l.state.key, err)
 	}

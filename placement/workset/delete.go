@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -38,7 +39,7 @@ func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	}
 	next := l.set.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
-	err = l.client.Patch(ctx, next, precondition.Patch(l.set))
+	err = l.client.Patch(ctx, scope.WorkSetObject(next), precondition.Patch(scope.WorkSetObject(l.set)))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
 	}

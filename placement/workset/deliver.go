@@ -279,7 +279,8 @@ func patchOf(work *workv1alpha1.Work, s *step) []operation {
 			continue
 		}
 		for key, value := range field.want {
-			if field.has[key] != value {
+			// The namespace label of a ClusterWorkSet is empty, and must exist.
+			if has, there := field.has[key]; has != value || !there && key == v1alpha1.WorkSetNamespaceLabel {
 				ops = append(ops, operation{"add", field.path + "/" + pointer.Replace(key), value})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -33,14 +34,12 @@ var _ placement.Deliveries = Deliveries{}
 // cluster. If they do not, as those of earlier releases, a cluster that another Placement of the WorkSet has selected
 // is not among the results, because its Works can be those of the other Placement.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
-	worksets := &v1alpha1.WorkSetList{}
-	if err := d.Client.List(ctx, worksets, client.InNamespace(placement.Namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
+	worksets, err := scope.ListWorkSets(ctx, d.Client, placement.Namespace, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return nil, fmt.Errorf("list WorkSets in %s: %w", placement.Namespace, err)
 	}
 	clusters := sets.New[string]()
-	for i := range worksets.Items {
-		set := &worksets.Items[i]
+	for _, set := range worksets {
 		refers := slices.ContainsFunc(set.Spec.Placements, func(r v1alpha1.PlacementReference) bool {
 			return r.Name == placement.Name
 		})
@@ -125,8 +124,8 @@ func (d Deliveries) selectedByOthers(ctx context.Context, set *v1alpha1.WorkSet,
 			continue
 		}
 		decisions := &v1alpha1.PlacementDecisionList{}
-		err := d.Live.List(ctx, decisions, client.InNamespace(set.Namespace),
-			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(other.Name)})
+		err := d.Live.List(ctx, decisions, client.InNamespace(scope.ChildNamespace(set.Namespace)),
+			scope.DecisionLabels(client.ObjectKey{Namespace: set.Namespace, Name: other.Name}))
 		if err != nil {
 			return nil, fmt.Errorf("list PlacementDecisions of %s: %w", other.Name, err)
 		}

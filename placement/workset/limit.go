@@ -38,7 +38,7 @@ func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, sel
 	if cluster != nil {
 		about.Labels, about.Absent = labels.Set(cluster.Labels), cluster.Absent
 	}
-	switch d := l.Tenancy.Rules(l.set.Namespace).Decide(about); {
+	switch d := l.rulesOf(l.set.Namespace).Decide(about); {
 	case d.Access == tenancy.Denied:
 		return limit{refusal: d.Message}
 	case d.Access == tenancy.Allowed:
@@ -54,6 +54,14 @@ func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, sel
 			"observed: restore it",
 			l.set.Namespace, binding)}
 	}
+}
+
+// rulesOf returns the rules of a namespace or, for the empty namespace, those of cluster-scoped objects.
+func (c *controller) rulesOf(namespace string) *tenancy.Rules {
+	if namespace == "" {
+		return tenancy.ClusterScope()
+	}
+	return c.Tenancy.Rules(namespace)
 }
 
 // check returns an error if objects must not be distributed.
@@ -99,8 +107,18 @@ func (l limit) executor(template *v1alpha1.WorkTemplate) *workv1alpha1.Executor 
 }
 
 // maySelect returns why a WorkSet may not select an object of the hub. Nil: Options.Allow or a SelectionGrant allows
-// it.
+// it. The namespaces of members contain what the hub writes for them, such as credentials of add-ons.
 func (c *controller) maySelect(owner types.NamespacedName, target Target) error {
+	if owner.Namespace == "" {
+		_, ofMember := c.fleet.in(target.Namespace)
+		if !ofMember && tenancy.ClusterScope().MaySelect(tenancy.SelectableObject{
+			Group: target.Group, Kind: target.Kind, Namespace: target.Namespace, Name: target.Name,
+		}) {
+			return nil
+		}
+		return fmt.Errorf("the ClusterWorkSet selects %s, which belongs to Kubernetes or muster: name other objects, and "+
+			"Namespaces by their names", target)
+	}
 	err := c.Allow(owner, target)
 	if err == nil || c.Tenancy == nil {
 		return err

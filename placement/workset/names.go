@@ -7,19 +7,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/muster-sdk/muster/placement/internal/scope"
 )
 
 // generatedBy describes the origin of a generated Work.
-func generatedBy(set types.NamespacedName) string { return "WorkSet " + set.String() }
+func generatedBy(set types.NamespacedName) string {
+	return scope.WorkSetKind(set.Namespace).Kind + " " + scope.Name(set)
+}
 
 // baseName is the beginning of the names of a WorkSet's Works on all clusters: <namespace>.<name>, so that two WorkSets
-// never share one, or a hash if that is too long. A number follows.
+// never share one, or a hash if that is too long. A number follows. For a ClusterWorkSet it contains no dot, so that it
+// differs from that of every WorkSet: clusterworkset-<name>, or a hash if the name is too long or has dots.
 func baseName(set types.NamespacedName) string {
 	const limit = validation.DNS1123SubdomainMaxLength - len("-12345")
-	name := set.Namespace + "." + set.Name
-	if len(name) <= limit {
+	name, hashed := set.Namespace+"."+set.Name, false
+	if set.Namespace == "" {
+		name, hashed = "clusterworkset-"+strings.ReplaceAll(set.Name, ".", "-"), strings.Contains(set.Name, ".")
+	}
+	if len(name) <= limit && !hashed {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.TrimRight(name[:limit-33], "-.") + "-" + hex.EncodeToString(sum[:16])
+	sum := sha256.Sum256([]byte(set.Namespace + "." + set.Name))
+	return strings.TrimRight(name[:min(len(name), limit-33)], "-.") + "-" + hex.EncodeToString(sum[:16])
 }

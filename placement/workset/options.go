@@ -22,7 +22,8 @@ type Options struct {
 	// Allow reports whether a WorkSet may select an object of the hub; the error is the reason why not. A user who can
 	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
 	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides. With Tenancy, SelectionGrants
-	// allow more objects.
+	// allow more objects. Allow is not called for a ClusterWorkSet, which may select all objects except for those that
+	// belong to Kubernetes or muster.
 	Allow func(owner types.NamespacedName, target Target) error
 	// Tenancy restricts what the WorkSets of a namespace distribute to the clusters of each ClusterSetBinding. Nil:
 	// nothing is restricted.

@@ -44,6 +44,8 @@ type hub struct {
 	config    *rest.Config
 	namespace string
 	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
+	// clusterScope lets managers observe the namespace of cluster-scoped objects as well.
+	clusterScope bool
 }
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
@@ -103,6 +105,9 @@ func (h *hub) start(o workset.Options) *running {
 	options := manager.Options{
 		Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+	}
+	if h.clusterScope {
+		options.Cache.DefaultNamespaces[v1alpha1.ClusterScopeNamespace] = cache.Config{}
 	}
 	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
 		return placement.SetupWithManager(mgr, placement.Options{Clusters: o.Clusters, Ready: o.Readiness})

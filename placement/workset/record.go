@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,8 +81,9 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 	if since, err := time.Parse(time.RFC3339Nano, work.Annotations[v1alpha1.RevisionSinceAnnotation]); err == nil {
 		r.assigned.since = stamp(since)
 	}
+	namespace, labeled := work.Labels[v1alpha1.WorkSetNamespaceLabel]
 	r.marked = work.Labels[v1alpha1.WorkSetLabel] == v1alpha1.LabelValue(r.set.Name) &&
-		work.Labels[v1alpha1.WorkSetNamespaceLabel] == r.set.Namespace &&
+		labeled && namespace == r.set.Namespace &&
 		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String() &&
 		work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(r.set) &&
 		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
@@ -99,16 +101,22 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 }
 
 // setOf returns the WorkSet of a Work: the one that its annotation names or, if a user removed that, its labels. A
-// label cannot have a name that is too long for it.
+// label cannot have a name that is too long for it. The annotation of a ClusterWorkSet is /<name>, and its namespace
+// label is empty. A Work without a namespace label is not of a ClusterWorkSet: a user may have removed the label.
+// Without a name: no WorkSet owns the Work.
 func setOf(labels, annotations map[string]string) types.NamespacedName {
 	if is, annotated := annotations[v1alpha1.WorkSetAnnotation]; annotated {
 		namespace, name, err := toolscache.SplitMetaNamespaceKey(is)
-		if err != nil {
+		if err != nil || !strings.Contains(is, "/") {
 			return types.NamespacedName{}
 		}
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
-	return types.NamespacedName{Namespace: labels[v1alpha1.WorkSetNamespaceLabel], Name: labels[v1alpha1.WorkSetLabel]}
+	namespace, labeled := labels[v1alpha1.WorkSetNamespaceLabel]
+	if !labeled {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: labels[v1alpha1.WorkSetLabel]}
 }
 
 func withoutTexts(w bundle.Work) bundle.Work {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -36,7 +37,8 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 	next := before.DeepCopy()
 	next.Status = status
 	// The optimistic lock protects another WorkSet with this name.
-	err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := l.client.Status().Patch(ctx, scope.WorkSetObject(next),
+		client.MergeFromWithOptions(scope.WorkSetObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -98,5 +100,6 @@ const (
 const maxNote = 1024
 
 func (c *controller) event(set *v1alpha1.WorkSet, kind, reason, format string, args ...any) {
-	c.recorder.Eventf(set, nil, kind, reason, "Distribute", "%s", bounded.Text(fmt.Sprintf(format, args...), maxNote))
+	c.recorder.Eventf(scope.WorkSetObject(set), nil, kind, reason, "Distribute", "%s",
+		bounded.Text(fmt.Sprintf(format, args...), maxNote))
 }

@@ -106,7 +106,7 @@ func compareKeys(a, b bundle.Key) int {
 
 // advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.
 func (l *reconciliation) advance(ctx context.Context, content *revision.Content) error {
-	name := revision.Name(l.set.Name, content.Hash())
+	name := revision.Name(l.set, content.Hash())
 	if l.state.readings[name] == nil {
 		r, err := read(content)
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler/replicas"
@@ -127,15 +128,33 @@ func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	for _, s := range []source.Source{
 		fed{feed}, c.requests.Source(),
 		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{},
-			askedAnew),
-		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(c.setsOf), decided),
+			askedAnew[*v1alpha1.WorkSet]()),
+		source.Kind(mgr.GetCache(), &v1alpha1.ClusterWorkSet{},
+			&handler.TypedEnqueueRequestForObject[*v1alpha1.ClusterWorkSet]{}, askedAnew[*v1alpha1.ClusterWorkSet]()),
+		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, p *v1alpha1.Placement) []reconcile.Request {
+				return c.setsOf(ctx, client.ObjectKeyFromObject(p))
+			}), predicate.TypedFuncs[*v1alpha1.Placement]{
+			UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool { return decided(e.ObjectOld, e.ObjectNew) },
+		}),
+		source.Kind(mgr.GetCache(), &v1alpha1.ClusterPlacement{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, p *v1alpha1.ClusterPlacement) []reconcile.Request {
+				return c.setsOf(ctx, client.ObjectKeyFromObject(p))
+			}), predicate.TypedFuncs[*v1alpha1.ClusterPlacement]{
+			UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.ClusterPlacement]) bool {
+				return decided((*v1alpha1.Placement)(e.ObjectOld), (*v1alpha1.Placement)(e.ObjectNew))
+			},
+		}),
 		source.Kind(mgr.GetCache(), &v1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, d *v1alpha1.PlacementDecision) []reconcile.Request {
 				owner := metav1.GetControllerOf(d)
-				if owner == nil {
+				switch {
+				case owner == nil:
 					return nil
+				case d.Namespace == v1alpha1.ClusterScopeNamespace && owner.Kind == scope.PlacementKind("").Kind:
+					return c.setsOf(ctx, types.NamespacedName{Name: owner.Name})
 				}
-				return c.setsOf(ctx, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: owner.Name}})
+				return c.setsOf(ctx, types.NamespacedName{Namespace: d.Namespace, Name: owner.Name})
 			})),
 	} {
 		if err := looks.Watch(s); err != nil {
@@ -165,34 +184,35 @@ const (
 )
 
 // askedAnew passes changes of users to a WorkSet. This controller writes its status.
-var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
-		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
-			(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||
-			!reflect.DeepEqual(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers)
-	}}
+func askedAnew[T client.Object]() predicate.TypedFuncs[T] {
+	return predicate.TypedFuncs[T]{
+		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+				!reflect.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+		}}
+}
 
-// decided passes changes of the decisions of a Placement.
-var decided = predicate.TypedFuncs[*v1alpha1.Placement]{
-	UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
-		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
-			e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
-			e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
-			e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
-	}}
+// decided reports whether the decisions of a Placement may have changed.
+func decided(before, after *v1alpha1.Placement) bool {
+	return before.Generation != after.Generation || before.UID != after.UID ||
+		before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+		before.Status.DecidedGeneration != after.Status.DecidedGeneration ||
+		before.Status.SelectedClusters != after.Status.SelectedClusters
+}
 
 // setsOf returns the WorkSets that refer to a Placement.
-func (c *controller) setsOf(ctx context.Context, placement *v1alpha1.Placement) []reconcile.Request {
-	var sets v1alpha1.WorkSetList
-	if err := c.cache.List(ctx, &sets, client.InNamespace(placement.Namespace)); err != nil {
+func (c *controller) setsOf(ctx context.Context, placement types.NamespacedName) []reconcile.Request {
+	sets, err := scope.ListWorkSets(ctx, c.cache, placement.Namespace)
+	if err != nil {
 		c.log.Error(err, "WorkSets could not be listed.", "namespace", placement.Namespace)
 		return nil
 	}
 	var found []reconcile.Request
-	for i := range sets.Items {
-		for _, reference := range sets.Items[i].Spec.Placements {
+	for _, set := range sets {
+		for _, reference := range set.Spec.Placements {
 			if reference.Name == placement.Name {
-				found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+				found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
 			}
 		}
 	}
@@ -288,6 +308,13 @@ func (f fed) WaitForSync(ctx context.Context) error {
 	names := make([]types.NamespacedName, len(sets.Items))
 	for i := range sets.Items {
 		names[i] = client.ObjectKeyFromObject(&sets.Items[i])
+	}
+	clusterScoped, err := scope.ListWorkSets(ctx, f.cache, "")
+	if err != nil {
+		return fmt.Errorf("list ClusterWorkSets: %w", err)
+	}
+	for _, set := range clusterScoped {
+		names = append(names, client.ObjectKeyFromObject(set))
 	}
 	f.Readiness.await(names)
 	return nil

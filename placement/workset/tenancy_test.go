@@ -204,6 +204,7 @@ func testTenancyForgedDecision(t *testing.T) {
 
 // TestTenancy_RandomChanges changes sets, bindings and labels at random. After each change, every cluster of a
 // decision and every Work is one that the rules of the namespace allow, and each Work has the executor of its binding.
+// The Works of a ClusterWorkSet, to which no binding applies, are on all clusters all the time.
 func TestTenancy_RandomChanges(t *testing.T) { testkit.Virtual(t, testTenancyRandomChanges) }
 
 func testTenancyRandomChanges(t *testing.T) {
@@ -215,6 +216,9 @@ func testTenancyRandomChanges(t *testing.T) {
 	h.members(members...)
 	h.place("all")
 	h.distribute("web", "all", nil, configMap("web", nil))
+	h.obeyClusterScoped()
+	h.placeClusterScoped("platform")
+	h.distributeClusterScoped("base", "platform", nil, configMap("base", nil))
 	sets := []string{"red", "blue"}
 	for _, name := range sets {
 		set := &tenancyv1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -272,7 +276,7 @@ func (h *hub) violations(members []string) string {
 	h.t.Helper()
 	grants, err := tenancy.Load(h.t.Context(), h.client)
 	require.NoError(h.t, err)
-	want := map[string]string{}
+	want, platform := map[string]string{}, []string{}
 	for _, name := range members {
 		m := &membershipv1alpha1.MemberCluster{}
 		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.member(name)}, m))
@@ -280,18 +284,26 @@ func (h *hub) violations(members []string) string {
 		if d.Access == tenancy.Allowed {
 			want[name+"/web-0"] = d.Limits.ServiceAccount.Namespace + "/" + d.Limits.ServiceAccount.Name
 		}
+		if tenancy.ClusterScope().MayPlace(tenancy.Cluster{Labels: labels.Set(m.Labels)}) == nil {
+			platform = append(platform, name+"/clusterworkset-base-0")
+		}
 	}
 	if got := h.executors("web"); fmt.Sprint(got) != fmt.Sprint(want) {
 		return fmt.Sprintf("the Works are %v, want %v", got, want)
 	}
+	if got := keys(h.clusterScopedWorks("base")); got != fmt.Sprint(platform) {
+		return fmt.Sprintf("the Works of the ClusterWorkSet are %s, want %v", got, platform)
+	}
 	var decisions v1alpha1.PlacementDecisionList
 	require.NoError(h.t, h.client.List(h.t.Context(), &decisions))
-	var chosen int
+	chosen := map[string]int{}
 	for i := range decisions.Items {
-		chosen += len(decisions.Items[i].Decisions)
+		chosen[decisions.Items[i].Namespace] += len(decisions.Items[i].Decisions)
 	}
-	if chosen != len(want) {
-		return fmt.Sprintf("%d clusters are selected, want %d", chosen, len(want))
+	for namespace, want := range map[string]int{h.namespace: len(want), v1alpha1.ClusterScopeNamespace: len(platform)} {
+		if chosen[namespace] != want {
+			return fmt.Sprintf("%d clusters are selected in %s, want %d", chosen[namespace], namespace, want)
+		}
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
-	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -37,8 +37,7 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	set := &v1alpha1.WorkSet{}
-	err := c.live.Get(ctx, s.key, set)
+	set, err := scope.ReadWorkSet(ctx, c.live, s.key)
 	switch {
 	case err == nil: // the cache lags, or lacks the namespace, whose WorkSets another manager reconciles
 		s.missed.times++
@@ -83,13 +82,12 @@ func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bo
 // WorkSet is released and its Works stay. A request takes effect after it has been observed for a moment; until then
 // wait is positive.
 func (l *reconciliation) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
-	live := &v1alpha1.WorkSet{}
-	err := l.live.Get(ctx, l.state.key, live)
+	live, err := scope.ReadWorkSet(ctx, l.live, l.state.key)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, 0, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
 	found := err == nil && live.UID == l.set.UID
-	state, err := definition.Of(ctx, l.discovery, v1alpha1.GroupVersion.WithResource("worksets"))
+	state, err := definition.Of(ctx, l.discovery, scope.WorkSetResource(l.state.key.Namespace))
 	if err != nil {
 		return false, 0, err
 	}
@@ -117,8 +115,7 @@ const confirmedFor = 10 * time.Second
 // decision to delete can be old, and the leader may have been paused since.
 func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
 	none := func(string) bool { return false }
-	set := &v1alpha1.WorkSet{}
-	err := l.live.Get(ctx, l.state.key, set)
+	set, err := scope.ReadWorkSet(ctx, l.live, l.state.key)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}

@@ -214,7 +214,7 @@ func (w *workCache) take(name types.NamespacedName, change func(*entry) []types.
 	}
 	w.mu.Unlock()
 	for _, set := range news {
-		if set.Namespace != "" && set.Name != "" { // otherwise no WorkSet owns it
+		if set.Name != "" { // otherwise no WorkSet owns it
 			w.changed(set)
 		}
 	}

@@ -64,7 +64,8 @@ func (c *Content) sorted() []bundle.Object {
 
 const (
 	// digits of the hash that a name has. A collision is an error of Save, and needs some million revisions that are
-	// made for it.
+	// made for it. The names of a ClusterWorkSet have one more, so that no WorkSet in the namespace of its revisions has
+	// the same.
 	digits = 12
 	// maxPrefix is how long what is before them may be, so that there is room for the number of a part.
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len("-") - digits - len("-9999")
@@ -72,19 +73,26 @@ const (
 
 // Name is the name of the revision of a WorkSet that has this hash: the name of the WorkSet, or a hash of that where it
 // is too long, and the first digits of the hash, as in web-5f6d8c9b7a12. It is a DNS subdomain of at most 253 bytes.
-func Name(workSet string, h bundle.Hash) string {
-	return prefix(workSet) + hex.EncodeToString(h[:])[:digits]
+func Name(workSet *v1alpha1.WorkSet, h bundle.Hash) string {
+	return prefix(workSet) + hex.EncodeToString(h[:])[:digitsOf(workSet)]
 }
 
-func prefix(workSet string) string {
-	if len(workSet) > maxPrefix {
-		workSet = v1alpha1.LabelValue(workSet)
+func digitsOf(workSet *v1alpha1.WorkSet) int {
+	if workSet.Namespace == "" {
+		return digits + 1
 	}
-	return workSet + "-"
+	return digits
+}
+
+func prefix(workSet *v1alpha1.WorkSet) string {
+	if len(workSet.Name) > maxPrefix+digits-digitsOf(workSet) {
+		return v1alpha1.LabelValue(workSet.Name) + "-"
+	}
+	return workSet.Name + "-"
 }
 
 // isName says whether a revision of the WorkSet may have this name, which a user may have chosen.
-func isName(workSet, name string) bool {
+func isName(workSet *v1alpha1.WorkSet, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix(workSet))
-	return found && len(rest) == digits && strings.Trim(rest, "0123456789abcdef") == ""
+	return found && len(rest) == digitsOf(workSet) && strings.Trim(rest, "0123456789abcdef") == ""
 }

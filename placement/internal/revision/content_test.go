@@ -3,6 +3,7 @@ package revision
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -176,23 +177,35 @@ func TestHashDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
+func named(namespace, name string) *v1alpha1.WorkSet {
+	return &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+var namespaced = regexp.MustCompile("-[0-9a-f]{12}(-[0-9]{1,4})?$")
+
 func TestName(t *testing.T) {
 	h := contentOf(t, everything).Hash()
-	require.Equal(t, "web-"+h.String()[:12], Name("web", h))
+	require.Equal(t, "web-"+h.String()[:12], Name(named("apps", "web"), h))
+	require.Equal(t, "web-"+h.String()[:13], Name(named("", "web"), h))
 	seen := map[string]bool{}
 	for length := 1; length <= validation.DNS1123SubdomainMaxLength; length++ {
-		workSet := strings.Repeat("a.", length)[:length-1] + "b"
-		name := Name(workSet, h)
-		require.Empty(t, validation.IsDNS1123Subdomain(name))
-		require.Empty(t, validation.IsDNS1123Subdomain(place{9999, 9999}.objectName(name)))
-		require.False(t, seen[name])
-		seen[name] = true
-		require.True(t, isName(workSet, name))
-		require.False(t, isName(workSet, place{1, 2}.objectName(name)))
+		for _, namespace := range []string{"apps", ""} {
+			workSet := named(namespace, strings.Repeat("a.", length)[:length-1]+"b")
+			name := Name(workSet, h)
+			require.Empty(t, validation.IsDNS1123Subdomain(name))
+			require.Empty(t, validation.IsDNS1123Subdomain(place{9999, 9999}.objectName(name)))
+			require.False(t, seen[name])
+			seen[name] = true
+			require.True(t, isName(workSet, name))
+			require.False(t, isName(workSet, place{1, 2}.objectName(name)))
+			// A WorkSet and a ClusterWorkSet never have a revision, or a part of one, of the same name.
+			require.Equal(t, namespace != "", namespaced.MatchString(name), name)
+			require.Equal(t, namespace != "", namespaced.MatchString(place{1, 2}.objectName(name)), name)
+		}
 	}
 	for _, name := range []string{"", "web", "web-", "web-5F6D8C9B7A12", "web-5f6d8c9b7a1", "web-5f6d8c9b7a12a",
 		"web/5f6d8c9b7a12", "../5f6d8c9b7a12", "db-5f6d8c9b7a12"} {
-		require.False(t, isName("web", name), name)
+		require.False(t, isName(named("apps", "web"), name), name)
 	}
 }
 

@@ -35,7 +35,7 @@ func ExampleStore() {
 		if err != nil {
 			panic(err)
 		}
-		current = revision.Name(web.Name, content.Hash())
+		current = revision.Name(web, content.Hash())
 		if len(history) > 0 && history[0].Complete && history[0].Name == current {
 			continue
 		}

@@ -93,7 +93,7 @@ func TestForeign(t *testing.T) {
 	h := newHub(t)
 	workSet, s := h.workSet("web"), h.store(&wire{})
 	c := content(t, "a")
-	name := revision.Name("web", c.Hash())
+	name := revision.Name(workSet, c.Hash())
 	mine := metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))
 	owner := func(change func(*metav1.OwnerReference)) []metav1.OwnerReference {
 		o := *mine

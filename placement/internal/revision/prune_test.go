@@ -92,7 +92,7 @@ func TestSummarize(t *testing.T) {
 	workSet := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1"}}
 	a := contentOf(t, `{}`)
 	made := func(number int64, change ...func(*metav1.ObjectMeta)) (metas []*metav1.ObjectMeta) {
-		info := &Info{Name: Name("web", a.Hash()), Hash: a.Hash(), Number: number, Objects: 2}
+		info := &Info{Name: Name(named("apps", "web"), a.Hash()), Hash: a.Hash(), Number: number, Objects: 2}
 		for i := range 3 {
 			object := shape(workSet, info, v1alpha1.WorkSetRevisionSpec{Hash: a.Hash().String(), Part: place{i + 1, 3}.String(),
 				Objects: 2})
@@ -149,7 +149,8 @@ func TestSummarize(t *testing.T) {
 		require.Equal(t, test.wantComplete, got.Complete, test.reason)
 		require.Equal(t, test.wantNumber, got.Number, test.reason)
 		require.Len(t, got.parts, test.wantParts, test.reason)
-		require.Equal(t, []any{Name("web", a.Hash()), a.Hash(), 2}, []any{got.Name, got.Hash, got.Objects}, test.reason)
+		require.Equal(t, []any{Name(named("apps", "web"), a.Hash()), a.Hash(), 2}, []any{got.Name, got.Hash, got.Objects},
+			test.reason)
 	}
 	require.Equal(t, int64(98), summarize(workSet, made(1))[0].CreatedAt.Unix(), "when the first part was there")
 	require.Empty(t, summarize(&foreign, made(1)))

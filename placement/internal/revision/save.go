@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -27,8 +28,6 @@ const (
 	numberAnnotation  = v1alpha1.GroupName + "/revision-number"
 	objectsAnnotation = v1alpha1.GroupName + "/revision-objects"
 )
-
-var workSetKind = schema.GroupKind{Group: v1alpha1.GroupName, Kind: "WorkSet"}
 
 var (
 	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of
@@ -61,7 +60,7 @@ func (s *Store) save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content,
 		return Info{}, err
 	}
 	want := Info{Hash: c.Hash(), Objects: len(c.Objects), Number: max(number, 1)}
-	want.Name = Name(workSet.Name, want.Hash)
+	want.Name = Name(workSet, want.Hash)
 	if len(all) > 0 {
 		want.Number = max(want.Number, all[0].Number+1)
 	}
@@ -124,14 +123,15 @@ func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content
 // shape is the WorkSetRevision that has a part of a revision.
 func shape(workSet *v1alpha1.WorkSet, info *Info, spec v1alpha1.WorkSetRevisionSpec) *v1alpha1.WorkSetRevision {
 	spec.WorkSet, spec.Revision = workSet.Name, info.Name
-	owner := *metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))
+	owner := *metav1.NewControllerRef(workSet, scope.WorkSetKind(workSet.Namespace))
 	owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of WorkSets, where that is enforced
+	labels := map[string]string(scope.RevisionLabels(client.ObjectKeyFromObject(workSet)))
+	labels[revisionLabel] = v1alpha1.LabelValue(info.Name)
 	return &v1alpha1.WorkSetRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: workSet.Namespace, Name: placeOf(spec.Part).objectName(info.Name),
+			Namespace: scope.ChildNamespace(workSet.Namespace), Name: placeOf(spec.Part).objectName(info.Name),
 			OwnerReferences: []metav1.OwnerReference{owner},
-			Labels: map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(workSet.Name),
-				revisionLabel: v1alpha1.LabelValue(info.Name)},
+			Labels:          labels,
 			Annotations: map[string]string{
 				hashAnnotation: spec.Hash, partAnnotation: spec.Part,
 				numberAnnotation: strconv.FormatInt(info.Number, 10), objectsAnnotation: strconv.FormatInt(int64(spec.Objects), 10),
@@ -142,7 +142,7 @@ func shape(workSet *v1alpha1.WorkSet, info *Info, spec v1alpha1.WorkSetRevisionS
 }
 
 func (s *Store) create(ctx context.Context, workSet *v1alpha1.WorkSet, want *v1alpha1.WorkSetRevision) error {
-	err := s.client.Create(ctx, want.DeepCopy())
+	err := scope.CreateChild(ctx, s.client, want.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -162,9 +162,10 @@ func (s *Store) create(ctx context.Context, workSet *v1alpha1.WorkSet, want *v1a
 func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want *v1alpha1.WorkSetRevision) error {
 	owners := found.OwnerReferences
 	switch owner := metav1.GetControllerOfNoCopy(found); {
-	case owner == nil && found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel]:
+	case owner == nil && sameOwnerLabels(found, want):
 		owners = append(slices.Clone(owners), want.OwnerReferences...)
-	case owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != workSetKind ||
+	case owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() !=
+		scope.WorkSetKind(workSet.Namespace).GroupKind() ||
 		owner.Name != workSet.Name:
 		return ErrForeign
 	case owner.UID != workSet.UID:
@@ -177,13 +178,19 @@ func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want
 		return ErrForeign
 	}
 	if len(owners) == len(found.OwnerReferences) &&
-		found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel] &&
+		sameOwnerLabels(found, want) &&
 		len(summarize(workSet, []*metav1.ObjectMeta{&found.ObjectMeta})) == 1 {
 		return nil
 	}
 	p := part{name: found.Name, resourceVersion: found.ResourceVersion}
 	return s.patch(ctx, workSet, p, patch{Number: want.Number,
 		Metadata: patchedMeta{Labels: want.Labels, Annotations: want.Annotations, OwnerReferences: owners}})
+}
+
+// sameOwnerLabels reports whether two WorkSetRevisions have the label of the same WorkSet or ClusterWorkSet.
+func sameOwnerLabels(a, b *v1alpha1.WorkSetRevision) bool {
+	return a.Labels[v1alpha1.WorkSetLabel] == b.Labels[v1alpha1.WorkSetLabel] &&
+		a.Labels[v1alpha1.ClusterWorkSetLabel] == b.Labels[v1alpha1.ClusterWorkSetLabel]
 }
 
 // patch is what changes of a WorkSetRevision.
@@ -206,7 +213,9 @@ func (s *Store) patch(ctx context.Context, workSet *v1alpha1.WorkSet, p part, ch
 	if err != nil {
 		return err
 	}
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: workSet.Namespace, Name: p.name}}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: scope.ChildNamespace(workSet.Namespace), Name: p.name,
+	}}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevision"))
 	return s.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text))
 }

@@ -22,7 +22,7 @@ func TestDividedOtherwise(t *testing.T) {
 	specs, err := encode(content, 1)
 	require.NoError(t, err)
 	require.Len(t, specs, 2)
-	info := &Info{Name: Name("web", content.Hash()), Hash: content.Hash(), Number: 3, Objects: 2}
+	info := &Info{Name: Name(named("apps", "web"), content.Hash()), Hash: content.Hash(), Number: 3, Objects: 2}
 	for _, test := range []struct {
 		reason string
 		parts  []int

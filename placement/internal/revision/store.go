@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -39,8 +40,8 @@ func NewStore(c client.Client, live client.Reader) *Store {
 func (s *Store) List(ctx context.Context, workSet *v1alpha1.WorkSet) ([]Info, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevisionList"))
-	labels := client.MatchingLabels{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(workSet.Name)}
-	if err := s.live.List(ctx, list, client.InNamespace(workSet.Namespace), labels); err != nil {
+	labels := scope.RevisionLabels(client.ObjectKeyFromObject(workSet))
+	if err := s.live.List(ctx, list, client.InNamespace(scope.ChildNamespace(workSet.Namespace)), labels); err != nil {
 		return nil, fmt.Errorf("list revisions of WorkSet %s: %w", client.ObjectKeyFromObject(workSet), err)
 	}
 	metas := make([]*metav1.ObjectMeta, len(list.Items))
@@ -59,7 +60,7 @@ func summarize(workSet *v1alpha1.WorkSet, metas []*metav1.ObjectMeta) []Info {
 			continue
 		}
 		p := part{name: m.Name, uid: m.UID, resourceVersion: m.ResourceVersion, place: placeOf(m.Annotations[partAnnotation])}
-		name := Name(workSet.Name, bundle.Hash(hash))
+		name := Name(workSet, bundle.Hash(hash))
 		if p.name != p.place.objectName(name) {
 			continue // a client changed its metadata
 		}
@@ -140,7 +141,7 @@ func (s *Store) Load(ctx context.Context, workSet *v1alpha1.WorkSet, name string
 }
 
 func (s *Store) load(ctx context.Context, workSet *v1alpha1.WorkSet, name string) (c *Content, size int, err error) {
-	if !isName(workSet.Name, name) {
+	if !isName(workSet, name) {
 		return nil, 0, ErrNotFound
 	}
 	first, err := s.fetch(ctx, workSet, place{1, 1}.objectName(name))
@@ -171,7 +172,7 @@ func (s *Store) load(ctx context.Context, workSet *v1alpha1.WorkSet, name string
 		}
 		parts, size = append(parts, *next), size+len(next.Content.Raw)
 	}
-	if c, err = decode(parts); err == nil && Name(workSet.Name, c.Hash()) != name {
+	if c, err = decode(parts); err == nil && Name(workSet, c.Hash()) != name {
 		err = ErrCorrupt
 	}
 	return c, size, err
@@ -181,7 +182,7 @@ func (s *Store) load(ctx context.Context, workSet *v1alpha1.WorkSet, name string
 func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet,
 	name string) (*v1alpha1.WorkSetRevisionSpec, error) {
 	found := &v1alpha1.WorkSetRevision{}
-	err := s.live.Get(ctx, client.ObjectKey{Namespace: workSet.Namespace, Name: name}, found)
+	err := s.live.Get(ctx, client.ObjectKey{Namespace: scope.ChildNamespace(workSet.Namespace), Name: name}, found)
 	if apierrors.IsNotFound(err) || err == nil && !controlled(&found.ObjectMeta, workSet) {
 		return nil, ErrNotFound
 	}
@@ -205,7 +206,9 @@ func (s *Store) Delete(ctx context.Context, workSet *v1alpha1.WorkSet, infos ...
 }
 
 func (s *Store) remove(ctx context.Context, workSet *v1alpha1.WorkSet, p part) error {
-	object := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: workSet.Namespace, Name: p.name}}
+	object := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: scope.ChildNamespace(workSet.Namespace), Name: p.name,
+	}}
 	object.UID, object.ResourceVersion = p.uid, p.resourceVersion
 	err := s.client.Delete(ctx, object, precondition.Unchanged(object))
 	if !apierrors.IsConflict(err) {

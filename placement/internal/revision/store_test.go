@@ -32,7 +32,7 @@ func TestHistory(t *testing.T) {
 
 	a := save(t, s, workSet, content(t, "a"), 0)
 	require.Equal(t, [2]int64{2, 1}, spent(), "a list, a write, a list")
-	require.Equal(t, []any{revision.Name("web", content(t, "a").Hash()), int64(1), 1, true},
+	require.Equal(t, []any{revision.Name(workSet, content(t, "a").Hash()), int64(1), 1, true},
 		[]any{a.Name, a.Number, a.Objects, a.Complete})
 	require.Equal(t, a, save(t, s, workSet, content(t, "a"), 7), "the newest has its number")
 	require.Equal(t, [2]int64{1, 0}, spent())
@@ -163,7 +163,7 @@ func TestCrash(t *testing.T) {
 		require.ErrorIs(t, err, errDead)
 
 		w := &wire{}
-		s, name := h.store(w), revision.Name(workSet.Name, c.Hash())
+		s, name := h.store(w), revision.Name(workSet, c.Hash())
 		infos := list(t, s, workSet)
 		_, err = s.Load(t.Context(), workSet, name)
 		if k == 0 {

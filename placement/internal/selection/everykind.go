@@ -64,6 +64,11 @@ func (w *Watcher) expand(owner types.NamespacedName, selectors []v1alpha1.Resour
 				"a selector of every kind has no group, no version and no name"}})
 			continue
 		}
+		if cmp.Or(s.Namespace, owner.Namespace) == "" {
+			asks = append(asks, ask{selector: i, problem: problem{ReasonInvalid,
+				"a selector of every kind is of one namespace: say which"}})
+			continue
+		}
 		kinds, unknown := w.knownKinds()
 		if !unknown.none() {
 			asks = append(asks, ask{selector: i, problem: unknown})

@@ -1,0 +1,55 @@
+package workset
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// TestBaseName_ClusterScope checks that no WorkSet and no other ClusterWorkSet has Works with the name of a
+// ClusterWorkSet's.
+func TestBaseName_ClusterScope(t *testing.T) {
+	seen := map[string]types.NamespacedName{}
+	for _, name := range []string{"web", "a.b", "a-b", "a.b.c", strings.Repeat("a", 253), strings.Repeat("a.", 126) + "b",
+		strings.Repeat("a", 230)} {
+		for _, namespace := range []string{"", "clusterworkset", strings.Repeat("n", 63)} {
+			set := types.NamespacedName{Namespace: namespace, Name: name}
+			base := baseName(set)
+			require.Empty(t, validation.IsDNS1123Subdomain(base+"-12345"), set)
+			require.NotContains(t, seen, base, set)
+			seen[base] = set
+			require.Equal(t, namespace == "", !strings.Contains(base, "."), base)
+		}
+	}
+	require.Equal(t, "clusterworkset-web", baseName(types.NamespacedName{Name: "web"}))
+}
+
+// TestSetOf_ClusterScope checks to which WorkSet a Work belongs when a user has removed some of its marks.
+func TestSetOf_ClusterScope(t *testing.T) {
+	type marks = map[string]string
+	for _, test := range []struct {
+		reason              string
+		labels, annotations marks
+		want                types.NamespacedName
+	}{
+		{"the annotation decides", marks{v1alpha1.WorkSetLabel: "hash", v1alpha1.WorkSetNamespaceLabel: "apps"},
+			marks{v1alpha1.WorkSetAnnotation: "apps/web"}, types.NamespacedName{Namespace: "apps", Name: "web"}},
+		{"the annotation of a ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "hash", v1alpha1.WorkSetNamespaceLabel: ""},
+			marks{v1alpha1.WorkSetAnnotation: "/web"}, types.NamespacedName{Name: "web"}},
+		{"without the annotation the labels decide", marks{v1alpha1.WorkSetLabel: "web",
+			v1alpha1.WorkSetNamespaceLabel: "apps"}, nil, types.NamespacedName{Namespace: "apps", Name: "web"}},
+		{"the labels of a ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: ""}, nil,
+			types.NamespacedName{Name: "web"}},
+		{"without a namespace label it is unknown whose Work it is", marks{v1alpha1.WorkSetLabel: "web"}, nil,
+			types.NamespacedName{}},
+		{"an annotation without a namespace names no ClusterWorkSet", marks{v1alpha1.WorkSetLabel: "web"},
+			marks{v1alpha1.WorkSetAnnotation: "web"}, types.NamespacedName{}},
+	} {
+		require.Equal(t, test.want, setOf(test.labels, test.annotations), test.reason)
+	}
+}
