@@ -9,6 +9,9 @@
 //
 //	2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance
 //
+// The cluster-scoped ClusterPlacement of a platform team is treated in the same way. Its PlacementDecisions are in the
+// namespace [v1alpha1.ClusterScopeNamespace] and named <placement>-clusterdecision-<index>.
+//
 // # Decisions
 //
 // The chosen clusters are in slices of at most 100, named <placement>-decision-<index>, labeled with the placement and

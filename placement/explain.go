@@ -18,7 +18,7 @@ import (
 
 // Explain returns the decision and the reasons for a placement, and writes nothing. A placement that does not exist on
 // the API server is a dry run. As in a decision, an existing placement keeps its clusters unless the policy requires
-// others.
+// others. A Placement without a namespace is a ClusterPlacement.
 //
 // Clusters come from o.Clusters, or from the MemberClusters that c reads. The Decider must be that of the controller
 // for the same result. Placements are counted as they are on the API server, unless the source counts them. Executed

@@ -401,3 +401,29 @@ func testClusterWorkSetDeliveries(t *testing.T) {
 		require.Equal(t, []string{"member-" + h.member(want)}, got)
 	}
 }
+
+// TestClusterWorkSet_Tenancy checks on a hub that restricts namespaces that the clusters of a ClusterWorkSet, which
+// needs no binding, receive a new revision, also while its ClusterPlacement is missing.
+func TestClusterWorkSet_Tenancy(t *testing.T) { testkit.Virtual(t, testClusterWorkSetTenancy) }
+
+func testClusterWorkSetTenancy(t *testing.T) {
+	h := newTenantHub(t)
+	h.obeyClusterScoped()
+	h.members("a")
+	p := h.placeClusterScoped("all")
+	set := h.distributeClusterScoped("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.succeededClusterScoped("web", 1)
+	require.NoError(t, h.client.Delete(t.Context(), p))
+	h.eventually("the decisions are gone", func() bool {
+		var list v1alpha1.PlacementDecisionList
+		require.NoError(t, h.client.List(t.Context(), &list))
+		return len(list.Items) == 0
+	})
+	mustertest.Change(t, h.client, set, func(s *v1alpha1.ClusterWorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"})
+	})
+	h.eventually("the new revision arrives", func() bool {
+		work := h.clusterScopedWorks("web")["a/clusterworkset-web-0"]
+		return work != nil && strings.Contains(string(work.Spec.Manifests[0].Raw), "green")
+	})
+}

@@ -8,6 +8,9 @@
 //	NAME   CLUSTERS   UPDATED   AVAILABLE   ROLLOUT       MESSAGE                                          AGE
 //	web    40         12        10          Progressing   revision web-5f6d8c9b7a12 is on 12 of 40 …       5m
 //
+// The cluster-scoped ClusterWorkSet of a platform team is treated in the same way. It refers to ClusterPlacements, and
+// its revisions are in the namespace [v1alpha1.ClusterScopeNamespace].
+//
 // # Revisions
 //
 // The selected objects, the manifests, the overrides, the division of replicas and the options of Works form a
