@@ -32,7 +32,7 @@ func (a *app) explainCommand() *cobra.Command {
 
 func (a *app) explainPlacementCommand() *cobra.Command {
 	var namespace, file string
-	var local bool
+	var local, clusterScope bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "placement [NAME]",
@@ -40,7 +40,8 @@ func (a *app) explainPlacementCommand() *cobra.Command {
 		Long: `Explain which clusters a Placement has, and why not the others.
 
 The hub explains its decision in status.explanation of the Placement, with its own plugins and profile. For that, the
-command sets the annotation placement.muster.dev/explain for a moment.
+command sets the annotation placement.muster.dev/explain for a moment. With --cluster-scope, it explains a
+ClusterPlacement.
 
 With --local, or if the user may not patch the Placement, this program decides instead, with the plugins that come with
 muster, and changes nothing. So it does with --file: the Placement need not be on the hub.`,
@@ -50,6 +51,7 @@ muster, and changes nothing. So it does with --file: the Placement need not be o
 	}
 	format := outputFlag(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the Placement")
+	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "explain a ClusterPlacement")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file with a Placement that need not be on the hub")
 	cmd.Flags().BoolVar(&local, "local", false, "decide with the plugins of this program, and change nothing")
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait for the explanation of the hub")
@@ -70,11 +72,20 @@ muster, and changes nothing. So it does with --file: the Placement need not be o
 			if err := yaml.UnmarshalStrict(data, p); err != nil {
 				return usage("read the Placement in %s: %w", file, err)
 			}
-			if p.Namespace == "" {
+			switch {
+			case p.Kind == "ClusterPlacement":
+				p.Namespace = ""
+			case p.Namespace == "":
 				p.Namespace = namespace
 			}
-		} else if err := hub.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, p); err != nil {
-			return hub.explain(err)
+		} else {
+			p.Namespace, p.Name = namespace, args[0]
+			if clusterScope {
+				p.Namespace = ""
+			}
+			if err := hub.Get(cmd.Context(), client.ObjectKeyFromObject(p), placementObject(p)); err != nil {
+				return hub.explain(err)
+			}
 		}
 		if file == "" && !local {
 			explanation, err := explainOnHub(cmd.Context(), hub, p, timeout)
@@ -112,6 +123,14 @@ muster, and changes nothing. So it does with --file: the Placement need not be o
 	return cmd
 }
 
+// placementObject returns the ClusterPlacement if a Placement has no namespace. Both kinds have the same fields.
+func placementObject(p *v1alpha1.Placement) client.Object {
+	if p.Namespace == "" {
+		return (*v1alpha1.ClusterPlacement)(p)
+	}
+	return p
+}
+
 // explainOnHub requests the explanation of the hub and waits for it. The request is withdrawn in any case.
 func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, timeout time.Duration) (
 	*v1alpha1.Explanation, error,
@@ -126,7 +145,8 @@ func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, ti
 			return err
 		}
 		object := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		err = hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+		err = hub.Patch(ctx, placementObject(object), client.RawPatch(types.MergePatchType, patch),
+			client.FieldOwner(fieldOwner))
 		if err != nil {
 			return fmt.Errorf("annotate Placement %s: %w", key, err)
 		}
@@ -142,7 +162,7 @@ func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, ti
 	}()
 	doing := fmt.Sprintf("wait until the hub has explained Placement %s", key)
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := hub.Client.Get(ctx, key, p); err != nil {
+		if err := hub.Client.Get(ctx, key, placementObject(p)); err != nil {
 			return false, err
 		}
 		return p.Status.Explanation != nil && p.Status.Explanation.Request == request, nil

@@ -255,9 +255,9 @@ func (a *app) drainCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "drain NAME", Short: "Move the Placements away from a member, within their disruption budgets",
-		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement that has
-chosen it, and wait until all are executed. The disruption budget of a Placement can delay its eviction. Works and
-add-ons that a user has created for this member stay. Run uncordon afterwards.`,
+		Long: `Move the Placements away from a member: cordon it, create a PlacementEviction for each Placement and
+ClusterPlacement that has chosen it, and wait until all are executed. The disruption budget of a Placement can delay its
+eviction. Works and add-ons that a user has created for this member stay. Run uncordon afterwards.`,
 		Example: "  musterctl drain east\n  musterctl uncordon east",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeMembers,
 	}
@@ -305,7 +305,7 @@ func (a *app) drain(ctx context.Context, hub *hubClient, member string, o drainO
 		if meta.IsStatusConditionTrue(e.Status.Conditions, placementv1alpha1.ConditionExecuted) {
 			executed = "True"
 		}
-		rows.add(e.Namespace, e.Spec.Placement, executed)
+		rows.add(e.Namespace, placementOf(e), executed)
 	}
 	return o.format.print(a.out, evictions, rows)
 }
@@ -315,7 +315,7 @@ func (a *app) cordonQuietly(ctx context.Context, hub *hubClient, name string) er
 	return err
 }
 
-// evictionsFor returns an eviction for each Placement that has chosen a member.
+// evictionsFor returns an eviction for each Placement and each ClusterPlacement that has chosen a member.
 func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placementv1alpha1.PlacementEviction, error) {
 	var decisions placementv1alpha1.PlacementDecisionList
 	if err := hub.List(ctx, &decisions); err != nil {
@@ -329,7 +329,14 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 		if owner := metav1.GetControllerOf(&decision); owner != nil && owner.Kind == "Placement" {
 			placement = owner.Name // A label has a limited length.
 		}
-		if !chosen || placement == "" {
+		if !chosen {
+			continue
+		}
+		if eviction := clusterEviction(&decision, member); eviction != nil {
+			evictions = append(evictions, eviction)
+			continue
+		}
+		if placement == "" {
 			continue
 		}
 		evictions = append(evictions, &placementv1alpha1.PlacementEviction{
@@ -345,6 +352,32 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return evictions, nil
+}
+
+// clusterEviction returns an eviction for the ClusterPlacement that owns a decision. Nil: another object owns it.
+func clusterEviction(decision *placementv1alpha1.PlacementDecision,
+	member string) *placementv1alpha1.PlacementEviction {
+	owner := metav1.GetControllerOf(decision)
+	if owner == nil || owner.Kind != "ClusterPlacement" ||
+		decision.Namespace != placementv1alpha1.ClusterScopeNamespace {
+		return nil
+	}
+	return &placementv1alpha1.PlacementEviction{
+		TypeMeta: metav1.TypeMeta{APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "PlacementEviction"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: decision.Namespace, Name: evictionName(member, "clusterplacement-"+owner.Name),
+			Labels: map[string]string{drainLabel: member},
+		},
+		Spec: placementv1alpha1.PlacementEvictionSpec{ClusterPlacement: owner.Name, Cluster: member},
+	}
+}
+
+// placementOf returns how messages name the Placement or ClusterPlacement of an eviction.
+func placementOf(e *placementv1alpha1.PlacementEviction) string {
+	if e.Spec.ClusterPlacement != "" {
+		return "clusterplacement/" + e.Spec.ClusterPlacement
+	}
+	return e.Spec.Placement
 }
 
 // evictionName returns the same name for each drain, so that a repeated drain continues.
@@ -384,7 +417,7 @@ func (a *app) evict(
 				return "", err
 			}
 			executed := meta.FindStatusCondition(eviction.Status.Conditions, placementv1alpha1.ConditionExecuted)
-			placement := eviction.Namespace + "/" + eviction.Spec.Placement
+			placement := eviction.Namespace + "/" + placementOf(eviction)
 			switch {
 			case executed == nil:
 				waiting = append(waiting, placement+": the hub has not observed the eviction")

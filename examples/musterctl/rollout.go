@@ -25,17 +25,22 @@ func (a *app) rolloutCommand() *cobra.Command {
 }
 
 // workSetFlags are those of commands about one WorkSet.
-type workSetFlags struct{ namespace string }
+type workSetFlags struct {
+	namespace    string
+	clusterScope bool
+}
 
 func (f *workSetFlags) add(cmd *cobra.Command) {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the WorkSet (default that of the context)")
+	cmd.Flags().BoolVar(&f.clusterScope, "cluster-scope", false, "the WorkSet is a ClusterWorkSet")
+	cmd.MarkFlagsMutuallyExclusive("namespace", "cluster-scope")
 }
 
 // workSet returns the hub and the key of the WorkSet.
 func (a *app) workSet(f *workSetFlags, args []string) (*hubClient, client.ObjectKey, error) {
 	hub, err := a.hubClient()
-	if err == nil && f.namespace == "" {
+	if err == nil && f.namespace == "" && !f.clusterScope {
 		f.namespace, err = a.contextNamespace()
 	}
 	return hub, client.ObjectKey{Namespace: f.namespace, Name: args[0]}, err
@@ -43,11 +48,23 @@ func (a *app) workSet(f *workSetFlags, args []string) (*hubClient, client.Object
 
 func getWorkSet(ctx context.Context, hub *hubClient, key client.ObjectKey) (*v1alpha1.WorkSet, error) {
 	set := &v1alpha1.WorkSet{}
-	err := hub.Get(ctx, key, set)
+	set.Namespace = key.Namespace
+	err := hub.Get(ctx, key, workSetObject(set))
+	if apierrors.IsNotFound(err) && key.Namespace == "" {
+		return nil, fmt.Errorf("ClusterWorkSet %s: %w", key.Name, errNotFoundHere)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("WorkSet %s in namespace %s: %w", key.Name, key.Namespace, errNotFoundHere)
 	}
 	return set, err
+}
+
+// workSetObject returns the ClusterWorkSet if a WorkSet has no namespace. Both kinds have the same fields.
+func workSetObject(set *v1alpha1.WorkSet) client.Object {
+	if set.Namespace == "" {
+		return (*v1alpha1.ClusterWorkSet)(set)
+	}
+	return set
 }
 
 // changeWorkSet changes the spec of a WorkSet, which another user may change at the same time.
@@ -63,7 +80,8 @@ func changeWorkSet(
 		if err := change(set); err != nil {
 			return err
 		}
-		return hub.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return hub.Patch(ctx, workSetObject(set), client.MergeFromWithOptions(workSetObject(before),
+			client.MergeFromWithOptimisticLock{}))
 	})
 }
 
