@@ -305,9 +305,9 @@ func (f fed) WaitForSync(ctx context.Context) error {
 	if err := f.cache.List(ctx, &sets); err != nil {
 		return fmt.Errorf("list WorkSets: %w", err)
 	}
-	names := make([]types.NamespacedName, len(sets.Items))
+	names := make([]types.NamespacedName, 0, len(sets.Items))
 	for i := range sets.Items {
-		names[i] = client.ObjectKeyFromObject(&sets.Items[i])
+		names = append(names, client.ObjectKeyFromObject(&sets.Items[i]))
 	}
 	clusterScoped, err := scope.ListWorkSets(ctx, f.cache, "")
 	if err != nil {
