@@ -1,7 +1,6 @@
 package placement_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ func testUnknownPropertyCondition(t *testing.T) {
 	} {
 		h.eventually(name+" has the condition", func() bool { return known(name).Status == metav1.ConditionFalse })
 		require.Equal(t, v1alpha1.ReasonUnknownProperty, known(name).Reason)
-		require.True(t, strings.Contains(known(name).Message, message), known(name).Message)
+		require.Contains(t, known(name).Message, message)
 	}
 	h.eventually("a known name is reported as known", func() bool { return known("fine").Status == metav1.ConditionTrue })
 

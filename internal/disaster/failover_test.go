@@ -152,7 +152,7 @@ func available(t *testing.T, m *member) error {
 }
 
 // cordon sets whether Pods can start on the nodes of a member.
-func (m *member) cordon(t *testing.T, is bool) { //nolint:revive // The value is what the nodes have.
+func (m *member) cordon(t *testing.T, is bool) {
 	t.Helper()
 	var nodes corev1.NodeList
 	require.NoError(t, m.client.List(t.Context(), &nodes))

@@ -178,7 +178,7 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 			config := &corev1.ConfigMap{}
 			err := m.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, config)
 			if err == nil && config.Data["version"] != version {
-				return fmt.Errorf("it has version %q", config.Data["version"])
+				return fmt.Errorf("ConfigMap %s has version %q", name, config.Data["version"])
 			}
 			return err
 		})
