@@ -300,7 +300,7 @@ func (r *members) shownIdentity(ctx context.Context, o *memberObserved) (*v1alph
 		shown.Epoch = before.Epoch
 	}
 	if required := o.membership.Status.RequiredHubEpoch; required > shown.Epoch {
-		epoch, err := r.epochs.reach(ctx, required)
+		epoch, err := r.epochs.reach(ctx, o.membership.UID, required)
 		if err == nil {
 			shown.Epoch = epoch
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,10 +32,20 @@ type consistency struct {
 	clock    clock.PassiveClock
 
 	mu      sync.Mutex
-	tried   time.Time
-	at      int64               // the last required epoch
-	pending map[cached]struct{} // objects that differed in every comparison so far; nil: not started
-	done    int64               // the last epoch at which the hub was consistent
+	waiting map[types.UID]waiting // Memberships whose agents wait for an epoch
+	tried   time.Time             // when the last comparison ended
+	took    time.Duration         // how long it took
+	at      int64                 // the last required epoch
+	pending map[cached]struct{}   // objects that differed in every comparison since began; nil: not started
+	began   time.Time
+	done    int64     // the last epoch at which the hub was consistent
+	asOf    time.Time // when the comparisons began that have shown it
+}
+
+// waiting is an agent that waits for an epoch.
+type waiting struct {
+	epoch int64
+	since time.Time
 }
 
 // cached is an object in one of the hub's caches.
@@ -43,25 +54,36 @@ type cached struct {
 	key  client.ObjectKey
 }
 
-// consistencyInterval is the minimum interval between two comparisons of the caches with the API server.
+// consistencyInterval is the minimum interval between two comparisons of the caches with the API server. If comparisons
+// take long, the hub spends at most a tenth of its time on them.
 const consistencyInterval = time.Second
 
 // maxEpochStep limits how far an agent can increase the epoch of the hub.
 const maxEpochStep = 1_000_000
 
 // reach returns the epoch, at least required, at which the hub is consistent. Until then the error is an
-// [membership.ErrPending] or the failure.
-func (c *consistency) reach(ctx context.Context, required int64) (int64, error) {
+// [membership.ErrPending] or the failure. The caches were compared after the agent began to wait: an earlier comparison
+// may have been before another restore.
+func (c *consistency) reach(ctx context.Context, agent types.UID, required int64) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done >= required {
+	now := c.clock.Now()
+	waits := c.waiting[agent]
+	if waits.epoch != required {
+		waits = waiting{epoch: required, since: now}
+		if c.waiting == nil {
+			c.waiting = map[types.UID]waiting{}
+		}
+		c.waiting[agent] = waits
+	}
+	if c.done >= required && !c.asOf.Before(waits.since) {
+		delete(c.waiting, agent)
 		return c.done, nil
 	}
-	now := c.clock.Now()
-	if now.Sub(c.tried).Abs() < consistencyInterval {
+	if now.Sub(c.tried).Abs() < max(consistencyInterval, 9*c.took) {
 		return 0, membership.ErrPending
 	}
-	c.tried = now
+	defer func() { c.tried = c.clock.Now(); c.took = c.tried.Sub(now) }()
 	is, err := c.identity.get(ctx)
 	if err != nil {
 		return 0, err
@@ -79,14 +101,23 @@ func (c *consistency) reach(ctx context.Context, required int64) (int64, error) 
 			"before", before)
 		c.at, c.pending = is.Epoch, nil
 	}
+	if len(c.pending) == 0 { // the last comparison is complete, or there was none
+		c.pending, c.began = nil, now
+	}
 	if err := c.compare(ctx); err != nil {
 		return 0, err
 	}
 	if len(c.pending) > 0 {
 		return 0, membership.ErrPending
 	}
-	logf.FromContext(ctx).Info("The hub is consistent", "epoch", c.at)
-	c.done = c.at
+	if c.done != c.at {
+		logf.FromContext(ctx).Info("The hub is consistent", "epoch", c.at)
+	}
+	c.done, c.asOf = c.at, c.began
+	if c.asOf.Before(waits.since) {
+		return 0, membership.ErrPending // the next comparison begins after the member has begun to wait
+	}
+	delete(c.waiting, agent)
 	return c.done, nil
 }
 
