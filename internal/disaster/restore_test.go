@@ -3,6 +3,7 @@ package disaster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
@@ -104,6 +107,7 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 	before := m.uids(t)
 	require.Contains(t, before, "ConfigMap shop/late")
 	w.churn()
+	w.heardBy(m)
 
 	proxy.Stall()
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
@@ -185,6 +189,7 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	}
 
 	w.churn()
+	w.heardBy(m)
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	restored(1)
 	first := m.restores(t).Required
@@ -193,6 +198,7 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	before := m.uids(t)
 	require.Contains(t, before, "ConfigMap default/late")
 	w.churn()
+	w.heardBy(m)
 
 	proxy.Stall()
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
@@ -213,6 +219,30 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	w.orphaned(m, 1)
 	w.update("2")
 	m.stays(t, before, quiet)
+}
+
+// heardBy waits until the agent of a member has sent two heartbeats: it has the answer to the first one then, and with
+// it a resourceVersion of the hub after what was written before. A restore that it could compare only with an earlier
+// one is hidden by what is written while the agent is cut off.
+func (w *world) heardBy(m *member) {
+	w.t.Helper()
+	key := client.ObjectKey{Namespace: "member-" + m.name, Name: membership.LeaseName}
+	version := func() (string, error) {
+		lease := &coordinationv1.Lease{}
+		err := w.client.Get(w.t.Context(), key, lease)
+		return lease.ResourceVersion, err
+	}
+	for range 2 {
+		before, err := version()
+		require.NoError(w.t, err)
+		w.eventually(m.name+" sends a heartbeat", func() error {
+			now, err := version()
+			if err == nil && now == before {
+				err = errors.New("the Lease is as before")
+			}
+			return err
+		})
+	}
 }
 
 // restores is what the agent has recorded about restores of the hub.
