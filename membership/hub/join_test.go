@@ -98,8 +98,15 @@ func TestSteadyState(t *testing.T) {
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
 	a := h.joined(bootstrap, options)
 	h.untilPhase("steady", v1alpha1.PhaseJoined)
-	pause(3 * time.Second) // what a join leaves to do: the request is collected, resources arrive
-	ofHub.take()
+	// What a join leaves to do: the request is collected, resources arrive. Requests of tests before this one are
+	// collected as well, and each of them reads its JoinToken until then.
+	h.eventually("the hub has sent nothing for three seconds", func() error {
+		ofHub.take()
+		pause(3 * time.Second)
+		requests := ofHub.take()
+		delete(requests, "GET memberclusters")
+		return orError(len(requests) == 0, "requests: %v", requests)
+	})
 	ofAgent.take()
 	pause(periods * time.Second)
 
