@@ -32,18 +32,18 @@ type consistency struct {
 	clock    clock.PassiveClock
 
 	mu      sync.Mutex
-	waiting map[types.UID]waiting // Memberships whose agents wait for an epoch
-	tried   time.Time             // when the last comparison ended
-	took    time.Duration         // how long it took
-	at      int64                 // the last required epoch
-	pending map[cached]struct{}   // objects that differed in every comparison since began; nil: not started
+	waiting map[types.UID]epochTime // Memberships whose agents wait for an epoch
+	tried   time.Time               // when the last comparison ended
+	took    time.Duration           // how long it took
+	at      int64                   // the last required epoch
+	pending map[cached]struct{}     // objects that differed in every comparison since began; nil: not started
 	began   time.Time
-	done    int64     // the last epoch at which the hub was consistent
-	asOf    time.Time // when the comparisons began that have shown it
+	// confirmed is the last epoch at which the hub was consistent, by comparisons that began at a time.
+	confirmed epochTime
 }
 
-// waiting is an agent that waits for an epoch.
-type waiting struct {
+// epochTime is an epoch, and a time that belongs to it.
+type epochTime struct {
 	epoch int64
 	since time.Time
 }
@@ -70,15 +70,15 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 	now := c.clock.Now()
 	waits := c.waiting[agent]
 	if waits.epoch != required {
-		waits = waiting{epoch: required, since: now}
+		waits = epochTime{epoch: required, since: now}
 		if c.waiting == nil {
-			c.waiting = map[types.UID]waiting{}
+			c.waiting = map[types.UID]epochTime{}
 		}
 		c.waiting[agent] = waits
 	}
-	if c.done >= required && !c.asOf.Before(waits.since) {
+	if c.confirmed.epoch >= required && !c.confirmed.since.Before(waits.since) {
 		delete(c.waiting, agent)
-		return c.done, nil
+		return c.confirmed.epoch, nil
 	}
 	if now.Sub(c.tried).Abs() < max(consistencyInterval, 9*c.took) {
 		return 0, membership.ErrPending
@@ -110,15 +110,15 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 	if len(c.pending) > 0 {
 		return 0, membership.ErrPending
 	}
-	if c.done != c.at {
+	if c.confirmed.epoch != c.at {
 		logf.FromContext(ctx).Info("The hub is consistent", "epoch", c.at)
 	}
-	c.done, c.asOf = c.at, c.began
-	if c.asOf.Before(waits.since) {
+	c.confirmed = epochTime{epoch: c.at, since: c.began}
+	if c.confirmed.since.Before(waits.since) {
 		return 0, membership.ErrPending // the next comparison begins after the member has begun to wait
 	}
 	delete(c.waiting, agent)
-	return c.done, nil
+	return c.confirmed.epoch, nil
 }
 
 // compare removes objects from pending that are equal in the caches and on the API server. Each object must be equal
