@@ -83,16 +83,8 @@ func TestRestore_HiddenByWrites(t *testing.T) {
 // lower than before, and keeps the object as an orphan.
 func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t)
-	w.startHub()
-	proxy, err := localplane.NewProxy(w.plane.Config().Host)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	m, ctx := w.newMember("east"), t.Context()
-	m.hub, w.members = through(proxy), []*member{m}
-	w.register(m)
-	w.joined(m.name)
-	w.deploy()
+	w, m, proxy := behindProxy(t)
+	ctx := t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
 	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
@@ -140,16 +132,8 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 // restores is kept as an orphan, although the Work has a later generation when the agent observes it again.
 func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t)
-	w.startHub()
-	proxy, err := localplane.NewProxy(w.plane.Config().Host)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	m, ctx := w.newMember("east"), t.Context()
-	m.hub, w.members = through(proxy), []*member{m}
-	w.register(m)
-	w.joined(m.name)
-	w.deploy()
+	w, m, proxy := behindProxy(t)
+	ctx := t.Context()
 	w.stopHub()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
@@ -219,6 +203,22 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	w.orphaned(m, 1)
 	w.update("2")
 	m.stays(t, before, quiet)
+}
+
+// behindProxy returns a world with the member east, whose agent reaches the hub through a proxy alone.
+func behindProxy(t *testing.T) (*world, *member, *localplane.Proxy) {
+	t.Helper()
+	w := prepareWorld(t)
+	w.startHub()
+	proxy, err := localplane.NewProxy(w.plane.Config().Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	m := w.newMember("east")
+	m.hub, w.members = through(proxy), []*member{m}
+	w.register(m)
+	w.joined(m.name)
+	w.deploy()
+	return w, m, proxy
 }
 
 // heardBy waits until the agent of a member has sent two heartbeats: it has the answer to the first one then, and with
