@@ -3,6 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +119,23 @@ func (h *testHub) delivered(clusterID string) {
 	})
 }
 
+// printed is the row of an object that kubectl get prints.
+func (h *testHub) printed(resource string, object client.Object) []any {
+	h.t.Helper()
+	config := rest.CopyConfig(h.config)
+	config.GroupVersion, config.APIPath = &v1alpha1.GroupVersion, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(newScheme()).WithoutConversion()
+	rests, err := rest.RESTClientFor(config)
+	require.NoError(h.t, err)
+	body, err := rests.Get().Namespace(object.GetNamespace()).Resource(resource).Name(object.GetName()).
+		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(h.t.Context()).Raw()
+	require.NoError(h.t, err)
+	table := &metav1.Table{}
+	require.NoError(h.t, json.Unmarshal(body, table))
+	require.Len(h.t, table.Rows, 1)
+	return table.Rows[0].Cells
+}
+
 // A MemberCluster that was restored or created again has another UID. The claim and the cluster ID identify the member:
 // the agent goes on, and nothing is cleaned up on the member.
 func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
@@ -176,6 +195,8 @@ func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	require.Equal(t, before.UID, request.Spec.MemberUID)
 	require.NotEmpty(t, request.Spec.HubID)
 	require.Equal(t, request.Spec.HubID, request.Status.Hub.ID)
+	require.Subset(t, h.printed("joinrequests", request), []any{"Held", "UnknownMember"}, "kubectl get shows that the "+
+		"agent is known as a member to itself alone")
 	require.Nil(t, h.member(name).Spec.Accepted, "a token that accepts any cluster does not accept one that may have "+
 		"been removed")
 	h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
