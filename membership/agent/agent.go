@@ -56,7 +56,7 @@ type hubObservation struct {
 	contest    contest
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
-	listedBack bool   // a list has shown that since the agent connected, and no heartbeat has yet
+	listedBack bool   // a list has shown that, while the agent was connected since before the restore
 	address    addressObservation
 }
 
@@ -187,7 +187,9 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		return a.reports.shown, err
 	}
 	a.see()
-	if err := a.settleEpoch(ctx); err != nil {
+	err := a.settleEpoch(ctx)
+	a.rereadRestored()
+	if err != nil {
 		return a.reports.shown, err
 	}
 	a.updateGuard()

@@ -204,11 +204,34 @@ func (h *hubObservation) noteRevision(s sighting, r record) {
 	back := s.revision != "" && older(s.revision, known) || m.Spec.Hub.Epoch < r.knownEpoch() && !s.lagging
 	switch {
 	case back: // also while the agent waits for the hub: each restore is recorded
-		h.rolledBack, h.listedBack = true, true
+		h.listedBack = h.listedBack || !h.rolledBack
+		h.rolledBack = true
 		h.revision = s.revision
 	case s.revision != "":
 		h.revision = s.revision
 	}
+}
+
+// rereadRestored closes the connection to a hub whose restore a list has shown and which is recorded: caches of
+// companions are from before, and the next heartbeat would show the same restore once more.
+func (a *agent) rereadRestored() {
+	if a.hub.listedBack && !a.hub.rolledBack {
+		a.disconnect()
+	}
+}
+
+// countRestore records that a hub that shows this epoch was restored.
+func (a *agent) countRestore(ctx context.Context, shown int64) error {
+	next := a.restoredState(shown)
+	if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
+		return err
+	}
+	a.hub.rolledBack = false
+	note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub "+
+		"confirms epoch %d.", next.Required)
+	a.Log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
+	a.reports.events.warn("HubRestored", note)
+	return nil
 }
 
 // settleEpoch records that the hub was restored, or that it has confirmed since that it is consistent.
@@ -220,15 +243,9 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 	shown := a.hub.membership.Spec.Hub.Epoch
 	switch required := a.state.record.requiredEpoch(); {
 	case a.hub.rolledBack:
-		next := a.restoredState(shown)
-		if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
+		if err := a.countRestore(ctx, shown); err != nil {
 			return err
 		}
-		a.hub.rolledBack = false
-		note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub "+
-			"confirms epoch %d.", next.Required)
-		a.Log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
-		a.reports.events.warn("HubRestored", note)
 		return a.write(ctx, a.report())
 	case required > 0 && shown >= required:
 		if err := a.save(ctx, func(r *record) { r.Hub = a.hubState(shown) }); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -215,6 +216,59 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			got, _ := requestState(test.record, test.bootstrap, answer("", ""), test.theirs)
 			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// TestRestoredHub_IsCountedByListsAndHeartbeats checks that an agent counts each restore once, whether a list or a
+// heartbeat shows it first, or only one of the two.
+func TestRestoredHub_IsCountedByListsAndHeartbeats(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		shown  string // l: a list of the Membership shows the restore, h: a heartbeat does, s: the agent records it
+		want   int64
+	}{
+		{"only a list", "ls", 1},
+		{"only a heartbeat", "hs", 1},
+		{"a list, and a heartbeat before it is recorded", "lhs", 1},
+		{"a heartbeat, and then a list", "hls", 1},
+		{"two that only heartbeats show", "hshs", 2},
+		{"two that only lists show", "lsls", 2},
+		{"both show the first, and only a heartbeat the second", "hlshs", 2},
+		{"both show the first in the other order, and only a heartbeat the second", "lhshs", 2},
+		{"both show the first, and only a list the second", "hlsls", 2},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			revision := 100
+			a := &agent{Options: Options{Store: &memory{}}, companions: &companions{}}
+			a.state.record.Member, a.state.record.Hub = &registered{HubID: "hub"}, &hubState{}
+			list := func() {
+				a.hub.sight, a.hub.membership = lifecycle.HubSeen, &v1alpha1.Membership{}
+				a.hub.membership.Spec.Hub = &v1alpha1.HubIdentity{ID: "hub"}
+				a.hub.noteRevision(sighting{sight: a.hub.sight, membership: a.hub.membership,
+					revision: strconv.Itoa(revision)}, a.state.record)
+			}
+			list()
+			for i, shown := range test.shown {
+				switch shown {
+				case 'l':
+					revision--
+					list()
+				case 'h':
+					a.rewound()
+					require.Nil(t, a.hub.membership, "what was read before the restore is dropped")
+				case 's':
+					list()
+					require.True(t, a.hub.rolledBack, "the restore was noticed")
+					require.NoError(t, a.countRestore(t.Context(), 0))
+					a.rereadRestored()
+					kept := test.shown[i-1] == 'h' || i > 1 && test.shown[i-2:i] == "hl"
+					require.Equal(t, kept, a.hub.membership != nil,
+						"the agent closes a connection from before the restore, once")
+				}
+			}
+			require.Equal(t, test.want, a.state.record.restoredEpoch())
+			require.False(t, a.hub.rolledBack)
 		})
 	}
 }

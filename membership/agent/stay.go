@@ -91,8 +91,8 @@ func (a *agent) rewound() {
 	a.reports.events.warn("HubRestored",
 		"The hub's store was restored to an earlier state. The agent reads everything again.")
 	// The Membership may have been observed last before the time of the backup, so that its list does not show the
-	// restore. If a list has shown it already, it is counted once.
-	if !a.hub.listedBack && a.state.record.hubID() != "" {
+	// restore. If it does, the restore is still counted once: it is recorded after that list.
+	if a.state.record.hubID() != "" {
 		a.hub.rolledBack = true
 	}
 	a.disconnect()
