@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -91,7 +92,7 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 		}
 		return nil
 	})
-	w.autoscalersReported(work)
+	w.controllersDone(work)
 	w.calm()
 	<-time.After(2 * time.Second)
 	hub, member := w.toHub.take(), w.toHost.take()
@@ -107,29 +108,40 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
+	w.eventually(func() error { return equal(1, len(w.healed())) })
+	require.Equal(t, []string{"ConfigMap " + w.name + "/sentinel had been edited on the member."}, w.healed())
 	w.delete(work)
 	w.gone(work)
 }
 
-// autoscalersReported waits until the controller of autoscalers has written their first status, which takes 15
-// seconds: the agent reports it to the hub.
-func (w *world) autoscalersReported(work *v1alpha1.Work) {
+// controllersDone waits until the controllers of Kubernetes have done what they do late, which the agent reports to the
+// hub: that of autoscalers writes their first status after 15 seconds, and Jobs with a TTL run and are deleted.
+func (w *world) controllersDone(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()
 	for _, manifest := range decoded {
-		if manifest.Kind != "HorizontalPodAutoscaler" {
-			continue
-		}
 		live := manifest.Object.DeepCopy()
-		live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
+		done := func(error) error { return nil }
+		_, ttl, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished")
+		switch {
+		case manifest.Kind == "HorizontalPodAutoscaler":
+			live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
+			done = func(err error) error {
+				if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
+					return fmt.Errorf("autoscaler %s has no conditions yet: %v", live.GetName(), err)
+				}
+				return nil
+			}
+		case manifest.Kind == "Job" && ttl:
+			done = func(err error) error {
+				if !apierrors.IsNotFound(err) {
+					return fmt.Errorf("job %s is not gone yet: %v", live.GetName(), err)
+				}
+				return nil
+			}
+		}
 		w.eventually(func() error {
-			if err := w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-				return err
-			}
-			if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
-				return fmt.Errorf("autoscaler %s has no conditions yet", live.GetName())
-			}
-			return nil
+			return done(w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live))
 		})
 	}
 }
