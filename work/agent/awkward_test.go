@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -94,7 +94,7 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	})
 	w.controllersDone(work)
 	w.calm()
-	<-time.After(2 * time.Second)
+	<-time.After(5 * time.Second)
 	hub, member := w.toHub.take(), w.toHost.take()
 	require.Empty(t, writes(member), "writes to the member in a window")
 	require.Empty(t, writes(hub), "writes to the hub in a window")
@@ -128,16 +128,16 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 			live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
 			done = func(err error) error {
 				if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
-					return fmt.Errorf("autoscaler %s has no conditions yet: %v", live.GetName(), err)
+					return cmp.Or(err, fmt.Errorf("autoscaler %s has no conditions yet", live.GetName()))
 				}
 				return nil
 			}
 		case manifest.Kind == "Job" && ttl:
 			done = func(err error) error {
-				if !apierrors.IsNotFound(err) {
-					return fmt.Errorf("job %s is not gone yet: %v", live.GetName(), err)
+				if err == nil {
+					return fmt.Errorf("job %s is not gone yet", live.GetName())
 				}
-				return nil
+				return client.IgnoreNotFound(err)
 			}
 		}
 		w.eventually(func() error {
