@@ -115,7 +115,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 }
 
 // controllersDone waits until the controllers of Kubernetes have done what they do late, which the agent reports to the
-// hub: that of autoscalers writes their first status after 15 seconds, and Jobs with a TTL run and are deleted.
+// hub: that of autoscalers writes their first status after 15 seconds, volumes are bound, and Jobs with a TTL run and are
+// deleted.
 func (w *world) controllersDone(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()
@@ -132,6 +133,14 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 				}
 				return nil
 			}
+		case manifest.Kind == "PersistentVolume", manifest.Kind == "PersistentVolumeClaim" && bound(live):
+			done = func(err error) error {
+				phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+				if phase == "" || phase == "Pending" || phase == "Available" {
+					return cmp.Or(err, fmt.Errorf("%s %s is not bound yet", manifest.Kind, live.GetName()))
+				}
+				return nil
+			}
 		case manifest.Kind == "Job" && ttl:
 			done = func(err error) error {
 				if err == nil {
@@ -144,6 +153,12 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 			return done(w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live))
 		})
 	}
+}
+
+// bound reports whether a claim names its volume, or says that it was bound, so that its phase changes in any case.
+func bound(claim *unstructured.Unstructured) bool {
+	volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+	return volume != "" || claim.GetAnnotations()["pv.kubernetes.io/bind-completed"] != ""
 }
 
 // calm waits until there has been no write for a while, and returns the requests until then. Controllers of Kubernetes

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -211,6 +212,10 @@ func TestPolicies(t *testing.T) {
 				}
 				w.eventually(func() error { return equal(test.after, w.data(name, "k")) })
 				w.shows(work, named(cmp.Or(test.status, test.want)))
+				if test.after == test.edited { // and it stays so
+					<-time.After(time.Second)
+					require.Equal(t, test.after, w.data(name, "k"))
+				}
 			}
 			if strings.Contains(test.policy, "drift: Ignore") {
 				w.change(work, named("{"+manifests(configMap(name, "{k: changed}"))+comma(test.policy)+"}"))
