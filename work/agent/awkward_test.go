@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -91,9 +92,9 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 		}
 		return nil
 	})
-	w.autoscalersReported(work)
+	w.controllersDone(work)
 	w.calm()
-	<-time.After(2 * time.Second)
+	<-time.After(5 * time.Second)
 	hub, member := w.toHub.take(), w.toHost.take()
 	require.Empty(t, writes(member), "writes to the member in a window")
 	require.Empty(t, writes(hub), "writes to the hub in a window")
@@ -107,31 +108,57 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
+	w.eventually(func() error { return equal(1, len(w.healed())) })
+	require.Equal(t, []string{"ConfigMap " + w.name + "/sentinel had been edited on the member."}, w.healed())
 	w.delete(work)
 	w.gone(work)
 }
 
-// autoscalersReported waits until the controller of autoscalers has written their first status, which takes 15
-// seconds: the agent reports it to the hub.
-func (w *world) autoscalersReported(work *v1alpha1.Work) {
+// controllersDone waits until the controllers of Kubernetes have done what they do late, which the agent reports to the
+// hub: that of autoscalers writes their first status after 15 seconds, volumes are bound, and Jobs with a TTL run and are
+// deleted.
+func (w *world) controllersDone(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()
 	for _, manifest := range decoded {
-		if manifest.Kind != "HorizontalPodAutoscaler" {
-			continue
-		}
 		live := manifest.Object.DeepCopy()
-		live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
+		done := func(error) error { return nil }
+		_, ttl, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished")
+		switch {
+		case manifest.Kind == "HorizontalPodAutoscaler":
+			live.SetAPIVersion("autoscaling/v2") // earlier versions have no conditions
+			done = func(err error) error {
+				if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
+					return cmp.Or(err, fmt.Errorf("autoscaler %s has no conditions yet", live.GetName()))
+				}
+				return nil
+			}
+		case manifest.Kind == "PersistentVolume", manifest.Kind == "PersistentVolumeClaim" && bound(live):
+			done = func(err error) error {
+				phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+				if phase == "" || phase == "Pending" || phase == "Available" {
+					return cmp.Or(err, fmt.Errorf("%s %s is not bound yet", manifest.Kind, live.GetName()))
+				}
+				return nil
+			}
+		case manifest.Kind == "Job" && ttl:
+			done = func(err error) error {
+				if err == nil {
+					return fmt.Errorf("job %s is not gone yet", live.GetName())
+				}
+				return client.IgnoreNotFound(err)
+			}
+		}
 		w.eventually(func() error {
-			if err := w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-				return err
-			}
-			if conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions"); len(conditions) == 0 {
-				return fmt.Errorf("autoscaler %s has no conditions yet", live.GetName())
-			}
-			return nil
+			return done(w.member.Get(w.t.Context(), client.ObjectKeyFromObject(live), live))
 		})
 	}
+}
+
+// bound reports whether a claim names its volume, or says that it was bound, so that its phase changes in any case.
+func bound(claim *unstructured.Unstructured) bool {
+	volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+	return volume != "" || claim.GetAnnotations()["pv.kubernetes.io/bind-completed"] != ""
 }
 
 // calm waits until there has been no write for a while, and returns the requests until then. Controllers of Kubernetes

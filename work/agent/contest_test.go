@@ -85,6 +85,36 @@ func TestContested(t *testing.T) {
 	require.NoError(t, <-opponent)
 }
 
+// TestContested_Autoscaler has a Work with replicas in a Deployment next to a HorizontalPodAutoscaler that demands more
+// of them, and the controllers of Kubernetes. The Work names the field, the other manager and the remedy, which works.
+func TestContested_Autoscaler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(options string) string {
+		return "{" + manifests(strings.Replace(deployment, "replicas: 2", "replicas: 1", 1),
+			"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, spec: "+
+				"{minReplicas: 3, maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}") +
+			options + "}"
+	}
+	work := w.work("shop", spec(""))
+	w.says(work, 0, "False", v1alpha1.ReasonContested, `.spec.replicas by "kube-controller-manager"`)
+	w.says(work, 0, "False", v1alpha1.ReasonContested, "Add .spec.replicas to ignoredFields, or stop the other field "+
+		"manager.")
+	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
+
+	w.change(work, spec(", manifestOptions: [{select: {kind: Deployment}, ignoredFields: [.spec.replicas]}]"))
+	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.eventually(func() error {
+		replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
+		return equal(int64(3), replicas)
+	})
+	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.calm()
+	replicas, _, _ := unstructured.NestedInt64(w.read("Deployment", "web").Object, "spec", "replicas")
+	require.Equal(t, int64(3), replicas, "they are the autoscaler's")
+}
+
 // holds reports whether a ConfigMap has the value in its only field.
 func holds(object client.Object, value string) bool {
 	u, ok := object.(*unstructured.Unstructured)

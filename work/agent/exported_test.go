@@ -90,6 +90,7 @@ func TestExported(t *testing.T) {
 		value, _, _ := unstructured.NestedString(u.Object, path...)
 		return value
 	}
+	require.NotEqual(t, ids["Job job"].GetUID(), live("Job", "job").GetUID())
 	uid := []string{"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"}
 	require.Equal(t, string(live("Job", "job").GetUID()), nested(live("Job", "job"), uid...))
 	address := []string{"spec", "clusterIP"}
@@ -97,6 +98,20 @@ func TestExported(t *testing.T) {
 	require.Equal(t, "None", nested(live("Service", "headless"), "spec", "clusterIP"))
 	require.Empty(t, nested(live("PersistentVolumeClaim", "data"), "spec", "volumeName"))
 	require.NotContains(t, live("PersistentVolumeClaim", "data").GetAnnotations(), "pv.kubernetes.io/bind-completed")
+	w.eventually(func() error { // the deployment controller counts revisions, and is not fought
+		return equal("1", live("Deployment", "web").GetAnnotations()["deployment.kubernetes.io/revision"])
+	})
+	token := []string{"data", "token"}
+	w.eventually(func() error { // the token of this namespace's account
+		if nested(live("Secret", "token"), token...) == "" {
+			return fmt.Errorf("the Secret has no token yet")
+		}
+		return nil
+	})
+	require.NotEqual(t, nested(ids["Secret token"], token...), nested(live("Secret", "token"), token...))
+	root := findManifestCondition(work, len(texts)-1, v1alpha1.ConditionApplied)
+	require.Equal(t, v1alpha1.ReasonExists, root.Reason)
+	require.Contains(t, root.Message, "Kubernetes publishes this ConfigMap in every namespace")
 
 	w.quiet()
 	stop()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -75,24 +76,26 @@ func TestHeal(t *testing.T) {
 	}
 	w.ready(work)
 	w.eventually(func() error {
-		var events unstructured.UnstructuredList
-		events.SetAPIVersion("events.k8s.io/v1")
-		events.SetKind("EventList")
-		if err := w.hub.List(context.Background(), &events, client.InNamespace(work.Namespace)); err != nil {
-			return err
-		}
-		var healed []string
-		for _, e := range events.Items {
-			if e.Object["reason"] == "Healed" {
-				healed = append(healed, fmt.Sprint(e.Object["note"]))
-			}
-		}
+		healed := w.healed()
 		want := "ConfigMap " + w.name + "/a had been edited on the member."
 		if !slices.Contains(healed, want) {
 			return fmt.Errorf("no event says %q: %q", want, healed)
 		}
 		return nil
 	})
+}
+
+// healed returns the notes of the Events about objects of Works that were healed.
+func (w *world) healed() (notes []string) {
+	w.t.Helper()
+	var events eventsv1.EventList
+	require.NoError(w.t, w.hub.List(context.Background(), &events, client.InNamespace(w.options.Namespace)))
+	for _, event := range events.Items {
+		if event.Reason == "Healed" {
+			notes = append(notes, event.Note)
+		}
+	}
+	return notes
 }
 
 // TestHealWithoutHub shows that the agent heals a member while its hub cannot be reached, and deletes nothing.

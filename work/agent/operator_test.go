@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/readiness"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -105,6 +107,63 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 			w.ready(work)
 		})
 	}
+}
+
+// TestRejectedCustomResourceDoesNotBlockItsOperator has a custom resource that the API server does not accept, as while
+// the webhook of its operator does not answer. The operator comes nevertheless.
+func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	group := w.name + ".example.com"
+	definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+  metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: wheels, kind: Wheel},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+    properties: {spec: {type: object, properties: {size: {type: integer, maximum: 2}}}}}}}]}}`, "GROUP", group)
+	wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
+	operator := strings.Replace(deployment, "replicas: 2", "replicas: 0", 1)
+	work := w.work("operator", "{"+manifests(definition, wheel, operator)+", waves: {waitForReadiness: true}}")
+	w.says(work, 1, "False", v1alpha1.ReasonRejected, "spec.size")
+	w.says(work, 2, "True", v1alpha1.ReasonApplied, "")
+	require.NotNil(t, w.read("Deployment", "web"))
+	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "Wheel", "the Work names what is wrong")
+}
+
+// TestRulesOfAProduct has a product with a rule in Go for a kind, which comes before the defaults, and a Work with a
+// rule in CEL for one object, which comes before both.
+func TestRulesOfAProduct(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(o *agent.Options) {
+		o.Readiness = readiness.Registry{{Kind: "ConfigMap"}: func(u *unstructured.Unstructured) (readiness.Result, error) {
+			if state, _, _ := unstructured.NestedString(u.Object, "data", "state"); state != "up" {
+				return readiness.Result{Status: readiness.Failed, Message: "data.state is " + state}, nil
+			}
+			return readiness.Result{Status: readiness.Ready}, nil
+		}}
+	})
+	work := w.work("shop", "{"+manifests(configMap("go", "{state: down}"), configMap("cel", "{state: down}"))+
+		", manifestOptions: [{select: {name: cel}, readiness: {cel: 'has(object.data.checked)'}}]}")
+	evaluated := func(ordinal int, reason, message string) error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if len(work.Status.Manifests) <= ordinal {
+			return fmt.Errorf("no status yet")
+		}
+		available := findManifestCondition(work, ordinal, v1alpha1.ConditionAvailable)
+		return equal(reason+": "+message, available.Reason+": "+available.Message)
+	}
+	w.eventually(func() error { return evaluated(0, v1alpha1.ReasonNotReady, "data.state is down") })
+	w.eventually(func() error {
+		return evaluated(1, v1alpha1.ReasonProgressing, "the rule does not hold: has(object.data.checked)")
+	})
+	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "data.state is down")
+	w.patch(w.read("ConfigMap", "cel"), "data: {checked: 'true'}")
+	w.eventually(func() error { return evaluated(1, v1alpha1.ReasonReady, "the rule holds") })
+	w.change(work, "{"+manifests(configMap("go", "{state: up}"), configMap("cel", "{state: down}"))+
+		", manifestOptions: [{select: {name: cel}, readiness: {cel: 'has(object.data.checked)'}}]}")
+	w.ready(work)
 }
 
 // TestStatusGracePeriod has custom resources of unknown kinds. One whose kind has a status is not ready until it has

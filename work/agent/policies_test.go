@@ -5,12 +5,55 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
+
+// TestAdditions has what others add to an object: it stays, is reported on the hub, or is removed, as the Work says.
+func TestAdditions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(policy string) string {
+		return "{" + manifests(deployment, configMap("a", "{k: v}")) + comma(policy) + "}"
+	}
+	work := w.work("shop", spec(""))
+	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	w.patch(w.read("ConfigMap", "a"), "data: {theirs: x}")
+	strategic := client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "s"}]}}}}`))
+	require.NoError(t, w.member.Patch(t.Context(), w.read("Deployment", "web"), strategic, client.FieldOwner("editor")))
+	containers := func() int {
+		list, _, _ := unstructured.NestedSlice(w.read("Deployment", "web").Object, "spec", "template", "spec", "containers")
+		return len(list)
+	}
+	w.calm()
+	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "additions are kept by default")
+
+	w.change(work, spec("apply: {additions: Report}"))
+	w.says(work, 1, "False", v1alpha1.ReasonDrifted, `.data.theirs is of "editor"`)
+	w.says(work, 0, "False", v1alpha1.ReasonDrifted, `containers[name="sidecar"] is of "editor"`)
+	w.says(work, 0, "False", v1alpha1.ReasonDrifted, "Set additions to Remove to remove them, or to Keep to accept them.")
+	require.Equal(t, v1alpha1.ReasonDrifted, condition(work, v1alpha1.ConditionDegraded).Reason)
+	require.Equal(t, []any{"x", 2}, []any{w.data("a", "theirs"), containers()}, "a report changes nothing")
+
+	w.change(work, spec("apply: {additions: Remove}, manifestOptions: [{select: {kind: ConfigMap}, additions: Keep}]"))
+	w.says(work, 0, "True", v1alpha1.ReasonApplied, "")
+	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Equal(t, []any{"x", 1}, []any{w.data("a", "theirs"), containers()}, "an option comes before the policy")
+	w.change(work, spec("apply: {additions: Remove}"))
+	w.says(work, 1, "True", v1alpha1.ReasonApplied, "")
+	require.Empty(t, w.data("a", "theirs"))
+	w.patch(w.read("ConfigMap", "a"), "data: {again: x}")
+	w.eventually(func() error { return equal("", w.data("a", "again")) })
+}
 
 // TestPolicies has what each mode and policy does to an object, and what the hub reads of it.
 func TestPolicies(t *testing.T) {
@@ -72,6 +115,11 @@ func TestPolicies(t *testing.T) {
 				"ConfigMap NS/NAME: The object was changed on the member: .data.k is \"edited\", wanted \"wanted\". " +
 				"Set drift to Correct to undo that.\n" +
 				"ConfigMap NS/NAME: Applied=False/Drifted Available=True/Ready\n  .data.k wanted \"wanted\" found \"edited\"",
+		},
+		{
+			reason: "an edit stays until the manifest changes", policy: "apply: {drift: Ignore}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "edited",
 		},
 		{
 			reason: "an edit is a conflict for who keeps them", policy: "apply: {keepConflicts: true}",
@@ -164,6 +212,14 @@ func TestPolicies(t *testing.T) {
 				}
 				w.eventually(func() error { return equal(test.after, w.data(name, "k")) })
 				w.shows(work, named(cmp.Or(test.status, test.want)))
+				if test.after == test.edited { // and it stays so
+					<-time.After(time.Second)
+					require.Equal(t, test.after, w.data(name, "k"))
+				}
+			}
+			if strings.Contains(test.policy, "drift: Ignore") {
+				w.change(work, named("{"+manifests(configMap(name, "{k: changed}"))+comma(test.policy)+"}"))
+				w.eventually(func() error { return equal("changed", w.data(name, "k")) })
 			}
 			before := w.read("ConfigMap", name)
 			w.delete(work)

@@ -67,14 +67,26 @@ func TestDisabled(t *testing.T) {
 	w.ready(work)
 	require.Equal(t, "w", w.data("a", "k"))
 
-	annotate("Delete")
-	w.delete(work)
-	w.eventually(func() error {
+	reported := func() error {
 		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
 		}
 		if !strings.Contains(work.Status.Message, v1alpha1.DisabledAnnotation) {
 			return fmt.Errorf("the hub does not report it: %s", work.Status.Message)
+		}
+		return nil
+	}
+	annotate("Delete")
+	w.change(work, "{"+manifests(configMap("b", "{k: w}"))+"}")
+	w.eventually(reported)
+	require.Nil(t, w.read("ConfigMap", "a").GetDeletionTimestamp(), "the Work has dropped it, and it stays")
+	w.delete(work)
+	w.eventually(func() error {
+		if err := reported(); err != nil {
+			return err
+		}
+		if !strings.Contains(work.Status.Message, "1 object to go.") {
+			return fmt.Errorf("the clean-up is not reported: %s", work.Status.Message)
 		}
 		return nil
 	})

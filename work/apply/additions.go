@@ -13,16 +13,15 @@ import (
 )
 
 // An addition is a field, a key of a map or an item of a list that another field manager has added to an object, and
-// that the manifest does not have. The managed fields of the object tell, so that no values are compared, and what
-// defaults and admission add is none.
+// that the manifest does not have. Additions are found in the managed fields, so values are not compared, and fields
+// that defaulting and admission add are not additions.
 
-// systemManagers are the field managers of Kubernetes' own components. What they add belongs to how the cluster runs
-// the object.
+// systemManagers are the field managers of Kubernetes' own components. The fields that they add are not additions.
 var systemManagers = []string{
 	"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", "cloud-controller-manager",
 }
 
-// additions returns what others have added to an object, unless that is accepted. It is pure.
+// additions returns the additions to an object; none if the policy keeps them. It is pure.
 func (s *seen) additions(o Object) []FieldConflict {
 	if o.Additions != v1alpha1.AdditionsReport && o.Additions != v1alpha1.AdditionsRemove {
 		return nil
@@ -33,9 +32,7 @@ func (s *seen) additions(o Object) []FieldConflict {
 			added = append(added, FieldConflict{Field: pathOf(path).String(), Manager: entry.Manager})
 		}
 	}
-	slices.SortFunc(added, func(a, b FieldConflict) int {
-		return strings.Compare(a.Field+"\x00"+a.Manager, b.Field+"\x00"+b.Manager)
-	})
+	slices.SortFunc(added, compareConflicts)
 	return slices.Compact(added)
 }
 
@@ -65,8 +62,8 @@ func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Pa
 	return added
 }
 
-// mayBeAdded reports whether a field can be an addition. Status is not, nor are the metadata but labels and
-// annotations, nor what a tool notes about itself.
+// mayBeAdded reports whether a field can be an addition. Status cannot. Of the metadata, labels and annotations can,
+// except annotations that Kubernetes, kubectl and muster write.
 func mayBeAdded(path fieldpath.Path) bool {
 	name := func(i int) string {
 		if i < len(path) && path[i].FieldName != nil {
@@ -86,7 +83,7 @@ func mayBeAdded(path fieldpath.Path) bool {
 	}
 }
 
-// leaves reports whether a field is in the manifest, whichever manager owns it on the cluster, or is left to others.
+// leaves reports whether a field is in the manifest, whichever manager owns it, or is ignored.
 func (o Object) leaves(path fieldpath.Path) bool {
 	field := pathOf(path)
 	if _, found := field.Get(o.Manifest.Object); found {
@@ -95,7 +92,7 @@ func (o Object) leaves(path fieldpath.Path) bool {
 	return slices.ContainsFunc(o.IgnoredFields, field.Matches)
 }
 
-// addedFields are the additions that a heal is about to remove.
+// addedFields returns the additions that a heal removes.
 func (t *task) addedFields() []FieldConflict {
 	if t.seen == nil || t.seen.fields == nil || t.Additions != v1alpha1.AdditionsRemove {
 		return nil
@@ -103,7 +100,7 @@ func (t *task) addedFields() []FieldConflict {
 	return t.seen.additions(t.Object)
 }
 
-// seizeAdditions takes the additions from the field managers that have them, so that our next apply removes them.
+// seizeAdditions moves the additions to our field manager in the managed fields, so that our next apply removes them.
 func (e *Engine) seizeAdditions(ctx context.Context, owner Owner, t *task) error {
 	if len(t.addedFields()) == 0 {
 		return nil
@@ -126,7 +123,7 @@ func (e *Engine) seizeAdditions(ctx context.Context, owner Owner, t *task) error
 	return nil
 }
 
-// seized gives the additions to an object to our field manager.
+// seized returns the managed fields of an object with the additions moved to our field manager.
 func seized(s *seen, o Object, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	taken := fieldpath.NewSet()
 	for _, entry := range s.entries {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,31 +15,33 @@ import (
 )
 
 const (
-	// freeHeals is how many heals of one field follow each other without a pause.
+	// freeHeals is how many heals of a field are made without a pause.
 	freeHeals = 3
 	// firstPause and lastPause bound the pause before the next heal of a contested field. It doubles with each heal.
 	firstPause = 2 * time.Second
 	lastPause  = 5 * time.Minute
-	// calm is how long after the last heal the history of a field is kept.
+	// calm is how long the history of a field is kept after its last heal and pause.
 	calm = 15 * time.Minute
-	// quietTime is how long a contested field must stay as it was applied, besides twice its pause, until it is no
-	// longer reported.
+	// quietTime is how long a contested field must stay as it was applied, in addition to twice its pause, until it is
+	// no longer reported.
 	quietTime = time.Minute
-	// maxContested bounds how many fields of an object are remembered. Beyond it the object counts as a whole.
+	// maxContested is how many fields of an object have a history of their own. Further fields share that of the whole
+	// object.
 	maxContested = 16
+	// maxOpponents is how many field managers have a history of their own for one field. Further managers share one.
+	maxOpponents = 3
 )
 
-// wholeObject is the field of a contest about all of an object: it was deleted, or most of its fields were taken.
+// wholeObject is the field of a contest about the whole object: it was deleted, or many of its fields were changed.
 const wholeObject = ""
 
-// heals is the history of the heals of one field.
+// heals is the history of the heals of one field after changes by one field manager.
 type heals struct {
-	count   int
-	last    time.Time
-	manager string // of the latest edit; empty: unknown
+	count int
+	last  time.Time
 }
 
-// pause is the least time between the last heal and the next one.
+// pause is the minimum time between the last heal and the next one.
 func (h heals) pause() time.Duration {
 	if h.count < freeHeals {
 		return 0
@@ -46,7 +49,7 @@ func (h heals) pause() time.Duration {
 	return min(firstPause<<min(h.count-freeHeals, 16), lastPause)
 }
 
-// reportedUntil is when the field is no longer reported as contested. Zero: it is not contested.
+// reportedUntil returns when the field is no longer reported as contested. Zero: the field is not contested.
 func (h heals) reportedUntil() time.Time {
 	if h.count < freeHeals {
 		return time.Time{}
@@ -54,15 +57,36 @@ func (h heals) reportedUntil() time.Time {
 	return h.last.Add(2*h.pause() + quietTime)
 }
 
-// contest is the history of heals of one object for one manifest, by field. It is never changed, only replaced.
-type contest map[string]heals
+// contest is the history of heals of one object for one manifest, by field and by the manager that changed the field.
+// So an edit of a contested field by another client, such as a person, is healed immediately. A contest is never
+// changed, only replaced.
+type contest map[FieldConflict]heals
+
+// entry returns the key of the history that a lost field belongs to. The number of keys is bounded: a client that
+// changes other fields, or under other names, each time must not avoid the pause.
+func (c contest) entry(lost FieldConflict) FieldConflict {
+	if _, known := c[lost]; known {
+		return lost
+	}
+	managers := map[string]int{} // with a history, by field
+	for known := range c {
+		managers[known.Field]++
+	}
+	if managers[lost.Field] == 0 && len(managers) >= maxContested {
+		lost.Field = wholeObject
+	}
+	if managers[lost.Field] >= maxOpponents {
+		lost.Manager = ""
+	}
+	return lost
+}
 
 // wait returns how long a heal of the lost fields has to wait; 0: it is due. Fields that are not contested are healed
-// at once, together with all others of the object.
+// immediately, together with all other fields of the object.
 func (c contest) wait(lost []FieldConflict, now time.Time) time.Duration {
 	var shortest time.Duration
 	for i, field := range lost {
-		h := c[field.Field]
+		h := c[c.entry(field)]
 		left := h.last.Add(h.pause()).Sub(now)
 		if left <= 0 {
 			return 0
@@ -77,43 +101,43 @@ func (c contest) wait(lost []FieldConflict, now time.Time) time.Duration {
 // healed returns the history after a heal of the lost fields.
 func (c contest) healed(lost []FieldConflict, now time.Time) contest {
 	next := contest{}
-	for field, h := range c {
+	for entry, h := range c {
 		if now.Sub(h.last) <= calm+h.pause() {
-			next[field] = h
+			next[entry] = h
 		}
 	}
+	counted := map[FieldConflict]bool{} // several lost fields may share an entry
 	for _, field := range lost {
-		h := next[field.Field]
-		next[field.Field] = heals{count: h.count + 1, last: now, manager: field.Manager}
-	}
-	for len(next) > maxContested {
-		oldest := ""
-		for field, h := range next {
-			if oldest == "" || h.last.Before(next[oldest].last) {
-				oldest = field
-			}
+		entry := next.entry(field)
+		if !counted[entry] {
+			next[entry] = heals{count: next[entry].count + 1, last: now}
+			counted[entry] = true
 		}
-		delete(next, oldest)
 	}
 	return next
 }
 
-// reported returns the fields that are contested now, the longest pause among them, and when that has to be decided
+// reported returns the fields that are contested now, the longest pause among them, and when they have to be determined
 // again.
 func (c contest) reported(now time.Time) (fields []FieldConflict, pause time.Duration, until time.Time) {
-	for _, field := range slices.Sorted(maps.Keys(c)) {
-		h := c[field]
+	for _, entry := range slices.SortedFunc(maps.Keys(c), compareConflicts) {
+		h := c[entry]
 		end := h.reportedUntil()
 		if !now.Before(end) {
 			continue
 		}
-		fields = append(fields, FieldConflict{Field: field, Manager: h.manager})
+		fields = append(fields, entry)
 		pause = max(pause, h.pause())
 		if until.IsZero() || end.Before(until) {
 			until = end
 		}
 	}
 	return fields, pause, until
+}
+
+// compareConflicts sorts by field and manager.
+func compareConflicts(a, b FieldConflict) int {
+	return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Manager, b.Manager))
 }
 
 // contested is the message about contested fields.
@@ -142,11 +166,11 @@ func contested(fields []FieldConflict, pause time.Duration) string {
 	return fmt.Sprintf("Fields of the manifest are changed each time they are applied: %s; the pause before the next "+
 		"correction is %s. "+
 		"Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause,
-		strings.Join(names, ", "))
+		strings.Join(slices.Compact(names), ", "))
 }
 
-// lostFields returns the fields that our field manager had after its last write and has no more, each with the manager
-// that has it now, or that wrote to the object last. Nil: unknown.
+// lostFields returns the fields that our field manager owned after its last write and does not own any more. Each has
+// the manager that owns the field now or, if none does, the manager that wrote to the object last. Nil: unknown.
 func lostFields(written, now *seen, manager string) []FieldConflict {
 	if now == nil {
 		return []FieldConflict{{Field: wholeObject}}
@@ -183,13 +207,13 @@ func lostFields(written, now *seen, manager string) []FieldConflict {
 	return fields
 }
 
-// owned is what one field manager other than ours has.
+// owned is the set of fields that another field manager owns.
 type owned struct {
 	manager string
 	fields  *fieldpath.Set
 }
 
-// rivalsOf returns the other field managers of an object, and which of them wrote last.
+// rivalsOf returns the fields of the other field managers of an object, and which manager wrote last.
 func rivalsOf(entries []metav1.ManagedFieldsEntry, manager string) (latest string, owners []owned) {
 	var last time.Time
 	for _, entry := range entries {
@@ -221,7 +245,7 @@ func pathsOfSet(set *fieldpath.Set) []fieldpath.Path {
 	return paths
 }
 
-// brake decides whether a heal has to wait, and what is said then.
+// brake decides whether a heal has to wait, and returns the change to report then.
 func (m memory) brake(t *task, d decision, now time.Time) (change Change, waits bool) {
 	wait := m.contest.wait(t.lost, now)
 	if wait == 0 {
@@ -233,7 +257,8 @@ func (m memory) brake(t *task, d decision, now time.Time) (change Change, waits 
 	return change, true
 }
 
-// contested says of an object that was applied, or is as it was, that others change it again and again.
+// contested returns the change of an object that was applied or is unchanged, with the reason Contested if a contest
+// is going on.
 func (m memory) contested(change Change, now time.Time) Change {
 	fields, pause, until := m.contest.reported(now)
 	if len(fields) == 0 || change.Reason != v1alpha1.ReasonApplied {

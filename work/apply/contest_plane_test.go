@@ -53,6 +53,26 @@ func TestContested(t *testing.T) {
 		require.Equal(t, apply.Configured, change.Action)
 		require.Equal(t, v1alpha1.ReasonContested, change.Reason, "that it was healed once more does not end the contest")
 		require.Equal(t, v1alpha1.ReasonContested, w.one(object).Reason)
+		for pause := 4 * time.Second; pause < 20*time.Minute; pause *= 2 { // to twice as long each time, and no longer
+			opponent()
+			change = w.one(object)
+			require.Equal(t, apply.Skipped, change.Action)
+			require.Equal(t, min(pause, 5*time.Minute), change.RetryAfter)
+			require.Contains(t, change.Message, "correction is "+min(pause, 5*time.Minute).String())
+			clock.SetTime(clock.Now().Add(change.RetryAfter - time.Millisecond))
+			require.Equal(t, apply.Skipped, w.one(object).Action)
+			clock.SetTime(clock.Now().Add(time.Millisecond))
+			require.Equal(t, apply.Configured, w.one(object).Action)
+		}
+	})
+	t.Run("a person's edit of the contested field is healed at once", func(t *testing.T) {
+		opponent()
+		require.Equal(t, apply.Skipped, w.one(object).Action, "the pause of the contest is not over")
+		w.jsonPatch(object.Manifest, "[{op: replace, path: /data/k, value: edited}]")
+		require.Equal(t, apply.Configured, w.one(object).Action)
+		require.Equal(t, "v", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
+		opponent()
+		require.Equal(t, apply.Skipped, w.one(object).Action, "the contest goes on")
 	})
 	t.Run("an edit of another field is healed at once", func(t *testing.T) {
 		w.patch(object.Manifest, "{data: {l: edited}}")

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -43,6 +44,47 @@ func TestContest_Rate(t *testing.T) {
 	}
 }
 
+// TestContest_PauseDoubles checks each pause of an opponent that is always there.
+func TestContest_PauseDoubles(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var c contest
+	for _, want := range []time.Duration{
+		0, 0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second,
+		128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+	} {
+		require.Equal(t, want, c.wait(replicas, now))
+		now = now.Add(want)
+		require.Zero(t, c.wait(replicas, now))
+		c = c.healed(replicas, now)
+	}
+	for range 100 { // the shift of the pause must not overflow
+		now = now.Add(lastPause)
+		c = c.healed(replicas, now)
+		require.Equal(t, lastPause, c.wait(replicas, now))
+	}
+	now = now.Add(calm + lastPause + time.Second)
+	require.Equal(t, heals{count: 1, last: now}, c.healed(replicas, now)[replicas[0]], "an old contest is forgotten")
+}
+
+// TestContest_AnotherManager checks that an edit of a contested field by another manager, such as a person, is healed
+// at once, and that managers whose names change are slowed down all the same.
+func TestContest_AnotherManager(t *testing.T) {
+	_, c := fight(nil, replicas, time.Millisecond, time.Minute)
+	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	edit := []FieldConflict{{Field: ".spec.replicas", Manager: "kubectl-edit"}}
+	require.Positive(t, c.wait(replicas, end))
+	require.Zero(t, c.wait(edit, end))
+	c = c.healed(edit, end)
+	require.Positive(t, c.wait(replicas, end), "the contest goes on")
+	require.Zero(t, c.wait(edit, end), "a second edit")
+	fields, pause, _ := c.reported(end)
+	require.Equal(t, replicas, fields, "one edit is no contest")
+
+	both := []FieldConflict{replicas[0], {Field: ".spec.replicas", Manager: "keda"}}
+	require.Contains(t, contested(both, pause), `.spec.replicas by "hpa", .spec.replicas by "keda"`)
+	require.Contains(t, contested(both, pause), "Add .spec.replicas to ignoredFields", "each field is named once")
+}
+
 func TestContest_SingleEditIsHealedAtOnce(t *testing.T) {
 	_, c := fight(nil, replicas, time.Millisecond, time.Minute)
 	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
@@ -75,24 +117,40 @@ func TestContest_Reported(t *testing.T) {
 		"a deletion cannot be ignored by a field")
 }
 
-func TestContest_BoundedMemory(t *testing.T) {
+// TestContest_Bounded has an opponent that changes other fields, under other names, each time. Neither the memory nor
+// the number of heals grows with that.
+func TestContest_Bounded(t *testing.T) {
+	const entries = (maxContested + 1) * (maxOpponents + 1)
+	const each = freeHeals + 8 + int(calm/lastPause) + 1 // eight pauses are shorter than the last one
 	rapid.Check(t, func(t *rapid.T) {
-		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		fields, managers := rapid.IntRange(1, 40).Draw(t, "fields"), rapid.IntRange(1, 40).Draw(t, "managers")
+		several := rapid.IntRange(1, 5).Draw(t, "fields at once")
+		period := time.Duration(rapid.IntRange(1, 1000).Draw(t, "milliseconds")) * time.Millisecond
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		now, count := start, 0
 		var c contest
-		for range rapid.IntRange(1, 100).Draw(t, "heals") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "pause")))
-			lost := []FieldConflict{{Field: fmt.Sprintf(".f%d", rapid.IntRange(0, 40).Draw(t, "field"))}}
-			before := fmt.Sprint(c)
-			next := c.healed(lost, now)
-			if fmt.Sprint(c) != before {
-				t.Fatal("a history must not be changed in place")
+		for ; now.Before(start.Add(calm)); count++ {
+			if count > entries*each {
+				t.Fatalf("%d heals in %s", count, now.Sub(start))
 			}
-			if c = next; len(c) > maxContested {
-				t.Fatalf("%d fields are remembered", len(c))
+			var lost []FieldConflict
+			for i := range several {
+				lost = append(lost, FieldConflict{fmt.Sprint(".f", (count+i)%fields), fmt.Sprint("m", count/3%managers)})
 			}
-			if wait := c.wait(lost, now); wait > lastPause {
+			before := maps.Clone(c)
+			wait := c.wait(lost, now)
+			if wait > lastPause {
 				t.Fatalf("a heal waits %s", wait)
 			}
+			now = now.Add(wait)
+			next := c.healed(lost, now)
+			if !maps.Equal(c, before) {
+				t.Fatal("a history must not be changed in place")
+			}
+			if c = next; len(c) > entries {
+				t.Fatalf("%d histories are remembered", len(c))
+			}
+			now = now.Add(period)
 		}
 	})
 }

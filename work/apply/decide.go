@@ -9,20 +9,20 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// move is what is to be done next about one object.
+// move is the next action for one object.
 type move string
 
 const (
-	create      move = "Create"      // it is not there
-	applyForced move = "ApplyForced" // take the fields from all other managers
-	applyShared move = "ApplyShared" // take them from everybody but other Works
-	applyKept   move = "ApplyKept"   // take no field from another manager
-	applyIfSame move = "ApplyIfSame" // if that changes nothing
-	compare     move = "Compare"     // say how it differs
-	leave       move = "Leave"       // nothing
+	create      move = "Create"      // create the object
+	applyForced move = "ApplyForced" // apply, and take the fields from all other managers
+	applyShared move = "ApplyShared" // apply, and take the fields from all other managers except those of other owners
+	applyKept   move = "ApplyKept"   // apply, and take no field from another manager
+	applyIfSame move = "ApplyIfSame" // apply if that changes nothing
+	compare     move = "Compare"     // report the differences
+	leave       move = "Leave"       // do nothing
 )
 
-// decision is what is to be done about an object and, when that is nothing, what is to be said.
+// decision is the next action for an object. If the action is leave, it contains the result to report.
 type decision struct {
 	move    move
 	drifted bool
@@ -33,7 +33,7 @@ type decision struct {
 	conflicts []FieldConflict
 }
 
-// heals reports whether the decision undoes what others have done to an object whose manifest has not changed.
+// heals reports whether the decision corrects changes by other clients while the manifest has not changed.
 func (d decision) heals() bool {
 	return d.drifted && (d.move == create || d.move == applyForced || d.move == applyShared)
 }
@@ -42,16 +42,16 @@ func left(action Action, reason, message string) decision {
 	return decision{move: leave, action: action, reason: reason, message: message}
 }
 
-// known is what is known of an object from before.
+// known is the information from earlier applies.
 type known struct {
-	hash     string    // of what is wanted now
-	uid      types.UID // as the inventory has it; empty: it is not known to have been there
-	ran      string    // the hash of the manifest that a Job with a TTL ran by; empty: it has not, or is no such Job
-	accepted []byte    // the record of our fields that is as good as it gets; nil: unknown
+	hash     string    // of the current manifest
+	uid      types.UID // of the object in the inventory; empty: the object is not known to have existed
+	ran      string    // the hash of the manifest with which a Job with a TTL ran; empty: it did not run
+	accepted []byte    // our managed fields after the last write of this manifest; nil: unknown
 }
 
-// decide says what to do about an object that was seen, or that is not there (nil). It has all the policy and does no
-// I/O.
+// decide returns the next action for an observed object, or for one that does not exist (nil). All policies are in
+// here. It is pure.
 func decide(o Object, k known, s *seen) decision {
 	switch {
 	case o.onlyLooks():
@@ -75,10 +75,10 @@ func decide(o Object, k known, s *seen) decision {
 		return left(Skipped, v1alpha1.ReasonDisabled,
 			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. "+
 				"Remove the annotation on the member to have the manifest applied.")
-	case s.namesake: // each would take the other's marks off, for ever
+	case s.namesake: // each owner would remove the mark of the other one, without an end
 		return left(Conflict, v1alpha1.ReasonConflict,
 			"Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
-	case s.ours || s.uid == k.uid: // an object that lost its marks is still the same object
+	case s.ours || s.uid == k.uid: // an object whose marks were removed still belongs to the owner
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
 		return left(Skipped, v1alpha1.ReasonExists, "The object existed before and is not changed.")
@@ -108,7 +108,7 @@ func decideToLook(o Object, s *seen) decision {
 	}
 }
 
-// decideOurs is about an object that this owner has applied before.
+// decideOurs decides about an object that this owner has applied before.
 func decideOurs(o Object, k known, s *seen) decision {
 	if o.Mode == v1alpha1.CreateOnly {
 		return left(Unchanged, v1alpha1.ReasonApplied, "The object was created, and is not changed.")
@@ -126,7 +126,7 @@ func decideOurs(o Object, k known, s *seen) decision {
 	switch {
 	case intact && !s.former:
 		return left(Unchanged, v1alpha1.ReasonApplied, "")
-	case intact && s.shared: // what is left to do is to remove the owner reference of an earlier release
+	case intact && s.shared: // only the owner reference of an earlier release has to be removed
 		return decision{move: applyShared}
 	case intact:
 		return decision{move: forced(o)}
@@ -141,9 +141,9 @@ func decideOurs(o Object, k known, s *seen) decision {
 	}
 }
 
-// decideAdditions is about an object that has all fields of its manifest, and fields that others have added.
+// decideAdditions decides about an object that has all fields of its manifest, and additions of other clients.
 func decideAdditions(o Object, s *seen, added []FieldConflict) decision {
-	d := decision{move: applyForced, drifted: true} // it has all fields of the manifest, so nothing is taken by force
+	d := decision{move: applyForced, drifted: true} // our manager owns all fields already, so nothing is forced
 	switch {
 	case o.Additions == v1alpha1.AdditionsReport:
 		d = left(Skipped, v1alpha1.ReasonDrifted, fmt.Sprintf(

@@ -21,7 +21,7 @@ import (
 const (
 	// MaxDiffs is the maximum number of reported differences of an object.
 	MaxDiffs = 20
-	// maxValue is how long a reported value may be, in bytes.
+	// maxValue is the maximum length of a reported value, in bytes.
 	maxValue = 128
 	redacted = "(redacted)"
 )
@@ -39,7 +39,7 @@ func (e *Engine) Diff(ctx context.Context, owner Owner,
 			return nil, nil, err
 		}
 		config := manifest
-		if s := look(live, owner); s.ours || s.marked() { // our own marks are no differences
+		if s := look(live, owner); s.ours || s.marked() { // our own marks are not differences
 			if config, err = stampedAs(manifest, owner, s.applied); err != nil {
 				return nil, nil, err
 			}
@@ -52,7 +52,7 @@ func (e *Engine) Diff(ctx context.Context, owner Owner,
 	}
 }
 
-// stampedAs is a manifest with our marks, and the hash that the object has.
+// stampedAs returns a manifest with our marks and the hash of the object.
 func stampedAs(manifest *unstructured.Unstructured, owner Owner, applied string) (*unstructured.Unstructured, error) {
 	hash, err := Object{Manifest: manifest}.hash()
 	if err != nil {
@@ -61,11 +61,11 @@ func stampedAs(manifest *unstructured.Unstructured, owner Owner, applied string)
 	return stamp(manifest, owner, cmp.Or(applied, hash)), nil
 }
 
-// dryRun says how an object differs from what an apply would make of it. The dry run is bound to the version that was
-// read, so that changes which others make in between are no differences; it fails as overtaken then.
+// dryRun returns what an apply would change. The dry run is bound to the version of the object that was read. If
+// another client changes the object in between, the dry run fails as overtaken, and does not report that change.
 //
-// Where the API server does not accept the manifest, the error says so, and the differences are those between the
-// manifest's own fields and the object: without defaults, conversions and admission.
+// If the API server rejects the manifest, dryRun returns the error, and the differences between the fields of the
+// manifest and the object, without defaults, conversions and admission.
 func (e *Engine) dryRun(ctx context.Context, owner Owner, config,
 	live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
 	bound := config.DeepCopy()
@@ -81,8 +81,8 @@ func (e *Engine) dryRun(ctx context.Context, owner Owner, config,
 	return diffs(wanted, live), nil
 }
 
-// overlaid is an object with the fields of a manifest. A list is that of the manifest, but for items of the same name,
-// which are merged.
+// overlaid returns an object with the fields of a manifest. Items of lists are merged by their names; other lists are
+// replaced.
 func overlaid(config, live *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: overlay(config.Object, live.Object).(map[string]any)}
 }
@@ -129,7 +129,7 @@ func diffs(wanted, found *unstructured.Unstructured) []v1alpha1.FieldDiff {
 
 func isSecret(kind schema.GroupVersionKind) bool { return kind.Group == "" && kind.Kind == "Secret" }
 
-// withoutServers is an object without what the API server keeps by itself.
+// withoutServers returns the content of an object without the fields that the API server writes.
 func withoutServers(u *unstructured.Unstructured) map[string]any {
 	object := maps.Clone(u.Object)
 	delete(object, "status")
@@ -181,7 +181,7 @@ func (d *differ) values(path v1alpha1.FieldPath, wanted, found any) {
 		Found: d.show(path, found)})
 }
 
-// lists compares lists of named items by name; false: they are no such lists, and differ as a whole.
+// lists compares two lists by the names of their items. False: the items have no names, or only their order differs.
 func (d *differ) lists(path v1alpha1.FieldPath, wanted, found []any) bool {
 	wantedItems, ok := named(wanted)
 	foundItems, both := named(found)
@@ -209,7 +209,7 @@ func orNil(item map[string]any) any {
 	return item
 }
 
-// named returns the items of a list by their names, if all have one and no two the same.
+// named returns the items of a list by name. False: an item has no name, or two have the same.
 func named(list []any) (map[string]map[string]any, bool) {
 	items := make(map[string]map[string]any, len(list))
 	for _, entry := range list {
@@ -223,7 +223,7 @@ func named(list []any) (map[string]map[string]any, bool) {
 	return items, true
 }
 
-// shown is what people may read of a Secret. Its annotations are not: kubectl keeps a copy of all in one.
+// shown are the fields of a Secret whose values may be reported. An annotation of kubectl contains the whole Secret.
 var shown = []v1alpha1.FieldPath{
 	pathTo("type"), pathTo("immutable"), pathTo("metadata", "labels"), pathTo("metadata", "finalizers"),
 	pathTo("metadata", "ownerReferences"),
@@ -237,7 +237,7 @@ func pathTo(names ...string) v1alpha1.FieldPath {
 	return path
 }
 
-// show is a value as people read it.
+// show returns a value for a report.
 func (d *differ) show(path v1alpha1.FieldPath, value any) string {
 	if value == nil {
 		return ""
@@ -259,7 +259,7 @@ func (d *differ) show(path v1alpha1.FieldPath, value any) string {
 	return string(data[:cut]) + "…"
 }
 
-// summary names the first few fields.
+// summary describes the first differences.
 func summary(diffs []v1alpha1.FieldDiff) string {
 	const most = 3
 	var parts []string

@@ -34,13 +34,14 @@
 // # Writes of other clients
 //
 // The engine drops fields from manifests that controllers of Kubernetes write in every cluster: revision annotations,
-// the rules of aggregated ClusterRoles, placeholders of CA bundles, the data of token Secrets, and status. It does not
-// apply the ConfigMap kube-root-ca.crt.
+// the rules of aggregated ClusterRoles, placeholders of CA bundles, the data of token Secrets, the selector and labels
+// with the UID of a Job, the finalizer of the Job controller on pods, and status. It does not apply the ConfigMap
+// kube-root-ca.crt.
 //
 // The engine corrects an edit immediately. If the same fields are changed repeatedly, the pause before the next
 // correction doubles from 2 seconds to 5 minutes after three corrections, and the reason is Contested: the message
-// names the fields, the other field manager and the remedy. Other fields of the object are still corrected immediately.
-// The history is in memory and is lost on a restart.
+// names the fields, the other field manager and the remedy. Other fields of the object, and edits by other field
+// managers, are still corrected immediately. The history is in memory and is lost on a restart.
 //
 // An edit can make the merge of manifest and object invalid, for example by another member of a union. Then the engine
 // uses the managed fields: it takes over the fields that conflict, in the struct or list item that the API server

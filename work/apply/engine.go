@@ -123,7 +123,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 	return ChangeSet{Changes: changes, Inventory: inventory{ahead}.after(changes).ran(plan, changes).resources}, nil
 }
 
-// applyWave works on all objects of a wave, and waits for those that the next wave needs to be usable.
+// applyWave applies the objects of a wave, and waits until the kinds that they define are served.
 func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, changes []Change) {
 	e.resolveNewKinds(ctx, owner, wave, changes)
 	var unknown []*task
@@ -138,7 +138,7 @@ func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, change
 	e.awaitKinds(ctx, wave, changes)
 }
 
-// each works on all objects of a wave, several at a time.
+// each calls a function for all objects of a wave, several at a time.
 func (e *Engine) each(wave []task, work func(*task)) {
 	var group errgroup.Group
 	group.SetLimit(e.options.Concurrency)
@@ -151,23 +151,23 @@ func (e *Engine) each(wave []task, work func(*task)) {
 	_ = group.Wait()
 }
 
-// task is one object of a set on its way.
+// task is one object of a set while it is applied or pruned.
 type task struct {
 	Object
 	index      int
 	wave       int32
 	id         v1alpha1.ResourceIdentifier
 	hash       string
-	uid        types.UID // of the object, as the inventory has it
-	ran        string    // the hash of the manifest that a Job with a TTL ran by, as the inventory has it
+	uid        types.UID // of the object in the inventory
+	ran        string    // the hash of the manifest with which a Job with a TTL ran, from the inventory
 	definition *int      // the index of the object that defines the kind, if the set has one
 	err        error
-	warning    string // about a manifest that is applied all the same
+	warning    string // about a manifest that is applied nevertheless
 	seen       *seen
-	looked     bool            // seen is what the API server said in this pass
+	looked     bool            // seen is a response of the API server in this pass
 	assumed    bool            // the object is assumed not to exist, and the API server was not asked
-	lost       []FieldConflict // what a heal is about
-	resend     bool            // the definition of its kind has just changed, so a rejection of before means nothing
+	lost       []FieldConflict // the fields to heal
+	resend     bool            // the definition of the kind has just changed, so an earlier rejection is void
 }
 
 type tasks []task
@@ -211,7 +211,7 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	return plan, nil
 }
 
-// objects are the objects of a set as they are applied.
+// objects returns the objects of a set as they are applied.
 func (p tasks) objects() []Object {
 	objects := make([]Object, len(p))
 	for i := range p {
@@ -220,7 +220,7 @@ func (p tasks) objects() []Object {
 	return objects
 }
 
-// waves splits the tasks, lowest wave first and each in the order of the set.
+// waves splits the tasks into waves, the lowest first. A wave has the order of the set.
 func (p tasks) waves() [][]task {
 	sorted := slices.Clone(p)
 	slices.SortStableFunc(sorted, func(a, b task) int { return cmp.Compare(a.wave, b.wave) })
@@ -244,7 +244,7 @@ func changesOf(wave []task, changes []Change) []Change {
 	return of
 }
 
-// change is what a decision to leave an object says of it.
+// change is the result for an object that a decision leaves as it is.
 func (t *task) change(d decision) Change {
 	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted,
 		Conflicts: d.conflicts}
@@ -257,7 +257,7 @@ func (t *task) change(d decision) Change {
 	return c
 }
 
-// pending is the change of an object whose wave is held back. One that can never be applied says that.
+// pending is the result for an object whose wave has to wait. An invalid manifest is reported as such.
 func (t *task) pending(reason string) Change {
 	if t.err != nil {
 		return t.failed(t.err)

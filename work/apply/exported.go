@@ -2,7 +2,6 @@ package apply
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Exported returns an object that was read from a cluster, as by kubectl get -o yaml, as a manifest for other
-// clusters: without its status, what the API server writes, what controllers have allocated there, and muster's own
-// marks. The object is not changed.
+// Exported converts an object that was read from a cluster, for example with kubectl get -o yaml, to a manifest for
+// other clusters. The manifest has no status, no fields that the API server writes or that controllers allocate, and no
+// marks of muster. The object is not changed. Exported is pure.
 //
-// Where the object means nothing in another cluster, the manifest is nil, and the reason says why: what a controller
-// has made of another object, token Secrets of ServiceAccounts, kube-root-ca.crt, endpoints, Events and Leases.
-// Exported is pure.
+// If the object is useless in another cluster, the manifest is nil, and the reason explains why: objects that a
+// controller has created from another object, token Secrets of ServiceAccounts, kube-root-ca.crt, endpoints, Events,
+// Leases and Nodes.
 func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstructured, reason string) {
 	if reason := unportable(object); reason != "" {
 		return nil, reason
@@ -37,12 +36,7 @@ func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstruc
 	dropKeys(manifest, func(name string) bool {
 		return name == v1alpha1.AppliedLabel || name == "kubernetes.io/metadata.name"
 	}, "metadata", "labels")
-	finalizers := slices.DeleteFunc(manifest.GetFinalizers(), func(name string) bool {
-		return strings.HasPrefix(name, "kubernetes.io/")
-	})
-	if manifest.SetFinalizers(finalizers); len(finalizers) == 0 {
-		delete(metadata, "finalizers")
-	}
+	dropFinalizers(manifest, func(name string) bool { return strings.HasPrefix(name, "kubernetes.io/") })
 	if clean := cleaners[manifest.GroupVersionKind().GroupKind()]; clean != nil {
 		clean(manifest)
 	}
@@ -76,7 +70,7 @@ func ofTheCluster(name string) bool {
 		name == "volume.beta.kubernetes.io/storage-provisioner" || name == "batch.kubernetes.io/job-tracking"
 }
 
-// cleaners remove what is of one cluster, by kind.
+// cleaners remove the fields that belong to one cluster, by kind.
 var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
 	{Group: "batch", Kind: "Job"}: cleanJob,
 	{Kind: "Service"}: func(m *unstructured.Unstructured) {
@@ -99,7 +93,7 @@ var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
 	},
 }
 
-// cleanJob removes the selector and the labels by which a Job selects its pods.
+// cleanJob removes the selector and the labels with the UID and the name of the Job, unless the selector is manual.
 func cleanJob(m *unstructured.Unstructured) {
 	if manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector"); manual {
 		return

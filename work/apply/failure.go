@@ -28,7 +28,7 @@ type ManifestError struct {
 
 func (e *ManifestError) Error() string { return e.Field + ": " + e.Problem }
 
-// failed is the change of an object that could not be worked on.
+// failed is the result for an object whose apply failed.
 func (t *task) failed(err error) Change {
 	reason, message := explain(err, t.id)
 	change := t.change(left(Failed, reason, message))
@@ -43,7 +43,7 @@ func (t *task) failed(err error) Change {
 	return change
 }
 
-// explain says what an error of the API server means for an object.
+// explain returns the reason and the message for an error.
 func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string) {
 	var invalid *ManifestError
 	switch {
@@ -68,15 +68,15 @@ func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string)
 	}
 }
 
-// permanent reports whether the API server will not take the same thing the next time either.
+// permanent reports whether the API server would reject the same request again.
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||
 		untyped(err)
 }
 
-// untyped reports whether the manifest does not fit the schema of its kind. The API server answers that as an error of
-// its own.
+// untyped reports whether the manifest does not match the schema of its kind. The API server reports that as an
+// internal error.
 func untyped(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
@@ -85,7 +85,7 @@ func untyped(err error) bool {
 
 var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object|field not declared in schema`)
 
-// refusal is what the API server says. It quotes values, which are not for everybody in a Secret.
+// refusal is the message of the API server, which contains values. For a Secret it is only the names of the fields.
 func refusal(err error, id v1alpha1.ResourceIdentifier) string {
 	if !isSecret(id.GroupVersionKind()) {
 		return err.Error()
@@ -112,7 +112,7 @@ var schemaField = regexp.MustCompile(`(\.[-.\w]+): (?:field not declared|expecte
 // managerName finds the field manager in the message of a conflict.
 var managerName = regexp.MustCompile(`^conflict with "(.*?)"`)
 
-// conflictsOf returns the fields that other managers have, if that is what the error is about.
+// conflictsOf returns the fields that other managers own, if the error is a conflict with field managers.
 func conflictsOf(err error) []FieldConflict {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -132,25 +132,25 @@ func conflictsOf(err error) []FieldConflict {
 	return conflicts
 }
 
-// overtaken reports whether the object is not any more what it was when it was looked at.
+// overtaken reports whether the object has changed since it was observed.
 func overtaken(err error) bool {
 	return apierrors.IsAlreadyExists(err) || otherUID(err) ||
 		apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// otherUID reports whether the object was made anew since: its UID is taken for a change that is not allowed.
+// otherUID reports whether the object was created again: the API server reports another UID as an invalid change.
 func otherUID(err error) bool {
 	cause, invalid := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return invalid && apierrors.IsInvalid(err) && cause.Field == "metadata.uid"
 }
 
-// unserved reports whether the API server does not have the kind, or not in that version.
+// unserved reports whether the API server does not serve the kind in that version.
 func unserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err,
 		metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// newConflict is the error about an object that is not any more what was observed.
+// newConflict is the error about an object that has changed since it was observed.
 func newConflict(t *task, why string) error {
 	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
 		errors.New(why))
@@ -170,7 +170,7 @@ func edited(conflicts []FieldConflict) string {
 	return fmt.Sprintf("The object was changed on the member: %s. Set drift to Correct to undo that.", listed(conflicts))
 }
 
-// listed has the first few conflicts, as in `.spec.replicas is of "kubectl"`.
+// listed describes the first conflicts, as in `.spec.replicas is of "kubectl"`.
 func listed(conflicts []FieldConflict) string {
 	const most = 3
 	var parts []string

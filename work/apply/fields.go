@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The API server records which fields a manager has applied. A manager that changes the value of a field, or removes
-// the field, takes it from all other managers. So if ours has every field of the manifest that was applied last, the
-// object still is what that manifest said: that can be seen in an object's metadata alone, whatever defaults and
-// admission have made of the values. See
+// The API server records which fields each manager has applied. A manager that changes the value of a field, or removes
+// the field, takes it from all other managers. So as long as our manager owns all fields of the manifest, no other
+// client has changed them. The metadata of the object is sufficient to find that out, and defaults and admission do not
+// matter. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 
-// appliedFields returns what the API server has recorded for a manager's server-side apply, as JSON; nil: nothing.
+// appliedFields returns the fields that a manager owns by server-side apply, as JSON. Nil: none.
 func appliedFields(entries []metav1.ManagedFieldsEntry, manager string) []byte {
 	for _, entry := range entries {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
@@ -36,17 +36,17 @@ func parseFields(fields []byte) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// unmanaged are the fields that the API server keeps no record of.
+// unmanaged and unmanagedMeta are the fields that are never in managed fields.
 var unmanaged = map[string]bool{"apiVersion": true, "kind": true}
 var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true,
 	"selfLink": true}
 
-// cover compares manifests with what a field manager has.
+// cover compares manifests with the fields that our field manager owns.
 type cover struct {
-	others func() *fieldpath.Set // what all other field managers have
+	others func() *fieldpath.Set // of all other field managers
 }
 
-// covers reports whether all fields of a manifest are in the set. Of what is empty see [cover.asEmpty].
+// covers reports whether all fields of a manifest are in the set. For empty lists and maps see [cover.asEmpty].
 func (c cover) covers(set *fieldpath.Set, manifest map[string]any) bool {
 	for name, field := range manifest {
 		switch {
@@ -56,11 +56,11 @@ func (c cover) covers(set *fieldpath.Set, manifest map[string]any) bool {
 			at := fieldpath.Path{fieldName(name)}
 			children := set.WithPrefix(at[0])
 			for name, field := range meta {
-				if !unmanagedMeta[name] && !c.element(at, children, fieldName(name), field) {
+				if !unmanagedMeta[name] && !c.element(at, children, fieldName(name), field, meta) {
 					return false
 				}
 			}
-		case !c.element(nil, set, fieldName(name), field):
+		case !c.element(nil, set, fieldName(name), field, manifest):
 			return false
 		}
 	}
@@ -69,18 +69,22 @@ func (c cover) covers(set *fieldpath.Set, manifest map[string]any) bool {
 
 func fieldName(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
 
-// element reports whether a value is in the set at an element of it. An element without children is a whole: a scalar,
-// something empty, or what the API takes as atomic.
-func (c cover) element(parent fieldpath.Path, set *fieldpath.Set, element fieldpath.PathElement, field any) bool {
+// element reports whether a field is in the set as an element. An element without children is a scalar, an empty list
+// or map, or an atomic field.
+//
+// The map that contains the field is in; nil: a list does.
+func (c cover) element(
+	parent fieldpath.Path, set *fieldpath.Set, element fieldpath.PathElement, field any, in map[string]any,
+) bool {
 	children, granular := set.Children.Get(element)
 	if !granular {
-		return set.Members.Has(element) || isEmpty(field) && c.asEmpty(parent, element, field)
+		return set.Members.Has(element) || isEmpty(field) && c.asEmpty(parent, element, field, in)
 	}
 	at := append(parent.Copy(), element)
 	switch field := field.(type) {
 	case map[string]any:
 		for name, inner := range field {
-			if !c.element(at, children, fieldName(name), inner) {
+			if !c.element(at, children, fieldName(name), inner, field) {
 				return false
 			}
 		}
@@ -92,17 +96,28 @@ func (c cover) element(parent fieldpath.Path, set *fieldpath.Set, element fieldp
 	}
 }
 
-// asEmpty reports whether something empty that our manager has no record of is as it was applied. The API server drops
-// most empty lists and maps, and with them their record. It is not when others have the field, or, since a map may be
-// a member of a union, one next to it.
-func (c cover) asEmpty(parent fieldpath.Path, element fieldpath.PathElement, field any) bool {
+// asEmpty reports whether an empty list or map is unchanged although our manager does not own it. The API server drops
+// most empty lists and maps, and their managed fields. The field has been changed if another manager owns the whole of
+// it. Items that another manager has added are additions: applying an empty list does not remove them.
+//
+// A map that is the only field of a list item besides its keys, such as emptyDir of a volume, may be a member of a
+// union. It has also been changed if another manager owns a field next to it.
+func (c cover) asEmpty(parent fieldpath.Path, element fieldpath.PathElement, field any, in map[string]any) bool {
 	others := descend(c.others(), parent)
-	if _, isMap := field.(map[string]any); isMap && len(parent) > 0 && parent[len(parent)-1].Key != nil {
+	if _, isMap := field.(map[string]any); isMap && isAllOf(parent, in) {
 		mine := func(e fieldpath.PathElement) bool { return e.FieldName != nil && *e.FieldName != "name" }
 		_, edited := elementOf(others, fieldpath.NewSet(), mine)
 		return !edited
 	}
-	return !others.Members.Has(element) && others.WithPrefix(element).Empty()
+	return !others.Members.Has(element) || !others.WithPrefix(element).Empty()
+}
+
+// isAllOf reports whether a map is a list item that has only one field besides its keys.
+func isAllOf(path fieldpath.Path, item map[string]any) bool {
+	if len(path) == 0 || path[len(path)-1].Key == nil {
+		return false
+	}
+	return len(item) == len(*path[len(path)-1].Key)+1
 }
 
 // isEmpty reports whether a value is an empty list or map, a map of nothing else, or null.
@@ -123,7 +138,7 @@ func isEmpty(field any) bool {
 	return false
 }
 
-// items reports whether each item of a list is in the set, as an element of its own.
+// items reports whether all items of a list are in the set, each as another element.
 func (c cover) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
 	taken := fieldpath.NewSet()
 	for _, match := range []func(fieldpath.PathElement, any) bool{isExactly, isDefaulted} {
@@ -134,7 +149,7 @@ func (c cover) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
 				rest = append(rest, item)
 				continue
 			}
-			if !c.element(at, set, element, item) {
+			if !c.element(at, set, element, item, nil) {
 				return false
 			}
 			taken.Members.Insert(element)
@@ -144,7 +159,7 @@ func (c cover) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
 	return len(items) == 0
 }
 
-// elementOf finds an element of a list that is not taken.
+// elementOf returns an element of a list that matches and is not taken.
 func elementOf(set, taken *fieldpath.Set, is func(fieldpath.PathElement) bool) (fieldpath.PathElement, bool) {
 	for element := range set.Members.All() {
 		if is(element) && !taken.Members.Has(element) {
@@ -159,7 +174,7 @@ func elementOf(set, taken *fieldpath.Set, is func(fieldpath.PathElement) bool) (
 	return fieldpath.PathElement{}, false
 }
 
-// isExactly reports whether an element is the one of an item that has all keys.
+// isExactly reports whether an element identifies an item that has all keys.
 func isExactly(element fieldpath.PathElement, item any) bool {
 	if element.Value != nil {
 		return value.Equals(*element.Value, value.NewValueInterface(item))
@@ -168,14 +183,15 @@ func isExactly(element fieldpath.PathElement, item any) bool {
 	return keys > 0 && matched == keys
 }
 
-// isDefaulted reports whether an element may be the one of an item that lacks some keys, which have been defaulted
-// then, such as the protocol of a port.
+// isDefaulted reports whether an element may identify an item that lacks keys which the API server defaults, such as
+// the protocol of a port.
 func isDefaulted(element fieldpath.PathElement, item any) bool {
 	matched, _ := keysOf(element, item)
 	return matched > 0
 }
 
-// keysOf counts the keys of an element that an item has with the same values; none if there is one with another value.
+// keysOf returns how many keys of an element an item has with the same values, and how many keys the element has. Both
+// are 0 if a value differs.
 func keysOf(element fieldpath.PathElement, item any) (matched, keys int) {
 	fields, _ := item.(map[string]any)
 	if element.Key == nil || fields == nil {
@@ -193,7 +209,7 @@ func keysOf(element fieldpath.PathElement, item any) (matched, keys int) {
 	return matched, len(*element.Key)
 }
 
-// pathOf is a path of the API server in our words.
+// pathOf converts a path of managed fields.
 func pathOf(path fieldpath.Path) v1alpha1.FieldPath {
 	var out v1alpha1.FieldPath
 	for _, element := range path {

@@ -17,7 +17,7 @@ func objectKey(id v1alpha1.ResourceIdentifier) client.ObjectKey {
 	return client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 }
 
-// lookup returns what a watch knows of an object; nil: nothing.
+// lookup returns the metadata of an object from the watch. Nil: unknown.
 func (e *Engine) lookup(t *task) *metav1.PartialObjectMetadata {
 	if e.options.Metadata == nil {
 		return nil
@@ -25,7 +25,7 @@ func (e *Engine) lookup(t *task) *metav1.PartialObjectMetadata {
 	return e.options.Metadata.Lookup(t.id.GroupVersionKind(), objectKey(t.id))
 }
 
-// see finds out what an object is like, unless that is known already.
+// see observes an object, unless it was observed already in this pass.
 func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
 	if t.looked {
 		return nil
@@ -45,8 +45,8 @@ func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
 	return e.readMetadata(ctx, owner, t)
 }
 
-// isNew reports whether an object most likely does not exist: it was never applied, and nothing says that it is in the
-// way. To create it is then tried without a read. The API server refuses that where the object exists.
+// isNew reports whether an object probably does not exist: it was never applied, and was never observed to exist. Then
+// the engine tries to create it without a read. The creation fails if the object exists.
 func (t *task) isNew(m memory) bool {
 	if t.Manifest == nil {
 		return false
@@ -56,8 +56,8 @@ func (t *task) isNew(m memory) bool {
 		t.Mode != v1alpha1.CreateOnly && !t.onlyLooks() && !t.published()
 }
 
-// readMetadata reads the metadata of an object from the API server. If that is forbidden it is not tried on each
-// reconcile.
+// readMetadata reads the metadata of an object from the API server. If the read is forbidden, it is not repeated on
+// each reconcile.
 func (e *Engine) readMetadata(ctx context.Context, owner Owner, t *task) error {
 	err := e.ask(ctx, owner, t)
 	if forbidden(err) {
@@ -69,7 +69,7 @@ func (e *Engine) readMetadata(ctx context.Context, owner Owner, t *task) error {
 	return err
 }
 
-// ask has the API server say what an object is like.
+// ask observes an object by reading its metadata from the API server.
 func (e *Engine) ask(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (e *Engine) ask(ctx context.Context, owner Owner, t *task) error {
 	return nil
 }
 
-// read returns the whole of an object.
+// read reads an object from the API server.
 func (e *Engine) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
@@ -101,15 +101,15 @@ func (e *Engine) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*uns
 }
 
 const (
-	// prefetchFrom is how many objects of a kind in a namespace are worth a list.
+	// prefetchFrom is the number of objects of a kind in a namespace from which on a list is cheaper than reads.
 	prefetchFrom = 4
-	// prefetchPage bounds what a list answers at a time; what is in a namespace has no bounds.
+	// prefetchPage is the maximum number of objects in a page of a list.
 	prefetchPage = 500
-	// pageWorth is how many reads a page costs as much as, about.
+	// pageWorth is the approximate number of reads that cost as much as a page.
 	pageWorth = 10
 )
 
-// prefetch lists where many objects are to be looked at. What it does not find out is found out one by one.
+// prefetch observes objects by lists where there are many of one kind in one namespace. The others are read one by one.
 func (e *Engine) prefetch(ctx context.Context, owner Owner, unknown []*task) {
 	type place struct {
 		kind      schema.GroupVersionKind
@@ -130,8 +130,8 @@ func (e *Engine) prefetch(ctx context.Context, owner Owner, unknown []*task) {
 	}
 }
 
-// list looks at objects of one kind in one namespace, by their names. It gives up when there is so much else that it
-// does not pay, or when it fails: it may be allowed to read what it may not list.
+// list observes the objects of one kind in one namespace. It stops if reads are cheaper because the namespace has many
+// other objects, or if a request fails: the client may have permission to get but not to list.
 func (e *Engine) list(ctx context.Context, owner Owner, kind schema.GroupVersionKind, group map[string]*task) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (e *Engine) list(ctx context.Context, owner Owner, kind schema.GroupVersion
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			for _, t := range group {
-				t.looked = true // and not there, if it was in no page
+				t.looked = true // an object in no page does not exist
 			}
 			return
 		}

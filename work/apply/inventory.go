@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// inventory is what an owner has applied, or was about to.
+// inventory contains the objects that an owner has applied or was about to apply.
 type inventory struct{ resources []v1alpha1.AppliedResource }
 
 func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
@@ -40,7 +40,7 @@ func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.App
 	return sorted(byKey).resources
 }
 
-// onlyLooks reports whether the object is not the owner's, whatever it was before.
+// onlyLooks reports whether the object is only observed, so that it does not belong to the owner.
 func (o Object) onlyLooks() bool {
 	return o.Mode == v1alpha1.Observe || o.Mode == v1alpha1.ReportDiff
 }
@@ -66,7 +66,7 @@ func (v inventory) after(changes []Change) inventory {
 	return sorted(byKey)
 }
 
-// ran has the hashes of the manifests by which Jobs were created that remove themselves.
+// ran records the hashes of the manifests of Jobs with a TTL that were created.
 func (v inventory) ran(plan tasks, changes []Change) inventory {
 	hashes := map[sameObject]string{}
 	for i := range plan {
@@ -82,8 +82,8 @@ func (v inventory) ran(plan tasks, changes []Change) inventory {
 	return v
 }
 
-// removesItself reports whether an object is a Job that Kubernetes deletes some time after it has finished. That it is
-// gone says nothing about whether it ran, and to run it again could do harm.
+// removesItself reports whether an object is a Job that Kubernetes deletes after it has finished. Such a Job must not
+// be created again only because it does not exist: running it twice could do harm.
 func removesItself(manifest *unstructured.Unstructured) bool {
 	_, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "ttlSecondsAfterFinished")
 	return found && isKind(manifest, "batch", "Job")

@@ -16,10 +16,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// resolver finds out about a kind.
+// resolver returns the REST mapping of a kind.
 type resolver func(schema.GroupVersionKind) (*meta.RESTMapping, error)
 
-// resolver asks once for each kind, however many objects there are of it.
+// resolver returns a resolver that resolves each kind once.
 func (e *Engine) resolver(ctx context.Context) resolver {
 	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
 	type answer struct {
@@ -43,7 +43,7 @@ func namespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// settle finds the resource of an object's kind, and checks that the object is where its kind and its owner let it be.
+// settle resolves the kind of an object, and checks that the namespace of the object suits its kind and its owner.
 func (t *task) settle(owner Owner, resolve resolver) error {
 	mapping, err := resolve(t.id.GroupVersionKind())
 	if err != nil {
@@ -70,8 +70,8 @@ type definedKind struct {
 	cluster bool // the kind is cluster-scoped
 }
 
-// dropNamespace takes the namespace off an object whose kind is cluster-scoped, and returns a warning. Many bundles
-// have one there, and it can mean but one object. Empty: nothing was dropped.
+// dropNamespace removes the namespace from an object of a cluster-scoped kind and returns a warning; empty: nothing was
+// removed. Many bundles have such a namespace, and it is clear which object is meant.
 func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, resolve resolver) (warning string) {
 	namespace, kind := o.Manifest.GetNamespace(), o.Manifest.GroupVersionKind()
 	if namespace == "" || o.Manifest.GetName() == "" {
@@ -93,7 +93,7 @@ func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, r
 		namespace, kind.Kind)
 }
 
-// definedKinds are the kinds that objects of the set define.
+// definedKinds returns the kinds that the CustomResourceDefinitions of a set define.
 func definedKinds(objects []Object) map[schema.GroupVersionKind]definedKind {
 	kinds := map[schema.GroupVersionKind]definedKind{}
 	for i, object := range objects {
@@ -117,8 +117,8 @@ func definedKinds(objects []Object) map[schema.GroupVersionKind]definedKind {
 
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// resolveNewKinds settles the objects of a wave whose kinds the set defines. It waits for kinds
-// whose definition has just been written, and for no others: that would hold up every pass.
+// resolveNewKinds settles the objects of a wave whose kinds the set defines. It waits only for kinds whose definition
+// was written in this pass. Waiting for others would delay each pass.
 func (e *Engine) resolveNewKinds(ctx context.Context, owner Owner, wave []task, changes []Change) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.EstablishTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 1000, Cap: time.Second}
 }
 
-// pause waits a little, and reports whether there is time left.
+// pause waits for the next step of the backoff, and reports whether the context has not ended.
 func pause(ctx context.Context, backoff *wait.Backoff) bool {
 	select {
 	case <-ctx.Done():
@@ -189,7 +189,7 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 	return nil
 }
 
-// unestablished says why a definition is not established: by the first condition that keeps it from that.
+// unestablished returns the message of the condition that is the cause for a definition not being established.
 func unestablished(live *unstructured.Unstructured) string {
 	for _, blocking := range []struct{ kind, status string }{
 		{"Terminating", "True"}, {"NonStructuralSchema", "True"}, {"NamesAccepted", "False"},
@@ -207,7 +207,7 @@ func unestablished(live *unstructured.Unstructured) string {
 	return "its controller has not set condition Established"
 }
 
-// condition of an object, by its type.
+// condition returns the condition of a type of an object. Nil: there is none.
 func condition(live *unstructured.Unstructured, name string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, entry := range conditions {
@@ -218,11 +218,11 @@ func condition(live *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// servedVersions are the versions of a kind that is not served in the one by which it was applied. None: the kind is
-// gone.
+// servedVersions returns the versions in which a kind is served, without the version with which the object was applied.
+// None: the kind does not exist any more.
 //
-// A mapper remembers what was served once, so it cannot tell that a kind is gone; what defines the kind can. To take a
-// kind for gone that is not would leave its objects behind for ever, so whatever cannot be asked is an error.
+// A RESTMapper caches kinds, so it does not show that a kind was removed; the object that defines the kind does. If a
+// kind were wrongly regarded as removed, its objects would stay forever, so any doubt is an error.
 func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentifier) ([]string, error) {
 	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
 	mappings, err := mapper.RESTMappingsWithContext(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind})

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// writeManagers replaces the managed fields of an object, as long as it is still the version that was read, and
-// returns the object as it is then. Nothing else of the object changes.
+// writeManagers replaces the managed fields of an object and returns the object. It changes nothing else, and fails if
+// the object is not the version that was read.
 func (e *Engine) writeManagers(
 	ctx context.Context, owner Owner, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
@@ -37,8 +37,8 @@ func (e *Engine) writeManagers(
 	return written, err
 }
 
-// repaired removes what makes an apply fail from the managed fields of the object, if that is where the cause is, and
-// reports whether to apply again. The config then has the new version, if it had one.
+// repaired corrects the managed fields of the object if they are the cause of a failed apply, and reports whether to
+// apply again. If the config is bound to a version of the object, it is bound to the new version then.
 func (e *Engine) repaired(
 	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, cause error,
 ) (bool, error) {
@@ -73,8 +73,8 @@ func (e *Engine) repaired(
 	return true, nil
 }
 
-// migrated has all entries in one version of the API. An entry of a version that the kind has left behind makes each
-// apply fail when the object has fields that this version does not know.
+// migrated returns the entries with the given API version. An entry of an earlier version makes each apply fail if the
+// object has fields that this version does not define.
 func migrated(entries []metav1.ManagedFieldsEntry, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
 		if entry.APIVersion != apiVersion {
@@ -92,8 +92,8 @@ func migrated(entries []metav1.ManagedFieldsEntry, apiVersion string) (next []me
 	return next, changed
 }
 
-// transferred gives fields to our field manager and takes them from all plain Update managers, so that our next apply
-// removes those that it does not have.
+// transferred moves fields from all Update managers to our field manager. Our next apply then removes the fields that
+// its manifest does not have.
 func transferred(
 	entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, manager, apiVersion string,
 ) (next []metav1.ManagedFieldsEntry, changed bool) {
@@ -123,15 +123,15 @@ func transferred(
 	return next, changed
 }
 
-// deployers are the field managers of tools by which people deploy, by the beginnings of their names. They do not come
-// back by themselves to an object that was taken over from them.
+// deployers are prefixes of the field managers of deployment tools. Such a tool does not write again by itself to an
+// object that was taken over from it.
 var deployers = []string{
 	"kubectl", "before-first-apply", "helm", "Helm", "kustomize-controller", "argocd-controller",
 	"argocd-application-controller", "Terraform", "HashiCorp", "pulumi",
 }
 
-// relinquished takes the fields that our field manager has from all deployers, so that a field which the manifest
-// drops later is removed from the object. What the manifest does not have stays theirs.
+// relinquished removes from the entries of all deployers the fields that our field manager owns. A field that the
+// manifest drops later is then removed from the object. Deployers keep the fields that are not in the manifest.
 func relinquished(entries []metav1.ManagedFieldsEntry,
 	manager string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	ours := fieldpath.NewSet()
@@ -161,8 +161,7 @@ func relinquished(entries []metav1.ManagedFieldsEntry,
 	return next, changed
 }
 
-// relinquish makes our field manager the only one of the deployers' that has the fields of an object which was just
-// taken over.
+// relinquish applies [relinquished] to an object that was just taken over.
 func (e *Engine) relinquish(
 	ctx context.Context, owner Owner, t *task, live *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -207,7 +206,7 @@ func withFields(entry metav1.ManagedFieldsEntry, set *fieldpath.Set) metav1.Mana
 	return entry
 }
 
-// without returns the paths of a set that are none of the others, nor lead into one of them.
+// without returns the paths of a set that are neither in the other set nor below one of its paths.
 func without(set, others *fieldpath.Set) *fieldpath.Set {
 	rest := fieldpath.NewSet()
 	for _, path := range pathsOfSet(set) {

@@ -8,27 +8,27 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// memory is what an engine remembers of an object of an owner. All of it only saves requests.
+// memory is the cached state of one object of an owner. It only saves requests.
 type memory struct {
-	// written is the object after our last write, and hash what was wanted then. A watch may be behind it.
+	// written is the object after our last write, and hash is that of the manifest. A watch may be behind.
 	written *seen
 	hash    string
-	// compared is what came of the last comparison.
+	// compared is the result of the last comparison.
 	compared comparison
 	// contest is the history of heals for the manifest that hash is of.
 	contest contest
-	// rejected is the last answer of the API server, if it did not accept the manifest.
+	// rejected is the last response of the API server, if it rejected the manifest.
 	rejected rejection
 	// existed is true if the object was found to exist although this engine has never applied it.
 	existed bool
 }
 
-// comparison is the differences between what was wanted and a version of the object.
+// comparison contains the differences between a manifest and a version of the object.
 type comparison struct {
 	hash    string
 	version string
 	diffs   []v1alpha1.FieldDiff
-	refused error // of the API server, which does not accept the manifest
+	refused error // of the API server, if it rejects the manifest
 }
 
 type memories map[sameObject]memory
@@ -54,7 +54,7 @@ func (e *Engine) remember(owner Owner, t *task, m memory) {
 	of[keyOf(t.id)] = m
 }
 
-// retain forgets the objects of an owner that are neither recorded nor wanted any more.
+// retain drops the cached state of objects that are neither in the inventory nor in the set.
 func (e *Engine) retain(owner Owner, recorded []v1alpha1.AppliedResource, plan tasks) {
 	keep := make(map[sameObject]bool, len(recorded)+len(plan))
 	for _, resource := range recorded {
@@ -85,7 +85,7 @@ func (e *Engine) Forget(owner types.UID) {
 	delete(e.memory, owner)
 }
 
-// rememberWrite records what the API server answered to an apply, and whether that was a heal.
+// rememberWrite caches the response to an apply. It adds a heal to the history of the contest.
 func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, healed bool) *seen {
 	written := look(answer, owner)
 	written.entries = nil
@@ -97,8 +97,8 @@ func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstru
 	return written
 }
 
-// latest is the later of what a watch says and what our last write left. Versions of one kind can be compared, be it
-// the same object or one that was made anew.
+// latest returns the later one of the watched object and the object after our last write. Versions of one kind can be
+// compared, also if the object was created again.
 func (m memory) latest(watched *seen) *seen {
 	if m.written == nil {
 		return watched
@@ -109,8 +109,8 @@ func (m memory) latest(watched *seen) *seen {
 	return watched
 }
 
-// accepted is the record of our fields that is as good as it gets for what is wanted now, whether or not it has all of
-// that: the API server drops what its schema does not know, and admission may change what we applied. Nil: unknown.
+// accepted returns our managed fields after the last write of the current manifest. They may lack fields of the
+// manifest: the API server drops unknown fields, and admission may change applied fields. Nil: unknown.
 func (m memory) accepted(t *task) []byte {
 	if m.written == nil || t.seen == nil || m.hash != t.hash || m.written.uid != t.seen.uid {
 		return nil

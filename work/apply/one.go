@@ -19,8 +19,8 @@ import (
 // controller that maintains its status. All attempts together take a quarter of a second.
 const attempts = 6
 
-// applyOne looks at an object, decides and acts. An owner reference of an earlier release that no write has removed
-// goes by a write of its own: while it is there, Kubernetes deletes the object with the owner.
+// applyOne observes an object, decides and acts. If no write has removed an owner reference of an earlier release, a
+// further write removes it, because Kubernetes would delete the object with the owner.
 func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 	change := e.lookAndAct(ctx, owner, t)
 	if t.seen == nil || !t.seen.former || t.seen.deleting {
@@ -77,22 +77,22 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 			return t.failed(actErr)
 		}
 		pause(ctx, &backoff)
-		err = e.ask(ctx, owner, t) // a watch may not know it yet
+		err = e.ask(ctx, owner, t) // the watch may be behind
 	}
 	return t.failed(errors.New("other clients change the object all the time"))
 }
 
-// retracts asks the API server for an object that was assumed not to exist, after its creation failed, and reports
-// whether the object has to be decided on again.
+// retracts reads an object that was assumed not to exist, after its creation failed, and reports whether the engine has
+// to decide again.
 func (e *Engine) retracts(ctx context.Context, owner Owner, t *task, cause error) bool {
 	if !t.assumed {
 		return false
 	}
 	t.assumed = false
 	if err := e.ask(ctx, owner, t); err != nil {
-		return false // the failure of the creation says more
+		return false // the error of the creation is more specific
 	}
-	if t.seen != nil { // it is not assumed again
+	if t.seen != nil { // the engine must not assume it again
 		m := e.recall(owner, t)
 		m.existed = true
 		e.remember(owner, t, m)
@@ -100,8 +100,8 @@ func (e *Engine) retracts(ctx context.Context, owner Owner, t *task, cause error
 	return t.seen != nil || overtaken(cause)
 }
 
-// carryOut does what was decided. All that is applied is bound to what was looked at: to the object, to its version
-// where values of it are applied or taken by force, or to there being none.
+// carryOut carries out a decision. Each write is bound to the observed state: to the UID of the object, also to its
+// version if the write contains values of the object, or to the absence of the object.
 func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
 	switch d.move {
 	case leave:
@@ -143,10 +143,10 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 	return e.writeOver(ctx, owner, t, d, live)
 }
 
-// noVersion is the version of no object: what has it is only applied where nothing is.
+// noVersion is a resourceVersion that no object has. An apply with it fails unless the object is absent.
 const noVersion = "1"
 
-// writeOver applies what is wanted to an object that was read, as long as it is what it was then.
+// writeOver applies the manifest to an object that was read. The write fails if the object has changed since.
 func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision,
 	live *unstructured.Unstructured) (Change, error) {
 	config := stamp(t.wanted(live, owner), owner, t.hash)
@@ -155,7 +155,7 @@ func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision
 	return e.write(ctx, owner, t, d, config)
 }
 
-// write applies a config and says what came of it.
+// write applies a config and returns the result.
 func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	config *unstructured.Unstructured) (Change, error) {
 	before := t.seen
@@ -167,7 +167,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
 				err)
 		case d.move == applyShared && !t.KeepConflicts && !rival:
-			// What is in the way is not the other owner, as long as the object is what it was then.
+			// The conflict is not with the other owner, unless the object has changed since.
 			config.SetResourceVersion(before.version)
 			answer, err = e.applyRepaired(ctx, owner, t, config, true)
 		case t.Drift == v1alpha1.DriftReport && before.ours && !rival:
@@ -183,7 +183,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	if err != nil {
 		return Change{}, err
 	}
-	if before != nil && !before.ours && before.uid != t.uid && !before.shared { // it was taken over
+	if before != nil && !before.ours && before.uid != t.uid && !before.shared { // the object was taken over
 		if answer, err = e.relinquish(ctx, owner, t, answer); err != nil {
 			return Change{}, err
 		}
@@ -203,16 +203,17 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	return change, nil
 }
 
-// applyRepaired applies a config, and once more when the managed fields of the object were what made that fail.
+// applyRepaired applies a config. If the managed fields of the object make that fail, it repairs them and applies
+// again.
 func (e *Engine) applyRepaired(
 	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, force bool,
 ) (*unstructured.Unstructured, error) {
-	for range 2 { // stale versions and residue may come together
+	for range 2 { // an object may have both stale versions and residue
 		answer, err := e.apply(ctx, owner, config, force)
 		if err == nil {
 			return answer, nil
 		}
-		if !force && !untyped(err) { // it must take nothing from others
+		if !force && !untyped(err) { // the apply must not take fields from other managers
 			return nil, err
 		}
 		again, failed := e.repaired(ctx, owner, t, config, err)
@@ -240,7 +241,7 @@ func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Un
 	return answer, err
 }
 
-// diffOne says how an object differs from what is wanted, with our marks where it is ours.
+// diffOne returns the differences between an object and its manifest. Our own marks are no differences.
 func (e *Engine) diffOne(ctx context.Context, owner Owner,
 	t *task) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
 	live, err := e.read(ctx, t.id)
@@ -249,13 +250,13 @@ func (e *Engine) diffOne(ctx context.Context, owner Owner,
 	}
 	config := t.wanted(live, owner)
 	if t.seen.ours || t.seen.uid == t.uid {
-		config = stamp(config, owner, cmp.Or(t.seen.applied, t.hash)) // that the hash changes with the manifest says nothing
+		config = stamp(config, owner, cmp.Or(t.seen.applied, t.hash)) // a changed hash is no difference
 	}
 	diffs, err := e.dryRun(ctx, owner, config, live)
 	return diffs, live, err
 }
 
-// compareOne reports how an object differs from what is wanted, and asks only when either has changed.
+// compareOne reports the differences between an object and its manifest. It compares again only if either has changed.
 func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
 	change := t.change(d)
 	m := e.recall(owner, t)
@@ -290,7 +291,7 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 	case len(change.Diffs) > 0:
 		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("The object differs from the manifest: %s.",
 			summary(change.Diffs))
-	case drift: // others have the fields now, and have them as they are wanted
+	case drift: // other managers own the fields now, with the values of the manifest
 		change.Action, change.Reason, change.Drifted = Unchanged, v1alpha1.ReasonApplied, false
 	default:
 		change.Reason, change.Message = v1alpha1.ReasonObserved, "The object matches the manifest."

@@ -3,15 +3,16 @@ package apply
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// prepared returns the manifest as it is applied: without the fields that a controller of Kubernetes, or one that is
-// named by an annotation of the object, writes in every cluster. To apply them would start a contest that cannot be
-// won. The manifest is not changed; it is returned as it is if there is nothing to drop.
+// prepared returns the manifest without the fields that a controller of Kubernetes, or an injector that the manifest
+// names in an annotation, writes in every cluster. Applying them would start a contest that has no end. The manifest is
+// not changed; prepared returns the same manifest if there is nothing to drop.
 func prepared(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	var dropped *unstructured.Unstructured
 	for _, writer := range platformWriters {
@@ -29,9 +30,9 @@ func prepared(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	return dropped
 }
 
-// platformWriter is a controller that writes fields of certain objects in every cluster.
+// platformWriter is a component that writes fields of certain objects in every cluster.
 type platformWriter struct {
-	writes func(manifest *unstructured.Unstructured) bool // reports whether the manifest has such fields
+	writes func(manifest *unstructured.Unstructured) bool // reports whether the manifest has fields to drop
 	drop   func(manifest *unstructured.Unstructured)
 }
 
@@ -51,8 +52,8 @@ var platformWriters = []platformWriter{
 		},
 		func(m *unstructured.Unstructured) { delete(m.Object, "rules") },
 	},
-	// CA injectors, and API servers that publish their own CA, replace placeholders. Without an annotation that names
-	// an injector, a bundle with a certificate in it is meant as it is.
+	// CA injectors replace placeholders of CA bundles. A bundle that contains a certificate is only dropped if an
+	// annotation names an injector.
 	{
 		func(m *unstructured.Unstructured) bool {
 			found := false
@@ -63,8 +64,8 @@ var platformWriters = []platformWriter{
 			eachCABundle(m, func(holder map[string]any) { delete(holder, "caBundle") })
 		},
 	},
-	// The token controller fills the Secrets of ServiceAccounts, and deletes those with the UID of another cluster's
-	// account.
+	// The token controller writes the data of token Secrets. It deletes a Secret that has the UID of an account of
+	// another cluster.
 	{
 		func(m *unstructured.Unstructured) bool {
 			kind, _, _ := unstructured.NestedString(m.Object, "type")
@@ -76,7 +77,7 @@ var platformWriters = []platformWriter{
 			dropKeys(m, tokenAnnotation, "metadata", "annotations")
 		},
 	},
-	// The Job controller selects pods by the UID of the Job. The API server rejects those of another one.
+	// The API server sets the selector and labels with the UID of the Job, and rejects the UID of another Job.
 	{
 		func(m *unstructured.Unstructured) bool {
 			manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector")
@@ -85,7 +86,14 @@ var platformWriters = []platformWriter{
 		},
 		func(m *unstructured.Unstructured) { cleanJob(m) },
 	},
-	// The API server keeps no status that is applied with the rest of an object of Kubernetes' own kinds.
+	// The Job controller removes its finalizer from pods that belong to no Job.
+	{
+		func(m *unstructured.Unstructured) bool {
+			return isKind(m, "", "Pod") && slices.ContainsFunc(m.GetFinalizers(), jobFinalizer)
+		},
+		func(m *unstructured.Unstructured) { dropFinalizers(m, jobFinalizer) },
+	},
+	// The API server ignores the status in an apply of Kubernetes' own kinds, which have the subresource status.
 	{
 		func(m *unstructured.Unstructured) bool {
 			group := m.GroupVersionKind().Group
@@ -110,6 +118,16 @@ func tokenAnnotation(name string) bool { return name == "kubernetes.io/service-a
 
 func uidLabel(name string) bool {
 	return strings.TrimPrefix(name, "batch.kubernetes.io/") == "controller-uid"
+}
+
+func jobFinalizer(name string) bool { return name == "batch.kubernetes.io/job-tracking" }
+
+// dropFinalizers removes finalizers, and their list if it becomes empty.
+func dropFinalizers(m *unstructured.Unstructured, is func(string) bool) {
+	finalizers := slices.DeleteFunc(m.GetFinalizers(), is)
+	if m.SetFinalizers(finalizers); len(finalizers) == 0 {
+		unstructured.RemoveNestedField(m.Object, "metadata", "finalizers")
+	}
 }
 
 func hasKey(m *unstructured.Unstructured, is func(string) bool, path ...string) bool {
@@ -137,13 +155,13 @@ func dropKeys(m *unstructured.Unstructured, is func(string) bool, path ...string
 	}
 }
 
-// injectors are the annotations that name who fills in the CA bundles of an object.
+// injectors are the annotations by which an object requests that an injector writes its CA bundles.
 var injectors = []string{
 	"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
 	"service.beta.openshift.io/inject-cabundle",
 }
 
-// eachCABundle visits the maps with a caBundle that another client fills in.
+// eachCABundle visits the maps with a caBundle that an injector writes.
 func eachCABundle(m *unstructured.Unstructured, visit func(holder map[string]any)) {
 	injected := false
 	for _, annotation := range injectors {
@@ -176,7 +194,7 @@ func eachCABundle(m *unstructured.Unstructured, visit func(holder map[string]any
 	}
 }
 
-// isPlaceholder reports whether a CA bundle has no certificate in it.
+// isPlaceholder reports whether a CA bundle contains no certificate.
 func isPlaceholder(bundle any) bool {
 	text, ok := bundle.(string)
 	if !ok {
@@ -186,8 +204,7 @@ func isPlaceholder(bundle any) bool {
 	return err == nil && !bytes.Contains(data, []byte("-----BEGIN"))
 }
 
-// published reports whether Kubernetes itself keeps the object in every namespace, with values of the cluster that it
-// is in.
+// published reports whether Kubernetes publishes the object in every namespace, with values of the cluster.
 func (o Object) published() bool {
 	return isKind(o.Manifest, "", "ConfigMap") && o.Manifest.GetName() == "kube-root-ca.crt"
 }

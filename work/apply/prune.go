@@ -80,7 +80,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 			t := &wave[i]
 			mapping, err := resolve(t.id.GroupVersionKind())
 			if err == nil && namespaced(mapping) != (t.id.Namespace != "") {
-				t.looked = true // its manifest was refused, and it is nowhere
+				t.looked = true // its manifest was rejected, so it does not exist
 				continue
 			}
 			unknown = append(unknown, t)
@@ -100,21 +100,21 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 	return ChangeSet{Changes: changes, Inventory: inventory{resources}.after(changes).resources}, nil
 }
 
-// takeBack is what becomes of an object that is not wanted any more.
+// takeBack is the action for an object that is not in the set any more.
 type takeBack string
 
 const (
-	takeGone    takeBack = "Gone"    // it is not there
-	takeNotOurs takeBack = "NotOurs" // it belongs to others
-	takeWait    takeBack = "Wait"    // its deletion has begun
+	takeGone    takeBack = "Gone"    // nothing: the object does not exist
+	takeNotOurs takeBack = "NotOurs" // nothing: the object belongs to others
+	takeWait    takeBack = "Wait"    // wait for a deletion that has begun
 	takeDelete  takeBack = "Delete"
-	// takeDisabled leaves the object with its owner, since the member's administrator has stopped its deletion.
+	// takeDisabled does nothing, because the member's administrator has stopped the deletion. The object keeps its owner.
 	takeDisabled takeBack = "Disabled"
-	takeOrphan   takeBack = "Orphan" // leave it as it is, without the owner
-	takeDisown   takeBack = "Disown" // leave it to other Works, without what is the owner's alone
+	takeOrphan   takeBack = "Orphan" // remove only the marks of the owner
+	takeDisown   takeBack = "Disown" // remove the marks and the fields of the owner, for objects with other owners
 )
 
-// decideTakeBack has all the policy of taking back, and does no I/O. The UID is what the inventory has.
+// decideTakeBack decides about an observed object, given its UID in the inventory. It is pure.
 func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBack {
 	switch {
 	case s == nil:
@@ -142,7 +142,7 @@ func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation
 		err := e.seeAnyVersion(ctx, owner, t)
 		switch {
 		case apierrors.IsForbidden(err) && t.uid == "":
-			// It was about to be applied, which took the same permission. If it is there after all, it goes with the owner.
+			// The object was probably never applied, because that requires the same permission.
 			return t.change(left(Released, "", "The object cannot be read, and is not known to have been applied."))
 		case err != nil:
 			return t.failed(err)
@@ -163,8 +163,8 @@ func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation
 	return t.pending("Others change it all the time.")
 }
 
-// seeAnyVersion finds out what an object is like, in whatever version its kind is served now. A kind that is gone has
-// no objects.
+// seeAnyVersion observes an object in any version in which its kind is served. If the kind does not exist any more, the
+// object does not either.
 func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error {
 	if t.looked {
 		return nil
@@ -211,8 +211,7 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 		return t.change(left(Released, "", "The object is not changed.")), e.orphan(ctx, owner, t)
 	case takeDisown:
 		answer, err := e.apply(ctx, owner, t.bare(), false)
-		// Without the fields that are ours alone the API server may refuse the object, and the mark may be shared with an
-		// update.
+		// The API server may reject the object without the owner's fields. The mark stays if another manager owns it, too.
 		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).ours {
 			err = e.orphan(ctx, owner, t)
 		}
@@ -225,16 +224,16 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "The object is being deleted.")), err
 }
 
-// deleteOne begins to delete the object that was looked at, and no other of its name.
+// deleteOne starts the deletion of the object that was observed.
 func (e *Engine) deleteOne(ctx context.Context, t *task, propagation metav1.DeletionPropagation) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
-	// The version as well: that the object is ours, and ours alone, was decided by its metadata.
+	// The resourceVersion is a precondition because the metadata has shown that the object has no other owner.
 	preconditions := client.Preconditions{UID: &t.seen.uid, ResourceVersion: &t.seen.version}
 	return e.client.Delete(ctx, t.bare(), preconditions, client.PropagationPolicy(propagation))
 }
 
-// bare is the object that was looked at, and nothing of it: applied, it takes back what the owner has applied.
+// bare returns the identity of the observed object. Applying it removes all fields of the owner.
 func (t *task) bare() *unstructured.Unstructured {
 	bare := &unstructured.Unstructured{}
 	bare.SetGroupVersionKind(t.id.GroupVersionKind())
@@ -244,7 +243,7 @@ func (t *task) bare() *unstructured.Unstructured {
 	return bare
 }
 
-// orphan takes the owner's marks off an object, and nothing else.
+// orphan removes the marks of the owner from an object, and nothing else.
 func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
@@ -259,11 +258,11 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 	}
 	before := object.DeepCopy()
 	unmark(object, owner, look(object, owner).shared)
-	// With the version: a list is replaced as a whole, and must not take along what others have put on since.
+	// A patch replaces whole lists, so it must fail if another client has changed the object since.
 	return e.client.Patch(ctx, object, precondition.Patch(before), client.FieldOwner(owner.FieldOwner))
 }
 
-// unmark removes from an object what [stamp] has put on.
+// unmark removes from an object what [stamp] adds.
 func unmark(object *metav1.PartialObjectMetadata, owner Owner, shared bool) {
 	object.OwnerReferences = slices.DeleteFunc(object.OwnerReferences, owner.isFormer)
 	delete(object.Annotations, owner.Mark())
@@ -275,6 +274,6 @@ func unmark(object *metav1.PartialObjectMetadata, owner Owner, shared bool) {
 		return entry.Manager == owner.FieldOwner
 	})
 	if len(object.ManagedFields) == 0 {
-		object.ManagedFields = []metav1.ManagedFieldsEntry{{}} // which the API server takes for none
+		object.ManagedFields = []metav1.ManagedFieldsEntry{{}} // this is how a client removes all entries
 	}
 }

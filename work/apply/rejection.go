@@ -14,31 +14,30 @@ const (
 	// rejection.
 	firstResend = time.Second
 	lastResend  = 5 * time.Minute
-	// changedResend bounds the pause when the object has changed since: the change may be what was in the way.
+	// changedResend bounds the pause if the object has changed since: the change may have removed the cause.
 	changedResend = 5 * time.Second
-	// lastForbidden bounds the pause after a request that was forbidden: a permission may be granted, and a quota raised,
-	// at any time, and nothing that is watched tells.
+	// lastForbidden bounds the pause after a forbidden request. A permission may be granted, and a quota raised, at any
+	// time, and no watch of the engine reports that.
 	lastForbidden = 30 * time.Second
 )
 
-// rejection is the last answer of the API server to a manifest that it does not accept, or to a client that may not
-// apply it.
+// rejection is the last response of the API server that rejected a manifest, or that was forbidden.
 type rejection struct {
 	hash    string // of the manifest
-	version string // of the object; empty: it was not there
+	version string // of the object; empty: the object did not exist
 	count   int    // of rejections in a row
 	last    time.Time
 	err     error
-	read    bool // the read of the object was forbidden, before anything was decided
+	read    bool // the read of the object was forbidden, so nothing was decided
 }
 
-// forbidden reports whether the client lacks a permission, or a quota is used up. A namespace that is being deleted is
-// answered as forbidden, too, and is another matter.
+// forbidden reports whether the client lacks a permission, or a quota is used up. The API server also uses this error
+// for a namespace that is being deleted, which is a different case.
 func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// heldBackError is an error that is remembered, and returned again until wait is over.
+// heldBackError is the error of an earlier request, which is not repeated until wait is over.
 type heldBackError struct {
 	err  error
 	wait time.Duration
@@ -47,12 +46,12 @@ type heldBackError struct {
 func (h *heldBackError) Error() string { return h.err.Error() }
 func (h *heldBackError) Unwrap() error { return h.err }
 
-// blocksReads reports whether the object is not read now, since the last read of it was forbidden.
+// blocksReads reports whether the object must not be read now, because the last read was forbidden.
 func (r rejection) blocksReads(hash string, now time.Time) bool {
 	return r.read && r.wait(hash, r.version, now) > 0
 }
 
-// wait returns how long a manifest is not sent again; 0: it may be sent now. Another manifest is sent at once.
+// wait returns how long the manifest must not be sent; 0: it may be sent now. Another manifest has no pause.
 func (r rejection) wait(hash, version string, now time.Time) time.Duration {
 	if r.count == 0 || r.hash != hash {
 		return 0
@@ -68,7 +67,7 @@ func (r rejection) wait(hash, version string, now time.Time) time.Duration {
 	return max(r.last.Add(pause).Sub(now), 0)
 }
 
-// again returns the rejection after another answer.
+// again returns the rejection after a further response.
 func (r rejection) again(hash, version string, now time.Time, err error) rejection {
 	count := 1
 	if r.hash == hash {
@@ -77,7 +76,7 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 	return rejection{hash: hash, version: version, count: count, last: now, err: err}
 }
 
-// rejection decides whether a manifest that was rejected has to wait, and what is said then.
+// rejection decides whether a rejected manifest has to wait, and returns the change to report then.
 func (m memory) rejection(t *task, d decision, now time.Time) (change Change, waits bool) {
 	wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now)
 	if wait == 0 || m.rejected.read || !d.writes() || t.resend || recreates(t, m.rejected.err) {
@@ -88,15 +87,15 @@ func (m memory) rejection(t *task, d decision, now time.Time) (change Change, wa
 	return change, true
 }
 
-// recreates reports whether an object must be deleted and created again, since its manifest changes what cannot be
-// changed.
+// recreates reports whether an object must be deleted and created again, because its manifest changes an immutable
+// field and the policy permits it.
 func recreates(t *task, err error) bool {
 	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared &&
 		t.seen.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) &&
 		immutable(err.Error())
 }
 
-// writes reports whether a decision sends the manifest to be stored.
+// writes reports whether the decision writes the manifest to the API server.
 func (d decision) writes() bool { return d.move != leave && d.move != compare }
 
 func (s *seen) versionOrNone() string {

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// An apply merges the manifest into the object, and removes only what our field manager had before. So where an edit
-// has replaced one member of a union by another, or renumbered a port, the object has both after the merge, and is
-// invalid: the apply fails for ever. The residue is what has to be removed first.
+// An apply merges the manifest into the object, and removes only fields that our field manager owned before. If an edit
+// has replaced one member of a union by another, or renumbered a port, the merged object has both and is invalid, so
+// each apply fails. The residue is the set of fields that has to be removed first.
 
-// causesOf returns the fields that the API server calls invalid, but for those that cannot change at all.
+// causesOf returns the causes of an error about fields that are invalid and not immutable.
 func causesOf(err error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -31,18 +31,18 @@ func causesOf(err error) []metav1.StatusCause {
 	return causes
 }
 
-// immutable reports whether a message of the API server says that a field cannot be changed.
+// immutable reports whether a message of the API server says that a field is immutable.
 func immutable(message string) bool {
 	return slices.ContainsFunc([]string{
 		"immutable", "updates to ", "may not be changed", "may not change once set", "cannot change roleRef",
 	}, func(words string) bool { return strings.Contains(message, words) })
 }
 
-// anyItem stands for the item of a list in a scope.
+// anyItem stands for all items of a list in a scope.
 const anyItem = "*"
 
-// scopeOf returns the struct or list item that an invalid field is in, and the name of the field there. Indices are
-// those of the merged object, which no client has; all items are meant.
+// scopeOf returns the path of the struct or list item that contains an invalid field, and the name of the field. An
+// index is replaced by [anyItem], because it refers to the merged object, which is not known.
 func scopeOf(field string) (scope []string, name string) {
 	for part := range strings.SplitSeq(field, ".") {
 		name, index, item := strings.Cut(part, "[")
@@ -62,8 +62,8 @@ func scopeOf(field string) (scope []string, name string) {
 	return scope, ""
 }
 
-// residueOf returns the fields of a live object that the config does not have, in the structs and list items that the
-// causes name: those of plain Update managers, and those of none that a cause itself names.
+// residueOf returns fields of a live object that the config does not have, in the structs and list items that contain
+// the invalid fields: the fields of Update managers, and the invalid fields themselves if no manager owns them.
 func residueOf(
 	config map[string]any, live *unstructured.Unstructured, causes []metav1.StatusCause, manager string,
 ) *fieldpath.Set {
@@ -89,11 +89,11 @@ func residueOf(
 	return s.found
 }
 
-// residueSearch walks an object and a config side by side.
+// residueSearch compares an object with a config.
 type residueSearch struct {
-	updates, others, all *fieldpath.Set // of plain Update managers, of all others but ours, and of all
-	named                string         // the field that the cause names
-	duplicate            bool           // the cause is about an item that exists twice
+	updates, others, all *fieldpath.Set // of Update managers, of other managers except ours, and of all managers
+	named                string         // the invalid field
+	duplicate            bool           // the cause is an item that exists twice
 	found                *fieldpath.Set
 }
 
@@ -130,7 +130,7 @@ func (s *residueSearch) search(path fieldpath.Path, scope []string, live, config
 	}
 }
 
-// repeats reports whether an item has the value of another one in the field that the cause names.
+// repeats reports whether an item has the same value of the invalid field as one of the items.
 func (s *residueSearch) repeats(item map[string]any, items []any) bool {
 	for _, entry := range items {
 		other, _ := entry.(map[string]any)
@@ -141,7 +141,7 @@ func (s *residueSearch) repeats(item map[string]any, items []any) bool {
 	return false
 }
 
-// fields adds the fields of a struct that the config does not have.
+// fields adds the fields of a struct that are not in the config.
 func (s *residueSearch) fields(path fieldpath.Path, live, config any) {
 	liveFields, _ := live.(map[string]any)
 	configFields, _ := config.(map[string]any)
@@ -155,7 +155,7 @@ func (s *residueSearch) fields(path fieldpath.Path, live, config any) {
 	}
 }
 
-// add adds a field, with all that is in it, unless another manager than plain Update managers has it.
+// add adds a field unless a manager that is not an Update manager owns it or a part of it.
 func (s *residueSearch) add(path fieldpath.Path, named bool) {
 	touches := func(set *fieldpath.Set) bool { return set.Has(path) || !descend(set, path).Empty() }
 	if !touches(s.others) && (named || touches(s.updates)) {
@@ -163,7 +163,7 @@ func (s *residueSearch) add(path fieldpath.Path, named bool) {
 	}
 }
 
-// itemOf finds the item of a list that has the keys of an element; nil: there is none.
+// itemOf returns the item of a list with the keys of an element. Nil: there is none.
 func itemOf(items []any, element fieldpath.PathElement) map[string]any {
 	if element.Key == nil {
 		return nil
@@ -177,7 +177,7 @@ func itemOf(items []any, element fieldpath.PathElement) map[string]any {
 	return nil
 }
 
-// defaulted reports whether all keys that an item lacks are those that the API server defaults.
+// defaulted reports whether the API server defaults all keys that an item lacks to the values of the element.
 func defaulted(element fieldpath.PathElement, item map[string]any) bool {
 	for _, key := range *element.Key {
 		isDefault := key.Name == "protocol" && value.Equals(key.Value, value.NewValueInterface("TCP"))

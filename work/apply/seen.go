@@ -17,39 +17,39 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// seen is what the metadata of an object tells.
+// seen is the observed metadata of an object, as far as decisions need it.
 type seen struct {
 	uid        types.UID
 	version    string   // the resourceVersion
 	deleting   bool     // its deletion has begun
-	finalizers []string // what holds it back
+	finalizers []string // that delay its deletion
 	ours       bool     // it has our mark
 	former     bool     // it has an owner reference to our owner, from an earlier release
-	owners     int      // how many owner references to others it has
-	shared     bool     // another owner has applied it, as we do
-	rivals     []string // the field managers of those
-	namesake   bool     // another owner has applied it as our own field manager
-	applied    string   // the hash of what we applied last
-	labeled    bool     // it has the label that it is watched by
+	owners     int      // the number of owner references to others
+	shared     bool     // another owner has applied it with this package
+	rivals     []string // the field managers of other owners
+	namesake   bool     // another owner has applied it with our field manager
+	applied    string   // the hash of the manifest that was applied last
+	labeled    bool     // it has the label that selects it for watches
 	noApply    bool     // an annotation of the member's administrator stops applies
-	noDelete   bool     // likewise, deletions
-	fields     []byte   // what the API server has recorded for our field manager
+	noDelete   bool     // an annotation of the member's administrator stops deletions
+	fields     []byte   // the managed fields of our field manager, as JSON
 	manager    string   // the name of our field manager
 
-	// entries are the records of all field managers; nil in what is remembered.
+	// entries are the managed fields of all field managers. Nil in a [memory].
 	entries []metav1.ManagedFieldsEntry
 }
 
-// annotationPrefix begins the name of the annotation by which an object says what an owner has applied.
+// annotationPrefix is the prefix of annotations that record what an owner has applied.
 const annotationPrefix = "applied." + v1alpha1.GroupName + "/"
 
-// digest is short, and long enough not to be met by chance.
+// digest returns a short hash without practical collisions.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:10])
 }
 
-// look reads what there is to know of an object for an owner. Nil: the object is not there.
+// look returns what the metadata of an object means for an owner.
 func look(meta metav1.Object, owner Owner) *seen {
 	s := &seen{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
@@ -68,7 +68,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 // marked reports whether a hash, or the managed fields, record that we have applied the object.
 func (s *seen) marked() bool { return s.applied != "" || s.fields != nil }
 
-// hash of what is wanted: whenever it changes, the object is applied.
+// hash returns the hash of the manifest and its options. The object is applied when the hash changes.
 func (o Object) hash() (string, error) {
 	data, err := json.Marshal(o.Manifest.Object) // the keys of maps are sorted
 	if err != nil {
@@ -80,7 +80,7 @@ func (o Object) hash() (string, error) {
 	return digest(data), nil
 }
 
-// checkManifest refuses what can never be applied, or would be lost.
+// checkManifest rejects manifests that can never be applied, or whose fields would be lost.
 func checkManifest(manifest *unstructured.Unstructured) error {
 	for field, value := range map[string]string{
 		"apiVersion": manifest.GetAPIVersion(), "kind": manifest.GetKind(), "metadata.name": manifest.GetName(),
@@ -107,8 +107,8 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 	return nil
 }
 
-// intact reports whether no other manager changed the applied fields: our manager still has every field of the
-// manifest, or every field that the API server accepted of it.
+// intact reports whether no other manager changed the applied fields: our manager still owns all fields of the
+// manifest, or all fields that it owned after the last write of the manifest.
 func (s *seen) intact(o Object, accepted []byte) bool {
 	if !s.ours || !s.labeled || s.fields == nil {
 		return false
@@ -126,11 +126,11 @@ func (s *seen) intact(o Object, accepted []byte) bool {
 	if accepted == nil {
 		return false
 	}
-	was, err := parseFields(accepted) // which may have come in another order
+	was, err := parseFields(accepted) // the order may differ
 	return err == nil && set.Equals(was)
 }
 
-// othersFields are the fields of all field managers that have one which our manager has not.
+// othersFields returns the fields of all field managers except ours.
 func (s *seen) othersFields() *fieldpath.Set {
 	others := fieldpath.NewSet()
 	for _, entry := range s.entries {

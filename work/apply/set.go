@@ -65,7 +65,7 @@ type Set struct {
 	Record func(ctx context.Context, inventory []v1alpha1.AppliedResource) error
 }
 
-// check says why a set cannot be worked on at all.
+// check returns why a set is invalid as a whole.
 func (s Set) check(resolve resolver) error {
 	owner := s.Owner.Reference
 	switch {
@@ -164,7 +164,7 @@ type Change struct {
 	applied string // the hash of the manifest that the object was applied by
 }
 
-// passable are the reasons to skip an object that nothing else needs to wait for.
+// passable are the reasons of skipped objects that later waves need not wait for.
 var passable = []string{v1alpha1.ReasonExists, v1alpha1.ReasonContested, v1alpha1.ReasonCompleted}
 
 // Done reports whether the manifest has been applied, so that later waves need not wait for it. An object that other
@@ -217,7 +217,7 @@ func (s ChangeSet) Err() error {
 	return first
 }
 
-// identifier of a manifest, without the resource's name.
+// identifier returns the identifier of a manifest, without the name of the resource.
 func identifier(u *unstructured.Unstructured) v1alpha1.ResourceIdentifier {
 	gvk := u.GroupVersionKind()
 	return v1alpha1.ResourceIdentifier{
@@ -225,7 +225,7 @@ func identifier(u *unstructured.Unstructured) v1alpha1.ResourceIdentifier {
 	}
 }
 
-// sameObject is what two identifiers of one object have in common, whatever version they name it by.
+// sameObject identifies an object in all versions of its kind.
 type sameObject struct{ group, kind, namespace, name string }
 
 func keyOf(id v1alpha1.ResourceIdentifier) sameObject {

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// pared is the manifest without the fields that are left to others.
+// pared returns the manifest without the ignored fields.
 func (o Object) pared() *unstructured.Unstructured {
 	if len(o.IgnoredFields) == 0 {
 		return o.Manifest
@@ -22,8 +22,8 @@ func (o Object) pared() *unstructured.Unstructured {
 	return pared
 }
 
-// ignored are the fields that are left to others, as they are in the objects. What comes later in a list comes first,
-// so that all of them can be removed one after the other.
+// ignored returns the paths of the ignored fields in the objects. Items of lists are in reverse order, so that the
+// fields can be removed one after the other.
 func (o Object) ignored(objects ...map[string]any) []v1alpha1.FieldPath {
 	var paths []v1alpha1.FieldPath
 	for _, path := range o.IgnoredFields {
@@ -46,7 +46,7 @@ func (o Object) wanted(live *unstructured.Unstructured, owner Owner) *unstructur
 	for _, path := range o.ignored(o.Manifest.Object, live.Object) {
 		value, found := path.Get(live.Object)
 		if found && records.keep(path) {
-			// It fails where the manifest no longer has the item that the field is of, which goes with the field then.
+			// Set fails if the manifest no longer has the item that contains the field. Then the item is removed.
 			_ = path.Set(wanted.Object, value)
 		} else {
 			path.Remove(wanted.Object)
@@ -55,7 +55,7 @@ func (o Object) wanted(live *unstructured.Unstructured, owner Owner) *unstructur
 	return wanted
 }
 
-// leaves are the fields that managers have, the smallest parts that are recorded.
+// leaves are the fields of field managers, without the fields that contain them.
 type leaves struct{ ours, all []v1alpha1.FieldPath }
 
 func leavesOf(entries []metav1.ManagedFieldsEntry, manager string) leaves {
@@ -77,7 +77,8 @@ func leavesOf(entries []metav1.ManagedFieldsEntry, manager string) leaves {
 	return of
 }
 
-// keep reports whether an ignored field has to be applied as it is: it is ours, or a part of a whole.
+// keep reports whether an ignored field must be applied with its live value: our manager owns it, or it is a part of an
+// atomic field.
 func (l leaves) keep(path v1alpha1.FieldPath) bool {
 	for _, leaf := range l.ours {
 		if leaf.HasPrefix(path) {
@@ -100,7 +101,7 @@ func pathsOf(set *fieldpath.Set) []v1alpha1.FieldPath {
 	return paths
 }
 
-// stamp returns a copy of a manifest with what makes the object the owner's.
+// stamp returns a copy of a manifest with the marks of the owner.
 func stamp(manifest *unstructured.Unstructured, owner Owner, hash string) *unstructured.Unstructured {
 	stamped := manifest.DeepCopy()
 	labels := stamped.GetLabels()

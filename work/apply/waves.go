@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Waves that kinds belong to unless an object says otherwise. There is room between them for what a user puts there.
+// Default waves of kinds. There is room between them for waves that users choose.
 const (
 	// WaveFoundations contains namespaces and definitions of custom resources.
 	WaveFoundations int32 = 0

@@ -1,0 +1,116 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestPrepared has the fields that Kubernetes' own controllers, and injectors of CA bundles, write in every cluster.
+// They are dropped from manifests; what only looks like them is not.
+func TestPrepared(t *testing.T) {
+	const certificate = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUI=" // -----BEGIN CERTIFICATE-----
+	hooks := func(kind, annotations, bundle string) string {
+		return "{apiVersion: admissionregistration.k8s.io/v1, kind: " + kind + ", metadata: {name: a" + annotations +
+			"}, webhooks: [{name: x, clientConfig: {url: u}}, {name: y, clientConfig: {url: u" + bundle + "}}]}"
+	}
+	definition := func(bundle string) string {
+		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {" +
+			"group: g, conversion: {strategy: Webhook, webhook: {clientConfig: {url: u" + bundle + "}}}}}"
+	}
+	service := func(annotations, bundle string) string {
+		return "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: a" + annotations +
+			"}, spec: {group: g" + bundle + "}}"
+	}
+	const injected = ", annotations: {cert-manager.io/inject-ca-from: a/b}"
+	const serving = ", annotations: {service.beta.openshift.io/inject-cabundle: 'true'}"
+	pod := func(finalizers string) string {
+		return "{apiVersion: v1, kind: Pod, metadata: {name: a" + finalizers + "}}"
+	}
+	const whole = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {}"
+	for _, tc := range []struct{ reason, manifest, want string }{ // an empty want is the manifest
+		{
+			"the revisions of a ReplicaSet",
+			"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, annotations: " +
+				"{deployment.kubernetes.io/revision: '1', deployment.kubernetes.io/desired-replicas: '2'}}}",
+			"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}}",
+		},
+		{
+			"an annotation of that name on an object of another kind",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: '1'}}}", "",
+		},
+		{"the rules of an aggregated ClusterRole", whole + ", rules: [{verbs: [get]}]}", whole + "}"},
+		{"its empty rules", whole + ", rules: []}", whole + "}"},
+		{
+			"the rules of any other ClusterRole",
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: []}", "",
+		},
+
+		{
+			"a line end as the bundle of a mutating webhook", hooks("MutatingWebhookConfiguration", "", ", caBundle: Cg=="),
+			hooks("MutatingWebhookConfiguration", "", ""),
+		},
+		{
+			"an empty bundle of a validating webhook", hooks("ValidatingWebhookConfiguration", "", ", caBundle: ''"),
+			hooks("ValidatingWebhookConfiguration", "", ""),
+		},
+		{"null", hooks("ValidatingWebhookConfiguration", "", ", caBundle: null"),
+			hooks("ValidatingWebhookConfiguration", "", "")},
+		{"a certificate", hooks("ValidatingWebhookConfiguration", "", ", caBundle: "+certificate), ""},
+		{
+			"a certificate where an annotation names an injector",
+			hooks("ValidatingWebhookConfiguration", injected, ", caBundle: "+certificate),
+			hooks("ValidatingWebhookConfiguration", injected, ""),
+		},
+		{"a bundle of a definition", definition(", caBundle: Cg=="), definition("")},
+		{"a certificate of a definition", definition(", caBundle: " + certificate), ""},
+		{"a bundle of an aggregated API", service("", ", caBundle: Cg=="), service("", "")},
+		{"an injected bundle of an aggregated API", service(serving, ", caBundle: "+certificate), service(serving, "")},
+
+		{"the finalizer of the Job controller", pod(", finalizers: [batch.kubernetes.io/job-tracking]"), pod("")},
+		{
+			"next to another one", pod(", finalizers: [batch.kubernetes.io/job-tracking, example.com/f]"),
+			pod(", finalizers: [example.com/f]"),
+		},
+		{"another finalizer", pod(", finalizers: [example.com/f]"), ""},
+		{
+			"the token of a ServiceAccount",
+			"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: " +
+				"{kubernetes.io/service-account.uid: u, kubernetes.io/service-account.name: n}}, data: {token: eA==, extra: eA==}}",
+			"{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: " +
+				"{kubernetes.io/service-account.name: n}}, data: {extra: eA==}}",
+		},
+		{"a Secret with a key of that name", "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {token: eA==}}", ""},
+		{
+			"the UID of a Job",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: u, job-name: a}}, spec: " +
+				" {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, template: {metadata: {labels: " +
+				"{controller-uid: u, batch.kubernetes.io/controller-uid: u, batch.kubernetes.io/job-name: a, x: y}}}}}",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {metadata: {labels: {x: y}}}}}",
+		},
+		{
+			"the selector of a Job that selects by itself", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: " +
+				"{manualSelector: true, selector: {matchLabels: {controller-uid: u}}}}", "",
+		},
+		{
+			"the status of a kind of Kubernetes", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, status: {x: 1}}",
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",
+		},
+		{"the status of a custom resource", "{apiVersion: example.com/v1, kind: X, metadata: {name: a}, status: {x: 1}}", ""},
+	} {
+		t.Run(strings.ReplaceAll(tc.reason, " ", "_"), func(t *testing.T) {
+			manifest := &unstructured.Unstructured{Object: object(t, tc.manifest)}
+			before := manifest.DeepCopy()
+			got := prepared(manifest)
+			require.Equal(t, before, manifest, "the manifest is not changed")
+			if tc.want == "" {
+				require.Same(t, manifest, got, "there is nothing to drop")
+				return
+			}
+			require.Empty(t, cmp.Diff(object(t, tc.want), got.Object), "(-want +got)")
+		})
+	}
+}
