@@ -161,3 +161,24 @@ func TestTestingDocument(t *testing.T) {
 	require.Contains(t, string(test), "\n"+code, "copy the test in examples/regions to docs/testing.md")
 	require.LessOrEqual(t, strings.Count(string(test), "\n"), 40, "the test of a product is short")
 }
+
+// TestReadmePlugin checks that README.md and the how-to about placements show the code of examples/custom-plugin, which
+// a test there runs on a complete hub.
+func TestReadmePlugin(t *testing.T) {
+	program, err := os.ReadFile(filepath.Join("examples", "custom-plugin", "main.go"))
+	require.NoError(t, err)
+	test, err := os.ReadFile(filepath.Join("examples", "custom-plugin", "hub_test.go"))
+	require.NoError(t, err)
+	const options = "assembly.HubOptions{Placement: placement.Options{Decider: decider}}"
+	require.Contains(t, string(test), options)
+	for _, name := range []string{"README.md", filepath.Join("docs", "howto", "placement.md")} {
+		document, err := os.ReadFile(name)
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(string(document), "```go\nfunc newScheduler")
+		require.True(t, found, "%s does not show how to add a plugin", name)
+		code, _, _ := strings.Cut("func newScheduler"+rest, "```")
+		require.LessOrEqual(t, strings.Count(code, "\n"), 12, "%s promises a few lines", name)
+		require.Contains(t, string(program), "\n"+code, "%s: copy newScheduler of examples/custom-plugin", name)
+		require.Contains(t, string(document), options, name)
+	}
+}

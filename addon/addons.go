@@ -313,6 +313,8 @@ func (l *addonReconciliation) execute(ctx context.Context, d *install.Decision) 
 	if err := l.delete(ctx, has); err != nil {
 		return err
 	}
+	// +event:object=Addon
+	// +event:reason=the reason of the removal
 	l.event(l.addon, corev1.EventTypeNormal, string(d.Reason), "The add-on is removed from member %s.", d.Member)
 	return nil
 }

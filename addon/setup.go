@@ -301,9 +301,28 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown,
 			is.Status == metav1.ConditionFalse && !turned:
 			continue // users do not wait for this condition
-		case good == (is.Status == metav1.ConditionFalse):
+		case good == (is.Status == metav1.ConditionFalse) && !requested(is, after):
 			kind = corev1.EventTypeWarning
 		}
+		// +event:object=Addon, MemberAddon
+		// +event:reason=the reason of a condition other than Progressing
+		// +event:type=Warning if a failure makes the condition worse, else Normal
+		// +event:message=the type and the message of the condition
 		c.event(about, kind, is.Reason, "%s: %s", is.Type, is.Message)
 	}
+}
+
+// requested reports whether a condition is False only while an update or a removal is carried out, which a user
+// requested.
+func requested(is *metav1.Condition, all []metav1.Condition) bool {
+	switch is.Reason {
+	case v1alpha1.ReasonUpdating, v1alpha1.ReasonApplying, v1alpha1.ReasonWaitingForTurn, v1alpha1.ReasonRemoving:
+		return true
+	case v1alpha1.ReasonNotReady: // an update may restart the add-on
+		progressing, installed := meta.FindStatusCondition(all, v1alpha1.ConditionProgressing),
+			meta.FindStatusCondition(all, v1alpha1.ConditionInstalled)
+		return progressing != nil && progressing.Status == metav1.ConditionTrue ||
+			installed != nil && installed.Reason == v1alpha1.ReasonUpdating
+	}
+	return false
 }

@@ -226,6 +226,10 @@ func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1
 		if reason == v1alpha1.ReasonPickFixed {
 			kind = corev1.EventTypeWarning
 		}
+		// +event:object=PlacementEviction
+		// +event:reason=the reason of the condition Executed
+		// +event:type=Warning if the reason is PickFixed, else Normal
+		// +event:message=the message of the condition
 		d.recorder.Eventf(next, nil, kind, reason, "Evict", "%s", bounded.Text(message, maxMessage))
 	}
 	return nil

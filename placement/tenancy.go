@@ -182,6 +182,7 @@ func (w *withdrawals) add(a *access) {
 // announce records an Event for each withdrawal that the PlacementDecisions contain now.
 func (d *decisionController) announce(placement *v1alpha1.Placement, w *withdrawals) {
 	for _, message := range w.pending {
+		// +event:message=Clusters are withdrawn: …: ….
 		d.recorder.Eventf(scope.PlacementObject(placement), nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn,
 			"Decide", "%s", bounded.Text(message, maxMessage))
 	}

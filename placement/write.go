@@ -175,6 +175,8 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	}
 	p.latest = next
 	for _, alarm := range alarms(&placement.Status, &status) {
+		// +event:reason=the reason of the condition PropertiesKnown, ClustersObserved or ClustersAllowed
+		// +event:message=the message of the condition
 		d.recorder.Eventf(scope.PlacementObject(placement), nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s",
 			alarm.Message)
 	}
@@ -183,6 +185,9 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 		if !v.scheduled {
 			kind = corev1.EventTypeWarning
 		}
+		// +event:reason=the reason of the condition Scheduled
+		// +event:type=Warning if the condition is False, else Normal
+		// +event:message=the message of the condition
 		d.recorder.Eventf(scope.PlacementObject(placement), nil, kind, v.reason, "Decide", "%s",
 			bounded.Text(v.message, maxMessage))
 	}

@@ -369,5 +369,12 @@ func (r reporter) event(about client.Object, before, after []metav1.Condition) {
 	if is.Status != metav1.ConditionTrue {
 		kind, message = corev1.EventTypeWarning, is.Message
 	}
+	if is.Reason == v1alpha1.ReasonInUse {
+		kind = corev1.EventTypeNormal // a requested deletion waits
+	}
+	// +event:object=ClusterSet, ClusterSetBinding
+	// +event:reason=the reason of the condition Ready
+	// +event:type=Warning if the condition is False and the reason is not InUse, else Normal
+	// +event:message=the message of the condition
 	r.recorder.Eventf(about, nil, kind, is.Reason, "Reconcile", "%s", message)
 }

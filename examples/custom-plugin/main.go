@@ -24,7 +24,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/queue"
 )
 
-const intensity = "carbon.example.com/intensity" // the property that the plugin is told to read
+const intensity = "carbon.example.com/intensity" // the property in the arguments of the plugin
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
@@ -33,14 +33,16 @@ func main() {
 	}
 }
 
-// newScheduler is all that it takes to add a plugin: its factory in the registry, its name in a profile.
+// newScheduler adds a plugin to those of muster: its factory to the registry, and its name to a profile. README.md
+// shows this function.
 func newScheduler() (*scheduler.Scheduler, error) {
 	registry, profile := plugins.Registry(), plugins.DefaultProfile()
 	if err := registry.Register(carbon.Name, carbon.New); err != nil {
 		return nil, err
 	}
 	profile.Plugins = append(profile.Plugins, scheduler.PluginConfig{
-		Name: carbon.Name, Weight: 10, Args: scheduler.Args(`{"property": "` + intensity + `", "limit": 400}`),
+		Name: carbon.Name, Weight: 10,
+		Args: scheduler.Args(`{"property": "carbon.example.com/intensity", "limit": 400}`),
 	})
 	return scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{profile}})
 }

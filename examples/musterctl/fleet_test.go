@@ -18,12 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/examples/custom-plugin/carbon"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/fleet"
 	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/placement"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins"
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -91,6 +96,63 @@ func TestFleet_Commands(t *testing.T) {
 		require.Contains(t, out, "member west: addon collector not enabled")
 		require.NotContains(t, f.ok("get", "memberaddons", "-A"), "collector")
 	})
+}
+
+// TestExplain_PluginsOfTheHub checks that explain shows the reasons of a plugin that only the hub has. The command
+// requests the explanation and removes the request. With --local it decides itself, without the plugin.
+func TestExplain_PluginsOfTheHub(t *testing.T) {
+	const property = "carbon.example.com/intensity"
+	registry, profile := plugins.Registry(), plugins.DefaultProfile()
+	require.NoError(t, registry.Register(carbon.Name, carbon.New))
+	profile.Plugins = append(profile.Plugins, scheduler.PluginConfig{
+		Name: carbon.Name, Args: scheduler.Args(`{"property": "` + property + `", "limit": 400}`),
+	})
+	green := profile
+	green.Name = "green"
+	decider, err := scheduler.New(scheduler.Options{
+		Registry: registry, Profiles: []scheduler.Profile{plugins.DefaultProfile(), green},
+	})
+	require.NoError(t, err)
+	plane := localplane.ForTest(t, localplane.Options{Name: "explain"})
+	hub := fleet.StartHub(t, plane.Config(), fleet.HubOptions{
+		Assembly: assembly.HubOptions{Placement: placement.Options{Decider: decider}},
+	})
+	names, grams := []string{"north", "inland"}, []string{"28", "710"}
+	hub.JoinHollow(len(names), fleet.HollowOptions{Configure: func(i int, o *agent.Options) {
+		o.Name = names[i]
+		o.Collectors = []agent.PropertyCollector{agent.CollectorFunc("carbon",
+			func(context.Context) ([]v1alpha1.Property, error) {
+				return []v1alpha1.Property{{Name: property, Value: grams[i]}}, nil
+			})}
+	}})
+	f, c := &commands{t: t, hub: plane.Kubeconfig()}, hub.Client()
+	shop := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}
+	shop.Spec.Policy = placementv1alpha1.PlacementPolicy{Type: placementv1alpha1.PickAll, Profile: green.Name}
+	for _, object := range []client.Object{shop, &tenancyv1alpha1.ClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "global"},
+		Spec:       tenancyv1alpha1.ClusterSetBindingSpec{ClusterSetName: "global"},
+	}} {
+		require.NoError(t, c.Create(t.Context(), object))
+	}
+
+	const reason = "CarbonIntensity: exceeds 400 g of CO2 per kWh"
+	row := func(out, cluster string) string {
+		_, row, _ := strings.Cut(out, "\n"+cluster+" ")
+		row, _, _ = strings.Cut(row, "\n")
+		return row
+	}
+	var out string
+	mustertest.Holds(t, time.Minute, "the hub has decided with the binding", func() bool {
+		out = f.ok("explain", "placement", "shop")
+		return strings.Contains(row(out, "north"), "Chosen")
+	})
+	require.Contains(t, row(out, "inland"), "Rejected")
+	require.Contains(t, row(out, "inland"), reason)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(shop), shop))
+	require.NotContains(t, shop.Annotations, placementv1alpha1.ExplainAnnotation, "the request is withdrawn")
+	require.Contains(t, f.ok("explain", "placement", "shop", "-o", "json"), `"plugin": "CarbonIntensity"`)
+	require.Contains(t, f.fails(exitFailed, "explain", "placement", "shop", "--local"), "green",
+		"this program does not have the profile")
 }
 
 // commands calls commands for one hub.

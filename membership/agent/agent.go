@@ -253,6 +253,9 @@ func (a *agent) show(step lifecycle.AgentStep) {
 		waits = ""
 	}
 	if waits != "" && waits != a.reports.waits {
+		// +event:reason=the reason of the condition Issued of a JoinRequest, or of the agent
+		// +event:type=Warning if the reason is not WaitingForAcceptance, else Normal
+		// +event:message=why the agent waits
 		a.reports.events.waits(waits, step.Message)
 	}
 	a.reports.waits = waits

@@ -70,11 +70,17 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	}
 }
 
-// tellGoing reports that the agent goes to another hub.
+// tellGoing reports that the agent goes to another hub. That is a warning if the current hub does not serve the agent.
 func (h *hubs) tellGoing(message string) {
 	h.stuck = ""
 	h.log.Info(message)
-	h.events.warn("HubChanged", message)
+	if here := h.standing[h.at.hub]; here.Out || here.Refused || !here.Unserved.IsZero() {
+		// +event:message=why the agent goes to another hub
+		h.events.warn("HubChanged", message)
+	} else {
+		// +event:message=that the agent goes back to the first hub
+		h.events.normal("HubChanged", message)
+	}
 	h.showing.Lock()
 	defer h.showing.Unlock()
 	h.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Unregistered, Message: message})
@@ -106,6 +112,7 @@ func (h *hubs) tellStuck(message string) {
 	step := h.shown
 	if message != "" {
 		h.log.Info(message)
+		// +event:message=why the agent has no hub
 		h.events.warn("HubLost", message)
 		step.Message = message
 	}

@@ -156,6 +156,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 		}
 		log.Error(err, "A companion failed and is called again", details...)
 		c.health.failed(one.Name(), err)
+		// +event:message=the name of the companion and its error
 		c.events.warn("CompanionFailed", one.Name()+": "+err.Error())
 		select {
 		case <-ctx.Done():
@@ -206,6 +207,7 @@ func (c *companions) end() {
 		default:
 			c.log.Info("A companion did not return in time, the agent continues without it", "companion", one.Name(), "timeout",
 				companionPatience)
+			// +event:message=… has not returned … after its context ended; the agent continues without it.
 			c.events.warn("CompanionStuck",
 				one.Name()+" has not returned "+companionPatience.String()+" after its context ended; the agent continues "+
 					"without it.")

@@ -32,8 +32,12 @@ func newStory(mgr manager.Manager, namespace string) story {
 func (s story) phase(step lifecycle.AgentStep) {
 	switch step.Phase {
 	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
+		// +event:reason=Joined, Leaving, Left
+		// +event:message=the message of the phase
 		s.normal(string(step.Phase), step.Message)
 	case lifecycle.Rejected:
+		// +event:reason=Rejected
+		// +event:message=the message of the phase
 		s.warn(string(step.Phase), step.Message)
 	default: // intermediate phases
 	}
@@ -56,6 +60,7 @@ func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reaso
 
 func (s story) tell(kind, reason, action, note string) {
 	if s.recorder != nil {
+		// +event:object=Secret of an agent
 		s.recorder.Eventf(s.about, nil, kind, reason, action, "%s", short(note))
 	}
 }

@@ -168,6 +168,7 @@ func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alph
 	a.hub.address.unused, a.reports.heartbeatError = "", ""
 	note := fmt.Sprintf("The hub has moved from %s to %s.", before, next.Server)
 	a.Log.Info(note)
+	// +event:message=The hub has moved from … to ….
 	a.reports.events.normal("HubMoved", note)
 	a.found(ctx, list, nil)
 	return nil

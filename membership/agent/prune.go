@@ -230,6 +230,7 @@ func (a *agent) countRestore(ctx context.Context, shown int64) error {
 	note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub "+
 		"confirms epoch %d.", next.Required)
 	a.Log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
+	// +event:message=that nothing is deleted on the member until the hub has confirmed an epoch
 	a.reports.events.warn("HubRestored", note)
 	return nil
 }

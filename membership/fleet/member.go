@@ -283,6 +283,10 @@ func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bo
 	if m.found.reason == v1alpha1.ReasonReachable {
 		kind = corev1.EventTypeNormal
 	}
+	// +event:object=MemberCluster
+	// +event:reason=the reason of the condition Reachable
+	// +event:type=Warning if the condition is not True, else Normal
+	// +event:message=the message of the condition
 	m.fleet.recorder.Eventf(written, nil, kind, m.found.reason, "Connect", "%s", bounded.Text(m.found.message, maxNote))
 	return true
 }

@@ -123,6 +123,8 @@ func (r *run) keep(ctx context.Context) {
 			details = append(details, "stack", string(panicked.Stack))
 		}
 		r.fleet.log.Error(err, "A runner failed and is called again", details...)
+		// +event:object=MemberCluster
+		// +event:message=the name of the runner and its error
 		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s",
 			bounded.Text(fmt.Sprintf("%s: %v", r.runner.Name(), err), maxNote))
 		select {

@@ -575,11 +575,18 @@ func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.Jo
 	}
 	d.written.note(request)
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
-		kind := corev1.EventTypeNormal
-		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerDeregistered {
-			kind = corev1.EventTypeWarning
-		}
-		d.recorder.Eventf(request, nil, kind, string(step.Answer), "Answer", "%s", step.Message)
+		// +event:reason=Held, Denied, Deregistered, Issued
+		// +event:type=Warning if the answer is Denied, else Normal
+		// +event:message=the message of the condition Issued
+		d.recorder.Eventf(request, nil, eventType(step.Answer), string(step.Answer), "Answer", "%s", step.Message)
 	}
 	return nil
+}
+
+// eventType returns the type of the Event about an answer. A member that left on request is not a failure.
+func eventType(answer v1alpha1.JoinAnswer) string {
+	if answer == v1alpha1.AnswerDenied {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
 }

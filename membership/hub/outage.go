@@ -23,6 +23,10 @@ func recordOutage(recorder events.EventRecorder, namespace string) func(heartbea
 		Name: membership.HubConfigMap}
 	return func(change heartbeat.OutageChange) {
 		level, reason, message := outageEvent(change)
+		// +event:object=ConfigMap of a hub
+		// +event:reason=OutageSuspected, OutageEnded
+		// +event:type=Warning if the outage begins, else Normal
+		// +event:message=how many members are affected
 		recorder.Eventf(hub, nil, level, reason, "Heartbeat", "%s", message)
 	}
 }

@@ -227,6 +227,8 @@ func (r *members) noteTaints(ctx context.Context, before, after *v1alpha1.Member
 // note records Events for the changes of a member.
 func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluster) {
 	if before.Status.Phase != after.Status.Phase {
+		// +event:reason=Pending, Accepted, Denied, Joining, Joined, Leaving, Left
+		// +event:message=the message of the condition Accepted or Joined
 		r.event(ctx, after, string(after.Status.Phase), "Lifecycle", phaseMessage(after))
 	}
 	if was, is := before.Status.Leave, after.Status.Leave; is != nil && is.Forced && (was == nil || !was.Forced) {
@@ -246,6 +248,9 @@ func (r *members) note(ctx context.Context, before, after *v1alpha1.MemberCluste
 		if is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonNotJoined {
 			event = r.event
 		}
+		// +event:reason=the reason of the condition Healthy, CredentialValid, ClusterIDUnique or NoOrphans
+		// +event:type=Warning if the condition is not True and the reason is not NotJoined, else Normal
+		// +event:message=the message of the condition
 		event(ctx, after, is.Reason, kind, is.Message)
 	}
 }

@@ -179,6 +179,9 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 		case v1alpha1.ReasonInstallFailed, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned:
 			kind = corev1.EventTypeWarning
 		}
+		// +event:reason=the reason of the condition Installed
+		// +event:type=Warning if the reason is InstallFailed, AgentNotHealthy or AgentNotReturned, else Normal
+		// +event:message=the message of the condition
 		r.recorder.Eventf(cluster, nil, kind, installed.Reason, "Install", "%s", installed.Message)
 	}
 	return nil

@@ -85,6 +85,7 @@ func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructure
 	}
 	x.log.Info("An object of somebody else has the name of one to be exported, and is left alone.",
 		"resource", x.resource.GroupResource().String(), "object", k.String(), "whose", whose)
+	// +event:object=MemberCluster, PlacementDecision
 	x.recorder.Eventf(source, nil, corev1.EventTypeWarning, "NameTaken", "Export",
 		"%s %s is %s, and left alone: delete or rename it to have this exported", foreign.GetKind(), k, whose)
 }

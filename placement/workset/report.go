@@ -77,6 +77,9 @@ func (l *reconciliation) announce(before, after *v1alpha1.WorkSetStatus) {
 		case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
 			kind = warning
 		}
+		// +event:reason=Rollout followed by the phase: WaitingForApproval, WaitingForTime, Progressing, Soaking, Paused, Stopped, Failed, RollingBack, RolledBack or Succeeded
+		// +event:type=Warning if the phase is Failed, RollingBack or RolledBack, else Normal
+		// +event:message=the revision and the message of the rollout
 		l.event(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision,
 			after.Rollout.Message)
 	}
@@ -85,8 +88,12 @@ func (l *reconciliation) announce(before, after *v1alpha1.WorkSetStatus) {
 	switch {
 	case is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason:
 	case is.Status == metav1.ConditionTrue:
+		// +event:reason=the reason of the condition Degraded, when it becomes True
+		// +event:message=the message of the condition
 		l.event(l.set, warning, is.Reason, "%s", is.Message)
 	case was != nil && was.Status == metav1.ConditionTrue:
+		// +event:reason=the reason of the condition Degraded, when it becomes False
+		// +event:message=the message of the condition
 		l.event(l.set, normal, is.Reason, "%s", is.Message)
 	}
 }

@@ -115,8 +115,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 }
 
 // controllersDone waits until the controllers of Kubernetes have done what they do late, which the agent reports to the
-// hub: that of autoscalers writes their first status after 15 seconds, volumes are bound, and Jobs with a TTL run and are
-// deleted.
+// hub: that of autoscalers writes their first status after 15 seconds, volumes are bound, and Jobs with a TTL run and
+// are deleted.
 func (w *world) controllersDone(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()

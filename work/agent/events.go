@@ -95,6 +95,9 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 				reason = "Not" + condition.Type
 			}
 		}
+		// +event:reason=the type of a condition that became True, or Recovered, NotApplied or NotAvailable
+		// +event:type=Warning if the condition is Degraded and True, else Normal
+		// +event:message=the message of the status
 		a.events.tell(work, kind, reason, after.Message)
 	}
 }

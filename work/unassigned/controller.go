@@ -184,6 +184,7 @@ func (r *reconciler) write(ctx context.Context, work *v1alpha1.Work, member stri
 		return fmt.Errorf("write the status of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	if member == "" {
+		// +event:message=the message of the status
 		r.recorder.Eventf(work, nil, corev1.EventTypeWarning, v1alpha1.ReasonNoMember, "Report", "%s", status.Message)
 	}
 	return nil

@@ -164,8 +164,12 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue",
 			"The Secret holds a credential that %s", ends)
 	case changed && (ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp):
+		// +event:reason=Expired, UsedUp
+		// +event:message=the message of the condition Ready
 		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, ready.Reason, "Withdraw", "%s", ready.Message)
 	case changed:
+		// +event:reason=any other reason of the condition Ready
+		// +event:message=the message of the condition
 		r.recorder.Eventf(token, nil, corev1.EventTypeWarning, ready.Reason, "Keep", "%s", ready.Message)
 	}
 	return nil
