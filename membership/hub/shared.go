@@ -66,7 +66,7 @@ type shared struct {
 
 func (s *shared) ensure(ctx context.Context) error {
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "muster-registration", Namespace: s.options.RegistrationNamespace},
+		ObjectMeta: metav1.ObjectMeta{Name: quotaName, Namespace: s.options.RegistrationNamespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
 			countRequests: *resource.NewQuantity(int64(s.options.MaxRequests), resource.DecimalSI),
 		}},
@@ -170,6 +170,9 @@ func (s *shared) correctRole(ctx context.Context, role client.Object) (bool, err
 	}
 	return true, s.ensureObject(ctx, role.DeepCopyObject().(client.Object))
 }
+
+// quotaName is the name of the ResourceQuota for JoinRequests.
+const quotaName = "muster-registration"
 
 const countRequests = corev1.ResourceName("count/joinrequests." + v1alpha1.GroupName)
 

@@ -117,6 +117,9 @@ func ended(at, now time.Time, step step) step {
 }
 
 // endOf returns when a token ends, and zero for never.
+// End returns when a token expires: zero for never. Requests that were made with it and are not decided on end as well.
+func End(token *v1alpha1.JoinToken) time.Time { return endOf(token) }
+
 func endOf(token *v1alpha1.JoinToken) time.Time {
 	ttl := token.Spec.TTLSeconds
 	if ttl == nil || *ttl <= 0 || *ttl > int64(maxTTL/time.Second) {
