@@ -69,6 +69,9 @@ func moveTo(object *unstructured.Unstructured, namespace string) error {
 	if object.GetKind() == "Namespace" && object.GetName() == agent.DefaultNamespace {
 		object.SetName(namespace)
 	}
+	if object.GetKind() == "FlowSchema" {
+		return moveFlowSchema(object, namespace)
+	}
 	subjects, found, err := unstructured.NestedSlice(object.Object, "subjects")
 	if err != nil || !found {
 		return err
@@ -79,6 +82,26 @@ func moveTo(object *unstructured.Unstructured, namespace string) error {
 		}
 	}
 	return unstructured.SetNestedSlice(object.Object, subjects, "subjects")
+}
+
+// moveFlowSchema replaces the namespace muster-system in the subjects of a FlowSchema.
+func moveFlowSchema(schema *unstructured.Unstructured, namespace string) error {
+	rules, _, err := unstructured.NestedSlice(schema.Object, "spec", "rules")
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		rule, _ := rule.(map[string]any)
+		subjects, _ := rule["subjects"].([]any)
+		for _, subject := range subjects {
+			subject, _ := subject.(map[string]any)
+			account, _ := subject["serviceAccount"].(map[string]any)
+			if account["namespace"] == agent.DefaultNamespace {
+				account["namespace"] = namespace
+			}
+		}
+	}
+	return unstructured.SetNestedSlice(schema.Object, rules, "spec", "rules")
 }
 
 // setProgram sets the image of the only container of a Deployment and adds arguments.

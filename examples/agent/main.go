@@ -51,7 +51,10 @@ type flags struct {
 }
 
 // connection is how the agent reaches the hub, if that differs from the defaults.
-type connection struct{ proxyURL, kubeconfig string }
+type connection struct {
+	proxyURL, kubeconfig string
+	writesPerSecond      int
+}
 
 // methods are the values of --method.
 var methods = map[string]registration.Method{
@@ -119,6 +122,8 @@ func parse(args []string) (flags, error) {
 		"such as http://proxy.example.com:3128; without it HTTPS_PROXY")
 	set.StringVar(&f.connection.kubeconfig, "hub-kubeconfig", "", "kubeconfig with the agent's own credential for the "+
 		"hub, for --method identity; its address is not used")
+	set.IntVar(&f.connection.writesPerSecond, "hub-writes-per-second", agent.DefaultHubWritesPerSecond,
+		"limit of writes to the hub; heartbeats have none. Negative: no limit")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
 	if err := set.Parse(args); err != nil {
@@ -196,6 +201,7 @@ func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) a
 	options := agent.Options{
 		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
 		Labels: f.labels, Method: methods[f.method], RemoveBootstrap: f.removeBootstrap,
+		HubWritesPerSecond: f.connection.writesPerSecond,
 	}
 	for _, name := range f.hubs {
 		options.Hubs = append(options.Hubs, agent.HubOptions{Name: name})

@@ -42,6 +42,7 @@ func hubTemplates() (map[string]string, error) {
 		}),
 		"permissions.yaml":     hub.template("", permissions),
 		"leader-election.yaml": hub.template(".Values.leaderElection.enabled", hub.bind(hub.leaderElection())),
+		"flow-control.yaml":    hub.template(".Values.flowControl.enabled", flowControl()),
 		"connections.yaml": hub.template("and .Values.push.enabled ("+owns(membership.ConnectionNamespace)+")",
 			[]any{connections}),
 		"push.yaml":            hub.template(".Values.push.enabled", push),

@@ -69,6 +69,7 @@ func hubFiles() (map[string]string, error) {
 		"base/deployment.yaml":             documents([]any{hubDeployment()}),
 		"base/availability.yaml":           documents([]any{disruptionBudget()}),
 		"base/networkpolicy.yaml":          documents([]any{networkPolicy()}),
+		"base/flowcontrol.yaml":            documents(flowControl()),
 
 		"components/push/permissions.yaml": documents(push),
 		"components/push/kustomization.yaml": component(
@@ -92,7 +93,8 @@ func hubFiles() (map[string]string, error) {
 
 		"base/kustomization.yaml": kustomization("A complete hub: membership, placements, WorkSets and add-ons. The "+
 			"program installs the definitions.",
-			"account.yaml", "permissions.yaml", "users.yaml", "deployment.yaml", "availability.yaml", "networkpolicy.yaml") +
+			"account.yaml", "permissions.yaml", "users.yaml", "deployment.yaml", "availability.yaml", "networkpolicy.yaml",
+			"flowcontrol.yaml") +
 			"images:\n- name: muster-hub\n  newName: muster-hub # the image of your hub program\n  newTag: latest\n",
 		"components/select-anything/kustomization.yaml": component(
 			"WorkSets may select objects of any kind on the hub, Secrets included.", "role.yaml"),

@@ -68,7 +68,7 @@ var excused = map[string]string{
 	"membership/hub members.carryOut":           "members.patch has the preconditions",
 	"placement/workset reconciliation.prune":    "revision.Store has the preconditions",
 	"work/agent Agent.letGo":                    "patchMetadata has the preconditions",
-	"work/apply Exported":                       "changes a manifest",
+	"work/apply dropFinalizers":                 "changes a manifest",
 	"membership/push member.withdraw":           "the name has the UID of the member",
 
 	"membership/registration/jointoken bootstrapTokens.issue":                 bySecretStore,

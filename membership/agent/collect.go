@@ -208,7 +208,7 @@ func (c *collection) facts() facts {
 			all.version = s.found.version
 		}
 		if s.found.resources != nil {
-			all.resources = s.found.resources
+			all.resources, all.problems.resources = boundedResources(s.found.resources)
 		}
 		if s.name == sourceAPIs {
 			all.apis = servedAPIs{told: true, known: s.known, all: s.found.apis}

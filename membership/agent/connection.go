@@ -7,6 +7,7 @@ import (
 
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -24,6 +25,8 @@ type connection struct {
 	hub       *hubAPI
 	leases    coordinationv1client.LeaseInterface // over the link for everything else
 	beater    *heartbeat.Beater
+
+	writes flowcontrol.RateLimiter // of all links but that of the heartbeat; nil: no limit
 
 	stopBeat func() // nil: the heartbeat does not run
 }
@@ -68,12 +71,18 @@ func (c *connection) newLink() (*link, error) {
 	return newLink(hubConfig(c.member.Server, c.member.CA, c.configure), c.keeper)
 }
 
+// limitWrites limits the writes of all links except that of the heartbeat, together.
+func (c *connection) limitWrites(limit flowcontrol.RateLimiter) {
+	c.writes, c.rest.writes = limit, limit
+}
+
 // lend returns a config for one companion, with a separate link that works until takeBack is called.
 func (c *connection) lend() (*rest.Config, error) {
 	l, err := c.newLink()
 	if err != nil {
 		return nil, err
 	}
+	l.writes = c.writes
 	c.lent = append(c.lent, l)
 	return l.clientConfig(), nil
 }

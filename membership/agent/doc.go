@@ -24,7 +24,7 @@
 //
 // In steady state one Lease update per period, and one request to open the watch again when the API server ends it,
 // which happens after half an hour or more. The status of the Membership is written when it has changed, by one writer.
-// A join is a JoinRequest, a Lease and one status write.
+// A join is a JoinRequest, a renewal of the Lease and one status write.
 //
 // # Reports
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	boundedtext "github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -36,7 +37,20 @@ func (a *agent) cleanMember(ctx context.Context) error {
 		return nil
 	}
 	return a.write(ctx, report{claim: a.state.claim.Fingerprint(), joined: cleaningCondition,
-		remaining: remaining[:min(len(remaining), maxRemaining)]})
+		remaining: shortRemaining(remaining)})
+}
+
+// shortRemaining returns the entries for a Membership, within its limits. If there are too many, the last one says how
+// many more exist.
+func shortRemaining(all []string) []string {
+	var short []string
+	for i, entry := range all {
+		if i == maxRemaining-1 && len(all) > maxRemaining {
+			return append(short, fmt.Sprintf("and %d more", len(all)-i))
+		}
+		short = append(short, boundedtext.Text(entry, maxRemainingEntry))
+	}
+	return short
 }
 
 // confirmClean reads the reason for the clean-up again. An agent that was paused must not clean up a member that
@@ -81,8 +95,11 @@ func (a *agent) lookAtBootstrap(ctx context.Context) {
 	}
 }
 
-// maxRemaining is the limit of a Membership.
-const maxRemaining = 20
+// The limits of a Membership. The hub shows 256 bytes of an entry.
+const (
+	maxRemaining      = 20
+	maxRemainingEntry = 512
+)
 
 // clean returns what remains to be done for the first cleaner that is not done.
 func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {

@@ -11,6 +11,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/muster-sdk/muster/membership/internal/pool"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -57,7 +58,8 @@ type link struct {
 	base   *url.URL     // the first address, which clients use
 	keeper *keeper
 	client *http.Client
-	route  atomic.Pointer[route] // nil: the link is closed
+	writes flowcontrol.RateLimiter // nil: writes have no limit
+	route  atomic.Pointer[route]   // nil: the link is closed
 }
 
 // route is a connection to the hub at one address.
@@ -119,13 +121,22 @@ func (r *route) newPool() *pool.Pool {
 	return p
 }
 
-// RoundTrip sends a request with the current route.
+// RoundTrip sends a request with the current route. A write waits until the limit of writes permits it.
 func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
+	if l.writes != nil && writes(request.Method) {
+		if err := l.writes.Wait(request.Context()); err != nil {
+			return nil, pool.Refuse(request, fmt.Errorf("wait for the limit of writes to the hub: %w", err))
+		}
+	}
 	r := l.route.Load()
 	if r == nil {
 		return nil, pool.Refuse(request, errClosed)
 	}
 	return r.entry.RoundTrip(readdressed(request, l.base, r.server))
+}
+
+func writes(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
 // RoundTrip sends a request over the current connections.

@@ -140,6 +140,7 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 		a.Log.V(1).Info("Cannot use the other address of the hub", "server", member.Server, "error", err.Error())
 		return nil, nil, lifecycle.HubUnreachable
 	}
+	there.limitWrites(a.hubWrites())
 	list, err := there.hub.listMembership(ctx)
 	sight := sightOf(list, err, member).sight
 	if sight == lifecycle.HubSeen && list.Items[0].Spec.MemberName != member.Name {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/membership"
@@ -31,6 +32,8 @@ const (
 	DefaultResourceInterval = time.Minute
 	// DefaultProbeInterval is the interval of probes of the member.
 	DefaultProbeInterval = 10 * time.Second
+	// DefaultHubWritesPerSecond is the limit of the agent's writes to the hub.
+	DefaultHubWritesPerSecond = 50
 	// DefaultHubPatience is how long an agent of several hubs stays with one that does not accept its heartbeats.
 	DefaultHubPatience = 5 * time.Minute
 )
@@ -88,6 +91,12 @@ type Options struct {
 	// identity.Method, which issues none. It may be called concurrently.
 	HubConfig func(*rest.Config)
 
+	// HubWritesPerSecond limits the writes of the agent and its companions to the hub, together, so that a member whose
+	// objects change all the time does not fill the hub with requests. Twice as many are sent at once after a pause. Reads
+	// and heartbeats have no limit, and heartbeats never wait for other writes. Negative: no limit. Default:
+	// [DefaultHubWritesPerSecond].
+	HubWritesPerSecond int
+
 	// Cleaners run in this order on the member, when it leaves or was deregistered, and remove the objects of the hub; an
 	// agent itself has nothing else to clean up. Their names must be unique.
 	Cleaners []membership.LeaveGate
@@ -136,6 +145,9 @@ func (o Options) withDefaults() Options {
 	if o.HubPatience <= 0 {
 		o.HubPatience = DefaultHubPatience
 	}
+	if o.HubWritesPerSecond == 0 {
+		o.HubWritesPerSecond = DefaultHubWritesPerSecond
+	}
 	if o.HubConfig == nil {
 		o.HubConfig = func(*rest.Config) {}
 	}
@@ -146,6 +158,14 @@ func (o Options) withDefaults() Options {
 		o.OnPhase = func(lifecycle.AgentStep) {}
 	}
 	return o
+}
+
+// hubWrites returns the limit of writes to the hub; nil: none.
+func (o Options) hubWrites() flowcontrol.RateLimiter {
+	if o.HubWritesPerSecond < 0 {
+		return nil
+	}
+	return flowcontrol.NewTokenBucketRateLimiter(float32(o.HubWritesPerSecond), 2*o.HubWritesPerSecond)
 }
 
 // withSecrets sets the defaults that are stored in Secrets, whose names get a suffix.

@@ -39,6 +39,7 @@ const (
 	maxProperties    = 128
 	maxPropertyValue = 1024 // characters, as the others
 	maxVersion       = 128
+	maxResources     = 128
 	maxMessage       = 1024 // less than the limit, and readable
 )
 
@@ -48,6 +49,8 @@ type problems struct {
 	invalid []string // invalid names of properties
 	cut     []string // properties whose value is too long
 	dropped int      // number of properties beyond the limit
+
+	resources int // number of resources beyond the limit
 }
 
 // bounded returns the properties for a Membership: sorted by name, the first of each name, within its limits.
@@ -95,6 +98,10 @@ func (p problems) condition() metav1.Condition {
 	if p.dropped > 0 {
 		says = append(says, fmt.Sprintf("The limit of a Membership is 128 properties; the last %d in order of their names "+
 			"are omitted.", p.dropped))
+	}
+	if p.resources > 0 {
+		says = append(says, fmt.Sprintf("The limit of a Membership is 128 resources; the last %d in order of their names "+
+			"are omitted.", p.resources))
 	}
 	switch {
 	case len(p.failed) > 0:

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -99,6 +101,40 @@ func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	}
 	add(running, pod.Overhead)
 	return running
+}
+
+// computeResources are the resources that placements use most. They are always reported.
+var computeResources = []corev1.ResourceName{
+	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods,
+}
+
+// boundedResources returns the usage within the limit of a Membership, and how many resources are omitted: all but the
+// first in order of their names.
+func boundedResources(usage *v1alpha1.ResourceUsage) (*v1alpha1.ResourceUsage, int) {
+	// Each resource that is allocatable or available is a capacity.
+	omitted := len(usage.Capacity) - maxResources
+	if omitted <= 0 {
+		return usage, 0
+	}
+	names := slices.SortedFunc(maps.Keys(usage.Capacity), func(a, b corev1.ResourceName) int {
+		isA, isB := slices.Contains(computeResources, a), slices.Contains(computeResources, b)
+		if isA != isB {
+			return map[bool]int{true: -1, false: 1}[isA]
+		}
+		return cmp.Compare(a, b)
+	})
+	kept := &v1alpha1.ResourceUsage{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{},
+		Available: corev1.ResourceList{}}
+	for _, name := range names[:maxResources] {
+		for _, list := range []struct{ from, into corev1.ResourceList }{
+			{usage.Capacity, kept.Capacity}, {usage.Allocatable, kept.Allocatable}, {usage.Available, kept.Available},
+		} {
+			if quantity, known := list.from[name]; known {
+				list.into[name] = quantity
+			}
+		}
+	}
+	return kept, omitted
 }
 
 func add(sum, more corev1.ResourceList) {

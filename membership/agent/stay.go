@@ -25,6 +25,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 			a.hub.failure = cause.Of(err)
 			return err
 		}
+		c.limitWrites(a.hubWrites())
 		a.connection = c
 	}
 	list, err := a.connection.hub.listMembership(ctx)

@@ -56,7 +56,7 @@ type Status struct {
 	//   - IsUnauthorized: the credential is not accepted.
 	//   - IsForbidden: the credential has no permissions any more, or the namespace is being deleted if the error also
 	//     HasStatusCause(err, corev1.NamespaceTerminatingCause).
-	//   - IsNotFound: the namespace does not exist. A missing Lease is created again, and is no error.
+	//   - IsNotFound: the namespace does not exist, or the Lease is missing and only the hub may create it.
 	LastError error
 	// Failures is the number of failed attempts since the last success.
 	Failures int

@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -113,6 +114,9 @@ func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted
 		e = m.add(name)
 	}
 	mark := markOf(renewed)
+	if mark == 0 && e.renewed == 0 {
+		e.renewed = unrenewed
+	}
 	if mark == 0 || mark == e.renewed {
 		return false, false
 	}
@@ -162,6 +166,12 @@ func (m *Monitor) Gone(name string) {
 	}
 }
 
+// Missing reports whether a tracked member has no Lease, as far as Observe, Gone and Relist have recorded.
+func (m *Monitor) Missing(name string) bool {
+	e := m.members[name]
+	return e != nil && e.tracked && e.renewed == 0
+}
+
 // Relist records all existing Leases: by member the time that the agent wrote. A time that differs from the last
 // observed one is a heartbeat, as in Observe. The first time of a member may be old: it is stored, and only its next
 // change is a heartbeat. Missing Leases are Gone. All Leases are observed at the same time: an outage ends only after
@@ -173,9 +183,9 @@ func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 		e := m.members[name]
 		switch {
 		case e == nil:
-			m.add(name).renewed = markOf(renewed)
-		case e.renewed == 0:
-			e.renewed = markOf(renewed)
+			m.add(name).renewed = cmp.Or(markOf(renewed), unrenewed)
+		case e.renewed <= 0:
+			e.renewed = cmp.Or(markOf(renewed), unrenewed)
 		default:
 			entered, doubted := m.observe(name, renewed, now)
 			if entered {
@@ -285,7 +295,7 @@ func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	}
 	if e.heard >= 0 {
 		v.LastHeard = m.epoch.Add(e.heard)
-		if e.renewed != 0 {
+		if e.renewed > 0 {
 			v.Skew = time.UnixMicro(e.renewed).Sub(v.LastHeard)
 		}
 	}

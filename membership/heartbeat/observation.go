@@ -148,6 +148,9 @@ func (s *sink) Delete(obj any) error {
 		w.with(func(m *Monitor, _ time.Time) []string {
 			m.Gone(member)
 			delete(w.holders, member)
+			if m.Missing(member) {
+				return []string{member}
+			}
 			return nil
 		})
 	}
@@ -163,7 +166,15 @@ func (s *sink) Replace(list []any, _ string) error {
 		}
 	}
 	w := (*Watcher)(s)
-	w.with(func(m *Monitor, now time.Time) []string { return m.Relist(leases, now) })
+	w.with(func(m *Monitor, now time.Time) []string {
+		var deleted []string // while the watch was down
+		for member, e := range m.members {
+			if _, there := leases[member]; !there && e.tracked && e.renewed != 0 {
+				deleted = append(deleted, member)
+			}
+		}
+		return append(deleted, m.Relist(leases, now)...)
+	})
 	w.sees(func() { w.synced = true })
 	return nil
 }

@@ -14,7 +14,7 @@ const never = time.Duration(math.MaxInt64)
 // steady, lost) stand still while the Monitor is paused; their comment says "watch".
 type member struct {
 	name          string
-	renewed       int64         // renewTime in microseconds, only compared with itself; 0: no Lease
+	renewed       int64         // renewTime in microseconds, only compared with itself; 0: no Lease; or unrenewed
 	period        time.Duration // as tracked
 	grace         time.Duration // from the policy
 	since         time.Duration // epoch: when the state began
@@ -29,6 +29,9 @@ type member struct {
 	flags         uint8 // for the outage guard
 	tracked       bool
 }
+
+// unrenewed is the value of renewed for a Lease that no agent has renewed yet.
+const unrenewed = -1
 
 func (m *member) late() bool { return m.flags&isLate != 0 }
 

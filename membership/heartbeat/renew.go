@@ -6,6 +6,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -26,7 +27,7 @@ func (b *Beater) renew(ctx context.Context, period time.Duration) error {
 	lease, err := b.get(ctx, period)
 	switch {
 	case apierrors.IsNotFound(err):
-		return b.create(ctx, period)
+		return b.createMissing(ctx, period, err)
 	case err != nil:
 		return err
 	default:
@@ -42,6 +43,16 @@ func (b *Beater) get(ctx context.Context, period time.Duration) (*coordinationv1
 		return nil, fmt.Errorf("read the heartbeat Lease: %w", err)
 	}
 	return lease, nil
+}
+
+// createMissing creates a Lease that does not exist. Current hubs create it themselves, and may deny that to the agent.
+// Then the error is that the Lease is missing, which IsNotFound recognizes, and the next attempts wait for the hub.
+func (b *Beater) createMissing(ctx context.Context, period time.Duration, missing error) error {
+	err := b.create(ctx, period)
+	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return fmt.Errorf("the heartbeat Lease is missing until the hub creates it again: %w", missing)
+	}
+	return err
 }
 
 func (b *Beater) create(ctx context.Context, period time.Duration) error {

@@ -27,10 +27,10 @@ type WatcherOptions struct {
 	// Policy are the rules by which members are evaluated.
 	Policy Policy
 
-	// OnChange receives the names of the members whose State, HeldBack or [Watcher.Holders] has changed, sorted and
-	// without duplicates, so that they are reconciled. One goroutine calls it, and it may block for a while: heartbeats
-	// are still observed, and further names are collected for the next call. The Watcher cannot stop before it returns. By
-	// then a member may be untracked, or may have changed back. Nil: no notification.
+	// OnChange receives the names of the members whose State, HeldBack or [Watcher.Holders] has changed, or whose Lease
+	// was deleted, sorted and without duplicates, so that they are reconciled. One goroutine calls it. It may block for a
+	// while: heartbeats are still observed, and further names are collected for the next call. The Watcher cannot stop
+	// before it returns. By then a member may be untracked, or may have changed back. Nil: no notification.
 	OnChange func(names []string)
 
 	// OnOutage is called when an outage begins and when it ends. The goroutine that calls OnChange calls it before
@@ -169,6 +169,14 @@ func (w *Watcher) Verdict(member string) (Verdict, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.monitor.Verdict(member)
+}
+
+// Missing reports whether a tracked member has no Lease. Before the initial state of the watch is known, and while the
+// watch is down, the result is false. OnChange reports when a Lease is deleted.
+func (w *Watcher) Missing(member string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open && w.synced && w.monitor.Missing(member)
 }
 
 // Holders returns the identities of the agents that renew the Lease of a member in turn, sorted; nil: one agent does.

@@ -273,6 +273,10 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	switch {
 	case o.membership == nil:
+		// The Lease is first: an agent that observes its Membership can renew it.
+		if err := r.createLease(ctx, o.member); err != nil {
+			return err
+		}
 		if err := r.createMembership(ctx, object); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.J
 		name = step.Member.Name
 	}
 	if !done && name != "" {
-		if err := d.collectMember(ctx, request, name); err != nil {
+		if err := d.collectMember(ctx, d.client, request, name); err != nil {
 			return false, err
 		}
 	}
@@ -95,8 +95,9 @@ func (d *joinRequestController) recorded(ctx context.Context, request *v1alpha1.
 	return end != nil && !end.Before(request.Status.Credential.ExpirationTime), nil
 }
 
-func (d *joinRequestController) collectMember(ctx context.Context, request *v1alpha1.JoinRequest, name string) error {
-	cluster, err := found(ctx, d.client, client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
+func (d *joinRequestController) collectMember(ctx context.Context, reader client.Reader,
+	request *v1alpha1.JoinRequest, name string) error {
+	cluster, err := found(ctx, reader, client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
 	if err != nil || cluster == nil {
 		return err
 	}
@@ -112,7 +113,13 @@ func (d *joinRequestController) untilCollected(request *v1alpha1.JoinRequest) ti
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
 	switch request.Status.Answer {
 	case v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered:
-		end = request.CreationTimestamp.Add(min(d.options.RequestTTL, readTTL))
+		from := request.CreationTimestamp.Time
+		if issued != nil && issued.Reason == v1alpha1.ReasonTokenEnded {
+			from = issued.LastTransitionTime.Time
+		}
+		if readable := from.Add(readTTL); readable.Before(end) {
+			end = readable
+		}
 	case v1alpha1.AnswerHeld:
 		if issued != nil && issued.Reason == v1alpha1.ReasonDifferentHub {
 			end = request.CreationTimestamp.Add(min(d.options.RequestTTL, strangerTTL))

@@ -30,11 +30,11 @@
 //	Namespace            create
 //	Membership           create, status*
 //	RoleBinding          create
-//	Lease                create*
+//	Lease                create, first renewal*
 //	ServiceAccount       create, and a token (which is not stored), or
 //	CertificateSigningRequest  create, approve, delete
 //
-// These are thirteen stored writes with a token, and fifteen with a certificate. If the hub observes the first
+// These are fourteen stored writes with a token, and sixteen with a certificate. If the hub observes the first
 // heartbeat only after the agent's confirmation, the status of the MemberCluster is written once more. A MemberCluster
 // that was created before, and a request without a JoinToken ([Options].AllowWithoutToken), save one write each.
 // TestWritesOfAJoin and TestSteadyState check the numbers.

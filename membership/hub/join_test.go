@@ -33,21 +33,23 @@ func TestWritesOfAJoin(t *testing.T) {
 		{
 			token.Method{}, "writes-token",
 			map[string]int{
-				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST memberships": 1,
+				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST leases": 1,
+				"POST memberships":  1,
 				"POST rolebindings": 1, "POST serviceaccounts": 1, "POST serviceaccounts/token": 1,
 				"PATCH joinrequests/status": 1, "DELETE joinrequests": 1,
 			},
-			map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT memberships/status": 1},
+			map[string]int{"POST joinrequests": 1, "PUT leases": 1, "PUT memberships/status": 1},
 		},
 		{
 			csr.Method{}, "writes-csr",
 			map[string]int{
-				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST memberships": 1,
+				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST leases": 1,
+				"POST memberships":  1,
 				"POST rolebindings": 1, "POST certificatesigningrequests": 1, "PUT certificatesigningrequests/approval": 1,
 				"DELETE certificatesigningrequests": 1,
 				"PATCH joinrequests/status":         1, "DELETE joinrequests": 1,
 			},
-			map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT memberships/status": 1},
+			map[string]int{"POST joinrequests": 1, "PUT leases": 1, "PUT memberships/status": 1},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

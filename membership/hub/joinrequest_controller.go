@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -53,6 +54,8 @@ type joinRequestController struct {
 	concluding keymutex.KeyMutex
 
 	written written
+	limits  *requestLimits
+	excess  *lateQueue // requests beyond the limits
 
 	identity   *hubIdentity
 	tombstones *tombstones
@@ -68,6 +71,7 @@ const (
 	byClusterID = "spec.clusterID"
 	byClaim     = "spec.claim"
 	byName      = "spec.name"
+	byToken     = "spec.token.name"
 )
 
 func (d *joinRequestController) setup(mgr manager.Manager, hub cluster.Cluster) error {
@@ -91,6 +95,12 @@ func (d *joinRequestController) setup(mgr manager.Manager, hub cluster.Cluster) 
 		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byName, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.JoinRequest).Spec.Name}
 		}),
+		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byToken, func(o client.Object) []string {
+			if token := o.(*v1alpha1.JoinRequest).Spec.Token; token != nil {
+				return []string{token.Name}
+			}
+			return nil
+		}),
 	)
 	if err != nil {
 		return err
@@ -113,7 +123,38 @@ func (d *joinRequestController) setup(mgr manager.Manager, hub cluster.Cluster) 
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, ofMember)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), tokenMetadata(), d.ofToken())),
+		c.Watch(d.excess),
 	)
+}
+
+// tokenMetadata selects the metadata of JoinTokens, which are all that the cache contains of them.
+func tokenMetadata() *metav1.PartialObjectMetadata {
+	token := &metav1.PartialObjectMetadata{}
+	token.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("JoinToken"))
+	return token
+}
+
+// ofToken selects the requests that were made with a token that was deleted, or whose spec was changed.
+func (d *joinRequestController) ofToken() handler.EventHandler {
+	enqueue := func(ctx context.Context, token client.Object,
+		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, request := range d.requests(ctx, byToken, token.GetName()) {
+			queue.Add(request)
+		}
+	}
+	return handler.Funcs{
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				enqueue(ctx, e.ObjectNew, queue)
+			}
+		},
+	}
 }
 
 // requests lists the JoinRequests with a value of an index.
@@ -143,6 +184,13 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 		if apierrors.IsNotFound(err) {
 			d.conflicts.Forget(key.Name)
 			d.written.forget(key.Name)
+			d.limits.leave(key.Name)
+			if d.limits.takeDeleted(key.Name) {
+				if err := d.recount(ctx); err != nil {
+					d.limits.noteDeleted(key.Name)
+					return retry(d.conflicts, key.Name, 0, err)
+				}
+			}
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -153,6 +201,9 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	step, err := d.answer(ctx, &request)
+	if errors.Is(err, errTooMany) {
+		return reconcile.Result{}, nil
+	}
 	if err != nil && !errors.Is(err, membership.ErrPending) {
 		err = fmt.Errorf("answer JoinRequest %s: %w", request.Name, err)
 	}
@@ -183,6 +234,9 @@ func (d *joinRequestController) answer(ctx context.Context,
 		return lifecycle.JoinRequestStep{}, err
 	}
 	step := lifecycle.NextJoinRequest(observed)
+	if err := d.limit(ctx, request, observed, token != nil, step); err != nil {
+		return step, err
+	}
 	members := client.Reader(d.client)
 	if step.Final {
 		// A cache that is disconnected from its API server may lag by a minute.
@@ -241,8 +295,12 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 	switch {
 	case request.Spec.Token != nil:
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
-			return o, nil, invalid(err, &o.TokenRefused)
+			if err = invalid(err, &o.TokenRefused); err == nil && o.ByClaim != nil {
+				err = d.lookForToken(ctx, request, &o)
+			}
+			return o, nil, err
 		}
+		d.tokenEnd(token, &o)
 		if o.TokenRefused = reserved(token, o); o.TokenRefused != "" {
 			return o, nil, nil
 		}
@@ -262,6 +320,32 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 		o.NoVerdict = lifecycle.Sentence(err.Error())
 	}
 	return o, token, nil
+}
+
+// tokenEnd observes when the token of a request ends.
+func (d *joinRequestController) tokenEnd(token *v1alpha1.JoinToken, o *lifecycle.JoinRequestObserved) {
+	end := jointoken.End(token)
+	if end.IsZero() {
+		return
+	}
+	if o.TokenEndsIn = end.Sub(d.options.Clock.Now()); o.TokenEndsIn <= 0 {
+		o.TokenEndsIn = 0
+		o.TokenEnded = fmt.Sprintf("JoinToken %q expired at %s while the request waited for a decision: give the agent the "+
+			"join.yaml of another JoinToken.", token.Name, end.UTC().Format(time.RFC3339))
+	}
+}
+
+// lookForToken observes whether the token that admitted a request was deleted since.
+func (d *joinRequestController) lookForToken(ctx context.Context, request *v1alpha1.JoinRequest,
+	o *lifecycle.JoinRequestObserved) error {
+	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.Token.Name}
+	token, err := found(ctx, d.reader, key, &v1alpha1.JoinToken{})
+	if err != nil || token != nil && !request.CreationTimestamp.Before(&token.CreationTimestamp) {
+		return err
+	}
+	o.TokenEnded = fmt.Sprintf("JoinToken %q was deleted while the request waited for a decision: give the agent the "+
+		"join.yaml of another JoinToken.", key.Name)
+	return nil
 }
 
 // checkLabels refuses the request for a new member with a label that it must not have. The labels of a request have no
@@ -560,6 +644,11 @@ func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.Jo
 	issued := metav1.ConditionFalse
 	if step.Answer == v1alpha1.AnswerIssued {
 		issued = metav1.ConditionTrue
+	}
+	if was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionIssued); was != nil &&
+		step.Reason == v1alpha1.ReasonTokenEnded && was.Reason != step.Reason {
+		// The request is kept for a while from now on: see untilCollected.
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionIssued)
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionIssued, Status: issued, Reason: step.Reason, Message: step.Message,

@@ -148,7 +148,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	again, err := r.report(ctx, observed, step, acted)
 	return r.retry(ctx, request.Name, sooner(step.After, again),
-		errors.Join(acted, observed.renewing, observed.confirming, err))
+		errors.Join(acted, observed.renewing, observed.confirming, err, r.restoreLease(ctx, observed)))
 }
 
 // errUnseen means that an object exists that the cache does not contain.

@@ -74,6 +74,15 @@ func (q *lateQueue) add(members []string) {
 	}
 }
 
+// addKey adds an object to the queue.
+func (q *lateQueue) addKey(key types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue != nil {
+		q.queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
 // written records the version of each object of a kind that this process wrote last, so that the process does not
 // decide on an older version in a cache. The zero value is ready for use.
 type written struct {

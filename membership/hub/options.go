@@ -82,6 +82,11 @@ type Options struct {
 	// cluster could limit. Zero: 500.
 	MaxRequests int
 
+	// MaxRequestsPerToken limits how many JoinRequests of one JoinToken can exist that wait for a decision or are denied,
+	// so that a stolen bootstrap credential cannot use up MaxRequests. The hub deletes the newest, with an Event on the
+	// JoinToken. Requests without a valid proof of a token have this limit together. Zero: a fifth of MaxRequests.
+	MaxRequestsPerToken int
+
 	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was disconnected for
 	// longer does not clean up: its JoinRequest waits for an administrator. Zero: 90 days.
 	TombstoneTTL time.Duration
@@ -122,6 +127,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxRequests == 0 {
 		o.MaxRequests = defaultMaxRequests
 	}
+	if o.MaxRequestsPerToken == 0 {
+		o.MaxRequestsPerToken = max(1, o.MaxRequests/5)
+	}
 	if o.TombstoneTTL == 0 {
 		o.TombstoneTTL = defaultTombstoneTTL
 	}
@@ -161,6 +169,9 @@ func (o Options) validate() error {
 	}
 	if o.MaxRequests < 1 {
 		invalid("MaxRequests", "must be at least 1, got %d", o.MaxRequests)
+	}
+	if o.MaxRequestsPerToken < 1 {
+		invalid("MaxRequestsPerToken", "must be at least 1, got %d", o.MaxRequestsPerToken)
 	}
 	if o.TombstoneTTL < time.Minute {
 		invalid("TombstoneTTL", "must be at least a minute, got %s", o.TombstoneTTL)

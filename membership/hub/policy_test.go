@@ -58,6 +58,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		{"a share of the fleet that is negative", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}},
 			"hub.Options.Heartbeat.OutageShare"},
 		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
+		{"a limit of less than nothing", hub.Options{MaxRequestsPerToken: -1}, "hub.Options.MaxRequestsPerToken"},
 		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
 		{"an issuer that is none",
 			hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}},
@@ -425,7 +426,7 @@ func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
 	clock := &mustertest.Clock{}
-	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
+	h := startHub(t, p, hub.Options{MaxRequests: quota, MaxRequestsPerToken: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(),
 		Mapper: h.client.RESTMapper()})

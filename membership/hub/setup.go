@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -54,7 +55,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	hub, err := newCluster(mgr)
+	hub, err := newCluster(mgr, options)
 	if err != nil {
 		return fmt.Errorf("connect to the hub: %w", err)
 	}
@@ -133,6 +134,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
 		identity: hubID, tombstones: left, conflicts: newConflictPauses(),
+		limits: newRequestLimits(options.MaxRequestsPerToken), excess: &lateQueue{},
 	}
 	if err := requests.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
@@ -148,7 +150,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 
 // newCluster connects to the hub with a separate scheme, client and caches: a manager's caches may be restricted to the
 // objects of its product, and Namespaces and RoleBindings of others must not be kept in memory.
-func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
+func newCluster(mgr manager.Manager, options Options) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -164,8 +166,10 @@ func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 		o.Scheme, o.Logger = scheme, mgr.GetLogger()
 		o.Cache.DefaultTransform = withoutManagedFields
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
-			&corev1.Namespace{}:   labeled,
-			&rbacv1.RoleBinding{}: labeled,
+			&corev1.Namespace{}:     labeled,
+			&rbacv1.RoleBinding{}:   labeled,
+			&v1alpha1.JoinRequest{}: {Transform: boundedRequest},
+			tokenMetadata():         {Namespaces: map[string]cache.Config{options.RegistrationNamespace: {}}},
 		}
 	})
 }
@@ -187,6 +191,38 @@ func (l notedLeases) Watch(ctx context.Context, options metav1.ListOptions) (wat
 		}
 		return event, true
 	}), nil
+}
+
+// maxMetadata limits the labels and annotations, and the finalizers, of a JoinRequest in the cache, in bytes each. The
+// client that created it can set as many as etcd accepts.
+const maxMetadata = 8 << 10
+
+// boundedRequest removes from a JoinRequest what the hub does not use: owner references, managed fields, and labels and
+// annotations beyond the limit. An Acceptor can read the others. Of too many finalizers it keeps one, so that the hub
+// still removes all.
+func boundedRequest(in any) (any, error) {
+	request, is := in.(*v1alpha1.JoinRequest)
+	if !is {
+		return withoutManagedFields(in)
+	}
+	request.ManagedFields, request.OwnerReferences = nil, nil
+	size := 0
+	for _, all := range []map[string]string{request.Labels, request.Annotations} {
+		for key, value := range all {
+			size += len(key) + len(value)
+		}
+	}
+	if size > maxMetadata {
+		request.Labels, request.Annotations = nil, nil
+	}
+	size = 0
+	for _, finalizer := range request.Finalizers {
+		size += len(finalizer)
+	}
+	if size > maxMetadata {
+		request.Finalizers = []string{strings.Clone(request.Finalizers[0])}
+	}
+	return request, nil
 }
 
 func withoutManagedFields(in any) (any, error) {

@@ -34,6 +34,8 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 				Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"},
 				Verbs: []string{"get", "patch", "update"}},
+			// The hub creates the Lease. Agents check with a dry run of a create whether the namespace is being deleted, and
+			// earlier ones create the Lease. The policy leases.membership.muster.dev denies every other create.
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 				ResourceNames: []string{membership.LeaseName}, Verbs: []string{"get", "update"}},
@@ -66,7 +68,7 @@ type shared struct {
 
 func (s *shared) ensure(ctx context.Context) error {
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "muster-registration", Namespace: s.options.RegistrationNamespace},
+		ObjectMeta: metav1.ObjectMeta{Name: quotaName, Namespace: s.options.RegistrationNamespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
 			countRequests: *resource.NewQuantity(int64(s.options.MaxRequests), resource.DecimalSI),
 		}},
@@ -170,6 +172,9 @@ func (s *shared) correctRole(ctx context.Context, role client.Object) (bool, err
 	}
 	return true, s.ensureObject(ctx, role.DeepCopyObject().(client.Object))
 }
+
+// quotaName is the name of the ResourceQuota for JoinRequests.
+const quotaName = "muster-registration"
 
 const countRequests = corev1.ResourceName("count/joinrequests." + v1alpha1.GroupName)
 

@@ -21,9 +21,7 @@ type JoinRequestObserved struct {
 
 	// Invalid is why the request is invalid; empty: it is valid.
 	Invalid string
-	// TokenRefused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it
-	// admits the request. It does not apply to an agent whose claim was admitted before, or whose member left.
-	TokenRefused string
+	TokenObserved
 	// Verdict is the decision of the Acceptor; zero: it was not asked, because the token is refused or a decision exists.
 	Verdict membership.Verdict
 	// NoVerdict is the error of an Acceptor that failed; empty: it did not fail.
@@ -51,6 +49,19 @@ type JoinRequestObserved struct {
 	ByID    *MemberSeen // the MemberCluster with the request's cluster ID
 	Others  []string    // further MemberClusters with that cluster ID, which is a conflict
 	ByName  *MemberSeen // the MemberCluster with the requested name
+}
+
+// TokenObserved is the JoinToken of a JoinRequest, as observed.
+type TokenObserved struct {
+	// TokenRefused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it
+	// admits the request. It does not apply to an agent whose claim was admitted before, or whose member left.
+	TokenRefused string
+	// TokenEnded is why the JoinToken with which the request was made admits nothing any more, although it admitted this
+	// request: it expired or was deleted. Empty: it still does. It ends a request that waits for a decision, but not that
+	// of an agent that is registered as a member.
+	TokenEnded string
+	// TokenEndsIn is the time until the JoinToken expires. Zero: unknown, or never.
+	TokenEndsIn time.Duration
 }
 
 // MemberSeen is a MemberCluster, as observed for a JoinRequest.
@@ -108,10 +119,24 @@ type JoinRequestStep struct {
 // a message that says how an administrator can admit it instead.
 func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 	step := nextJoinRequest(o)
+	if o.waitsWithToken(step) {
+		if o.TokenEnded != "" {
+			step = JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenEnded, Message: o.TokenEnded,
+				Member: step.Member}
+		} else if o.TokenEndsIn > 0 {
+			step.After = o.TokenEndsIn
+		}
+	}
 	step.Message = Sentence(step.Message)
 	told := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
 	step.Final = told || slices.Contains(step.Actions, CreateMember)
 	return step
+}
+
+// waitsWithToken reports whether the request waits for a decision on its cluster, and needs its JoinToken until then.
+// An agent that is registered as a member waits for an administrator, whatever becomes of the token.
+func (o JoinRequestObserved) waitsWithToken(step JoinRequestStep) bool {
+	return step.Answer == v1alpha1.AnswerHeld && o.MemberUID == "" && (o.ByClaim == nil || o.ByClaim.Accepted == nil)
 }
 
 func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {

@@ -43,7 +43,7 @@ var (
 		v1alpha1.ReasonNameReserved,
 		v1alpha1.ReasonStateLeave,
 		v1alpha1.ReasonInvalidRequest,
-		v1alpha1.ReasonTokenRefused,
+		v1alpha1.ReasonTokenRefused, v1alpha1.ReasonTokenEnded,
 		v1alpha1.ReasonDeregistered,
 		v1alpha1.ReasonIdentityMissing,
 		v1alpha1.ReasonIssuing,
@@ -242,7 +242,10 @@ func TestNextJoinRequestAlways(t *testing.T) {
 				t,
 				"invalid",
 			),
-			TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
+			TokenObserved: TokenObserved{
+				TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
+				TokenEnded:   rapid.SampledFrom([]string{"", "ended"}).Draw(t, "token ended"),
+			},
 			Verdict: membership.Verdict{
 				Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 					t,

@@ -118,6 +118,9 @@ const (
 	// ReasonTokenRefused: the JoinToken does not admit the request, or the request has none; the message names the
 	// cause.
 	ReasonTokenRefused = "TokenRefused"
+	// ReasonTokenEnded: the JoinToken expired or was deleted while the request waited for a decision; the message names
+	// it.
+	ReasonTokenEnded = "TokenEnded"
 	// ReasonDeregistered: a user removed the member, and the hub recorded that.
 	ReasonDeregistered = "Deregistered"
 	// ReasonDifferentHub: the agent is registered with another hub.

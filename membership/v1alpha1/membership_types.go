@@ -122,9 +122,11 @@ type MembershipStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// remaining lists what the agent must still clean up, at most twenty entries.
+	// remaining lists what the agent must still clean up, at most twenty entries. If more exist, the last entry says how
+	// many.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
 	Remaining []string `json:"remaining,omitempty"`
 

@@ -29,6 +29,12 @@ func TestRefused(t *testing.T) {
 			[]string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "",
 			"UnknownKind: The member does not know kind Wheel of example.com/v1: install what defines it, or use a version " +
 				"that the member serves."},
+		{"a group that is longer than a status has room for",
+			[]string{"{apiVersion: " + strings.Repeat("g", 300) + "/v1, kind: Wheel, metadata: {name: x}}"}, "",
+			"Invalid: spec.manifests[0].apiVersion: Invalid value: "},
+		{"a name that is longer than a status has room for",
+			[]string{configMap(strings.Repeat("n", 5000), "{}")}, "",
+			"Invalid: spec.manifests[0].metadata.name: Too long: "},
 		{"a list is no object", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "",
 			"Invalid: spec.manifests[0].items: Forbidden: a list is no object: put its items into spec.manifests"},
 		{"one object twice", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: ` +

@@ -93,9 +93,12 @@ func report(f found) (v1alpha1.WorkStatus, bool) {
 		before[manifest.ResourceIdentifier] = manifest.Conditions
 	}
 	c := count{}
+	var short shortened
 	for i, o := range f.outcomes {
+		id := short.identifier(o.id)
 		manifest := v1alpha1.ManifestStatus{
-			Ordinal: int32(i), ResourceIdentifier: o.id, Conditions: slices.Clone(before[o.id]), Diffs: o.change.Diffs,
+			Ordinal: int32(i), ResourceIdentifier: id, Conditions: slices.Clone(before[id]),
+			Diffs: short.diffs(o.change.Diffs),
 		}
 		applied, available := o.applied(), o.available()
 		for _, condition := range []metav1.Condition{applied, available} {
@@ -117,7 +120,7 @@ func report(f found) (v1alpha1.WorkStatus, bool) {
 	if c.ending == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionComplete)
 	}
-	status.Message = f.message(&c)
+	status.Message, status.Truncated = f.message(&c), short.String()
 	return trim(status), c.retry || len(f.left) > 0 && f.withheld == ""
 }
 

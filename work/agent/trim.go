@@ -49,7 +49,10 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 			}
 		}},
 	}
-	missing := ""
+	missing, before := "", status.Truncated
+	if before != "" {
+		before += " "
+	}
 	for _, reduction := range reductions {
 		for i := range status.Manifests {
 			reduction.do(&status.Manifests[i])
@@ -59,7 +62,7 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 				missing += ", "
 			}
 			missing += reduction.what
-			status.Truncated = "Left out, since the status would be too long: " + missing + "."
+			status.Truncated = before + "Left out, since the status would be too long: " + missing + "."
 		}
 		if size(status) <= v1alpha1.MaxStatusBytes {
 			return status
@@ -69,8 +72,8 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 	all := len(status.Manifests)
 	for size(status) > v1alpha1.MaxStatusBytes {
 		status.Manifests = status.Manifests[:len(status.Manifests)*9/10]
-		status.Truncated = fmt.Sprintf("Left out, since the status would be too long: %s, and the last %d of %d manifests.",
-			missing, all-len(status.Manifests), all)
+		status.Truncated = fmt.Sprintf("%sLeft out, since the status would be too long: %s, and the last %d of %d "+
+			"manifests.", before, missing, all-len(status.Manifests), all)
 	}
 	return status
 }

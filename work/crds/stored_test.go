@@ -128,7 +128,11 @@ func TestLargestWorkIsStored(t *testing.T) {
 				condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue)},
 		})
 	}
-	work.Status.Message = strings.Repeat("x", v1alpha1.MaxStatusBytes-length(t, work.Status)-len(`"message":"",`))
+	for i, rest := 0, v1alpha1.MaxStatusBytes-length(t, work.Status); rest > 0; i++ {
+		n := min(rest, 1024)
+		work.Status.Manifests[i].Conditions[0].Message = strings.Repeat("x", n)
+		rest -= n
+	}
 	require.Equal(t, v1alpha1.MaxStatusBytes, length(t, work.Status))
 	require.NoError(t, c.Status().Update(t.Context(), work))
 

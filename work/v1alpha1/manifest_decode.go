@@ -125,6 +125,9 @@ func validateMetadata(metadata any, at *field.Path) field.ErrorList {
 			"metadata.name is required: an object without a fixed name cannot be applied twice"))
 		meta.Name = "unnamed" // it is said once
 	}
+	if len(meta.Name) > MaxNameLength {
+		errs = append(errs, field.TooLong(at.Child("name"), "", MaxNameLength))
+	}
 	if meta.GenerateName != "" {
 		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used: it would make "+
 			"another object each time; set metadata.name"))

@@ -30,19 +30,25 @@ const (
 // ResourceIdentifier identifies an object on a member.
 type ResourceIdentifier struct {
 	// Group of the object's API, empty for the core one.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Group string `json:"group,omitempty"`
 	// Version of the object's API.
+	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 	// Kind of the object.
+	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 	// Resource is the plural name of the kind; empty while the member does not know the kind.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Resource string `json:"resource,omitempty"`
 	// Namespace of the object, empty where it is cluster-scoped.
+	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the object.
+	// +kubebuilder:validation:MaxLength=4096
 	Name string `json:"name"`
 }
 

@@ -121,10 +121,12 @@ type WorkStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Ready is the number of ready manifests and of all manifests, such as "2/3".
+	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Ready string `json:"ready,omitempty"`
 
 	// Message summarizes the state of the Work in one sentence. For an error, it contains the cause and the next step.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -141,7 +143,9 @@ type WorkStatus struct {
 	// +optional
 	Manifests []ManifestStatus `json:"manifests,omitempty"`
 
-	// Truncated lists what was omitted because of the maximum size of a status. Empty: nothing.
+	// Truncated lists what was omitted or shortened because of the maximum size of a status, or of a field. A shortened
+	// text ends with "…". Empty: nothing.
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Truncated string `json:"truncated,omitempty"`
 }
@@ -179,12 +183,15 @@ type ManifestStatus struct {
 // FieldDiff is a field in which an object differs from its manifest.
 type FieldDiff struct {
 	// Path of the field, such as .spec.replicas.
+	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
 	// Wanted is the value in the manifest, as JSON. Empty: the manifest does not have the field. A long value is cut, and
 	// a value of a Secret is "(redacted)".
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Wanted string `json:"wanted,omitempty"`
 	// Found is the value on the member, in the same form. Empty: the object does not have the field.
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Found string `json:"found,omitempty"`
 }
@@ -208,9 +215,11 @@ const (
 // FeedbackValue is a value of an object.
 type FeedbackValue struct {
 	// Name of the rule.
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 	// Type of the value.
 	Type FeedbackType `json:"type"`
 	// Value is the value as text: a string unchanged, everything else as JSON.
+	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
 }

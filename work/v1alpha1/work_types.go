@@ -17,6 +17,8 @@ const (
 	MaxManifestDepth = 100
 	// MaxOptionBytes is how long all manifestOptions of a Work may be together, as JSON.
 	MaxOptionBytes = 128 << 10
+	// MaxNameLength is the maximum length of the name of an object, in bytes.
+	MaxNameLength = 4096
 	// MaxStatusBytes is the maximum size of the status of a Work, as JSON in bytes; see [WorkStatus.Truncated].
 	MaxStatusBytes = 512 << 10
 )

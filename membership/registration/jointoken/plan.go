@@ -116,7 +116,9 @@ func ended(at, now time.Time, step step) step {
 	return step
 }
 
-// endOf returns when a token ends, and zero for never.
+// End returns when a token expires. Zero: never. JoinRequests that were made with it and wait for a decision end then.
+func End(token *v1alpha1.JoinToken) time.Time { return endOf(token) }
+
 func endOf(token *v1alpha1.JoinToken) time.Time {
 	ttl := token.Spec.TTLSeconds
 	if ttl == nil || *ttl <= 0 || *ttl > int64(maxTTL/time.Second) {

@@ -1,0 +1,47 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestNextJoinRequest_TokenEnded checks that the end of a JoinToken ends a request that waits for a decision. It ends
+// neither that of a cluster that is decided on, nor that of an agent that is registered as a member.
+func TestNextJoinRequest_TokenEnded(t *testing.T) {
+	waiting := &MemberSeen{Name: "east", UID: "u", ClusterID: "id", Claim: "c"}
+	accepted, denied := *waiting, *waiting
+	accepted.Accepted, denied.Accepted = new(true), new(false)
+	for _, test := range []struct {
+		reason string
+		change func(*JoinRequestObserved)
+		answer v1alpha1.JoinAnswer
+		why    string
+		after  time.Duration
+	}{
+		{"it waits, and the token ended", func(o *JoinRequestObserved) { o.TokenEnded = "Expired." },
+			v1alpha1.AnswerDenied, v1alpha1.ReasonTokenEnded, 0},
+		{"it waits, and the token ends later", func(o *JoinRequestObserved) { o.TokenEndsIn = time.Hour },
+			v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance, time.Hour},
+		{"it was accepted", func(o *JoinRequestObserved) { o.TokenEnded, o.ByClaim = "Expired.", &accepted },
+			v1alpha1.AnswerPending, v1alpha1.ReasonIssuing, 0},
+		{"it was denied", func(o *JoinRequestObserved) { o.TokenEnded, o.ByClaim = "Expired.", &denied },
+			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, 0},
+		{"a member waits for an administrator", func(o *JoinRequestObserved) { o.TokenEnded, o.MemberUID = "Expired.", "v" },
+			v1alpha1.AnswerHeld, v1alpha1.ReasonUnknownMember, 0},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			o := JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "c", ByClaim: waiting, ByID: waiting}
+			test.change(&o)
+			step := NextJoinRequest(o)
+			require.Equal(t, test.answer, step.Answer, "%+v", step)
+			if test.reason != "it was accepted" && test.reason != "it was denied" {
+				require.Equal(t, test.why, step.Reason)
+				require.Equal(t, test.after, step.After)
+			}
+		})
+	}
+}
