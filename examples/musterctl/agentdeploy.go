@@ -97,8 +97,11 @@ const hubKubeconfigArgument = "--hub-kubeconfig=" + hubPath + "/" + kubeconfigKe
 func (f *agentFlags) hosted() bool { return f.mode == modeHosted }
 
 func (f *agentFlags) validate(hub string, works bool) error {
-	configured := f.clusterName != "" || len(f.labels) > 0 || f.applyAnything || f.method != "" || f.mode != modeDefault ||
-		f.proxyURL != "" || f.hubKubeconfig != ""
+	configured := len(f.labels) > 0 || f.applyAnything || f.mode != modeDefault || f.proxyURL != ""
+	if identity := f.method == "identity" && f.hubKubeconfig != "" && f.clusterName != ""; !identity {
+		// Otherwise these flags say what to join with, for an agent that is deployed in another way.
+		configured = configured || f.clusterName != "" || f.method != "" || f.hubKubeconfig != ""
+	}
 	switch {
 	case !slices.Contains([]string{modeDefault, modeSingleton, modeHosted}, f.mode):
 		return usage("--mode must be %s, %s or %s, got %s", modeDefault, modeSingleton, modeHosted, f.mode)

@@ -112,6 +112,7 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"register", "--image", "agent:v1", "--mode", "hosted"}, "--cluster-name"},
 		{[]string{"register", "--image", "agent:v1", "--mode", "hosted", "--cluster-name", "a"}, "--member-kubeconfig"},
 		{[]string{"register", "--image", "agent:v1", "--hosting-context", "a"}, "--mode hosted"},
+		{[]string{"register"}, "--method identity with --hub-kubeconfig and --cluster-name"},
 		{[]string{"register", "--image", "agent:v1", "--method", "identity"}, "--hub-kubeconfig"},
 		{[]string{"register", "--image", "agent:v1", "--hub-kubeconfig", "f"}, "--method identity"},
 		{[]string{"register", "--proxy-ca-file", "f"}, "--proxy-url"},

@@ -27,6 +27,7 @@ import (
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/registration/identity"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
@@ -37,6 +38,22 @@ type credentialSource struct {
 	proxyCAFile string
 	proxyURL    string
 	discovery   discovery.Options
+	ownFile     string // kubeconfig of the agent's own credential for the hub
+	member      string // the MemberCluster whose spec.identity is that credential's subject
+}
+
+// byIdentity reports whether the hub offers the credential to the agent's own identity.
+func (c credentialSource) byIdentity() bool {
+	return c.file == "" && c.discovery.Token == "" && c.ownFile != "" && c.member != ""
+}
+
+// check returns an error unless there is exactly one source of the credential.
+func (c credentialSource) check() error {
+	if !c.byIdentity() && (c.file == "") == (c.discovery.Token == "") {
+		return usage("say what to join with: --join-file, or --server and --token, or --method identity with " +
+			"--hub-kubeconfig and --cluster-name")
+	}
+	return nil
 }
 
 func (a *app) registerCommand() *cobra.Command {
@@ -58,12 +75,15 @@ reaches the member with the kubeconfig of --member-kubeconfig, which register st
 the permissions of the ServiceAccount muster-agent on the member: a kubeconfig of that account is enough.
 
 With --method identity, the agent uses its own credential for the hub, that of --hub-kubeconfig. An administrator of the
-hub sets the subject in spec.identity of the MemberCluster.`,
+hub sets the subject in spec.identity of the MemberCluster. If the administrator has created the MemberCluster with it,
+and --cluster-name is its name, no join token is needed.`,
 		Example: `  musterctl register --join-file join.yaml --member-context east --image registry.example.com/agent:v1
   musterctl register --join-file join.yaml --image registry.example.com/agent:v1 --manifests > agent.yaml
   musterctl register --join-file join.yaml --member-context east --wait 2m
   musterctl register --join-file join.yaml --image registry.example.com/agent:v1 --mode hosted --cluster-name east \
     --member-kubeconfig east.kubeconfig
+  musterctl register --method identity --hub-kubeconfig agent.kubeconfig --cluster-name east \
+    --image registry.example.com/agent:v1 --member-context east
   musterctl register --server https://hub.example.com:6443 --token abcdef.0123456789abcdef \
     --discovery-token-ca-cert-hash sha256:... --member-context east`,
 		Args: cobra.NoArgs,
@@ -99,6 +119,7 @@ hub sets the subject in spec.identity of the MemberCluster.`,
 		if err := f.validate(o.Hub, works); err != nil {
 			return err
 		}
+		from.ownFile, from.member = f.hubKubeconfig, f.clusterName
 		if from.proxyURL = f.proxyURL; from.proxyCAFile != "" && f.proxyURL == "" {
 			return usage("--proxy-ca-file requires --proxy-url")
 		}
@@ -132,6 +153,9 @@ func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource
 	}
 	if f.manifests {
 		return a.printAgent(ctx, from, o, objects)
+	}
+	if err := from.check(); err != nil {
+		return err
 	}
 	config, err := a.member()
 	if err != nil {
@@ -271,7 +295,7 @@ func (c credentialSource) proxy() (func(*http.Request) (*url.URL, error), error)
 func (a *app) printAgent(ctx context.Context, from credentialSource, o admin.RegisterOptions,
 	objects []*unstructured.Unstructured,
 ) error {
-	if from.file != "" || from.discovery.Token != "" {
+	if from.file != "" || from.discovery.Token != "" || from.byIdentity() {
 		bootstrap, err := a.credential(ctx, from)
 		if err != nil {
 			return err
@@ -316,7 +340,7 @@ func (a *app) credential(ctx context.Context, from credentialSource) (*registrat
 	if err != nil {
 		return nil, err
 	}
-	if from.file != "" {
+	if from.file != "" || from.byIdentity() {
 		bootstrap.Server = cmp.Or(from.discovery.Server, bootstrap.Server)
 	}
 	if ca != nil {
@@ -329,8 +353,11 @@ func (a *app) credential(ctx context.Context, from credentialSource) (*registrat
 }
 
 func (a *app) bootstrap(ctx context.Context, from credentialSource, ca []byte) (*registration.Bootstrap, error) {
-	if (from.file == "") == (from.discovery.Token == "") {
-		return nil, usage("say what to join with: --join-file, or --server and --token")
+	if from.byIdentity() {
+		return from.offered(ctx)
+	}
+	if err := from.check(); err != nil {
+		return nil, err
 	}
 	if o := from.discovery; o.Token != "" {
 		var err error
@@ -359,6 +386,34 @@ func (a *app) bootstrap(ctx context.Context, from credentialSource, ca []byte) (
 		return nil, usage("%s is no join file, or not all of one: %w", from.file, err)
 	}
 	return bootstrap, nil
+}
+
+// offered reads what the hub offers to the agent's own identity.
+func (c credentialSource) offered(ctx context.Context) (bootstrap *registration.Bootstrap, err error) {
+	own, err := load("hub", c.ownFile, "")
+	if err != nil {
+		return nil, err
+	}
+	if proxy, err := c.proxy(); err != nil {
+		return nil, err
+	} else if proxy != nil {
+		own.Proxy = proxy
+	}
+	source, err := identity.NewSource(own, c.member, c.discovery.RegistrationNamespace)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, signingTime)
+	defer cancel()
+	// A MemberCluster that was just created has no offer yet.
+	_ = wait.PollUntilContextCancel(limited, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		found, failed := source.Load(ctx)
+		if ctx.Err() == nil || err == nil {
+			bootstrap, err = found, failed
+		}
+		return failed == nil || !apierrors.IsForbidden(failed) && !apierrors.IsNotFound(failed), nil
+	})
+	return bootstrap, err
 }
 
 // signingTime is how long a hub may take to sign with a token that was just made.

@@ -151,9 +151,9 @@ func memberWith(t *testing.T, c client.Client, name, condition string) *v1alpha1
 	return cluster
 }
 
-// hostedMember makes the cluster of the hub a member too. Its agent runs on the other cluster, with its own credential
-// for the hub: that of a ServiceAccount, which spec.identity names. The result lets the member leave and removes the
-// agent.
+// hostedMember makes the cluster of the hub a member too, without a JoinToken. Its agent runs on the other cluster,
+// with its own credential for the hub: that of a ServiceAccount, which spec.identity names. The result lets the member
+// leave and removes the agent.
 func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary string, hub, hosting *localplane.Plane,
 ) (remove func()) {
 	t.Helper()
@@ -169,14 +169,13 @@ func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary st
 	credential, err := localplane.Kubeconfig(own)
 	require.NoError(t, err)
 	folder := t.TempDir()
-	join, kubeconfig := filepath.Join(folder, "join.yaml"), filepath.Join(folder, "hub.kubeconfig")
+	kubeconfig := filepath.Join(folder, "hub.kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, credential, 0o600))
 	require.NoError(t, onHub.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Identity: &subject},
 	}))
 
-	musterctl("token", "create", "field", "--join-file", join)
-	musterctl("register", "--join-file", join, "--image", "agent:v1", "--cluster-name", name, "--apply-anything",
+	musterctl("register", "--image", "agent:v1", "--cluster-name", name, "--apply-anything",
 		"--mode", "hosted", "--member-kubeconfig", hub.Kubeconfig(), "--hosting-kubeconfig", hosting.Kubeconfig(),
 		"--method", "identity", "--hub-kubeconfig", kubeconfig)
 	deployment := &unstructured.Unstructured{}
@@ -210,6 +209,5 @@ func hostedMember(t *testing.T, musterctl func(...string) string, agentBinary st
 		require.NoError(t, onHosting.Get(t.Context(), east, &appsv1.Deployment{}), "the agent of another member stays")
 		role := &rbacv1.ClusterRoleBinding{}
 		require.NoError(t, onHosting.Get(t.Context(), client.ObjectKey{Name: "muster-agent-member"}, role))
-		musterctl("token", "delete", "field")
 	}
 }

@@ -139,6 +139,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err := requests.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
 	}
+	tokens := &identityTokens{
+		client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace,
+	}
+	if err := tokens.setup(mgr, hub, options.Workers); err != nil {
+		return fmt.Errorf("set up the controller of JoinTokens for identities: %w", err)
+	}
 	if err := jointoken.SetupWithManager(mgr, jointoken.Options{
 		Server: options.Server, CA: options.CA, Namespace: options.RegistrationNamespace, Clock: options.Clock,
 		BootstrapTokens: options.BootstrapTokens, HubID: hubID.id,
