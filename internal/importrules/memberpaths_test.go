@@ -35,7 +35,7 @@ type memberPath struct {
 const (
 	ofMemberAddon = "it writes for a MemberAddon, which the controller of Addons has created with permission"
 	takesBack     = "it prepares or ends a deletion"
-	ofHub         = "it writes ClusterSets, ClusterSetBindings, Namespaces and RBAC objects of the hub"
+	ofHub         = "it writes ClusterSets, ClusterSetBindings, Namespaces, JoinTokens and RBAC objects of the hub"
 	ofLeave       = "it is part of the leave of a member"
 )
 
@@ -72,6 +72,7 @@ var memberPaths = map[string]memberPath{
 	"addon/internal/registration.(*Registrar).update": {because: ofHub},
 	"membership/admin.(*cluster).create":              {because: "administrators call it with their own permissions"},
 	"membership/hub.(*shared).ensureObject":           {because: ofHub},
+	"membership/hub.(*identityTokens).keepOne":        {because: ofHub},
 	"tenancy.finalize":                                {because: ofHub},
 
 	"membership/fleet.(*Provider[Name, Aware]).Start": {
