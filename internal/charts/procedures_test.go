@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +28,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
@@ -86,13 +90,138 @@ spec:
 	status := memberWith(t, p.onHub, "east", v1alpha1.ConditionHealthy).Status
 	require.NotZero(t, status.Resources.Allocatable.Cpu().Value(), "the cluster has a node")
 
+	p.unregister()
 	for _, m := range p.members {
-		p.unregister(m)
 		account := metav1.ObjectMeta{Namespace: namespace, Name: m.name + "-hub-cluster-access"}
 		require.NoError(t, p.onHub.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: account}))
 	}
 	p.unplace()
 	p.musterctl("token", "delete", "fleet")
+	p.hubPod.stop()
+	hub.uninstall()
+}
+
+// TestProcedures_Karmada is the procedure by which clusters join Karmada in push mode, leave it, and are registered in
+// pull mode and unregistered.
+func TestProcedures_Karmada(t *testing.T) {
+	p := newProcedure(t)
+	p.starts()
+	p.init("--component", "push")
+	for _, m := range p.members {
+		p.musterctl("join", m.name, "--member-kubeconfig", m.Kubeconfig(), "--label", "env=prod")
+	}
+	p.joined(v1alpha1.CredentialToken)
+	for _, m := range p.members {
+		require.Equal(t, v1alpha1.JoinPush, memberWith(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Spec.JoinMode)
+	}
+	p.place("env: prod")
+	p.applied("east", "west", "north")
+	p.unjoin()
+	for _, m := range p.members {
+		p.left(m)
+	}
+
+	p.starts()
+	command := p.musterctl("token", "create", "--auto-accept", "--allow-label", "env", "--print-register-command")
+	for _, m := range p.members {
+		p.register(command, m, "--labels", "env=prod", "--apply-anything")
+		p.runAgent(m, m.Plane, namespace)
+	}
+	p.joined(v1alpha1.CredentialToken)
+	p.applied("east", "west", "north")
+	p.unregister()
+	p.unplace()
+	p.clean()
+}
+
+// TestProcedures_RancherFleet is the procedure by which clusters are registered with Rancher Fleet: initiated by the
+// agent for a new cluster and for one that is predefined by its client ID, and initiated by the manager with a
+// kubeconfig Secret as cluster-api writes it.
+func TestProcedures_RancherFleet(t *testing.T) {
+	p := newProcedure(t)
+	east, west, north := p.members[0], p.members[1], p.members[2]
+	hub := newHelm(t, p.hub.Config(), hubChart)
+	p.starts()
+	hub.install(values{
+		"apiServerURL": p.hub.Config().Host, "apiServerCA": string(p.hub.Config().CAData),
+		"push": values{"enabled": true}, "extraArgs": []any{"--install-image=agent:v1"},
+	})
+	p.runHub()
+	token := &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "new-token"},
+		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true, AllowedLabels: []v1alpha1.AllowedLabel{{Key: "env"}}},
+	}
+	secret := waitForSecret(t, p.onHub, token)
+	install := func(m *memberOf, more values) *helm {
+		t.Helper()
+		agentValues, err := chartutil.ReadValues(secret.Data[registration.ValuesKey])
+		require.NoError(t, err)
+		maps.Copy(agentValues, more)
+		agentValues["applyAnything"] = true
+		agent := newHelm(t, m.Config(), agentChart)
+		agent.install(agentValues)
+		p.runAgent(m, m.Plane, namespace)
+		return agent
+	}
+	// A new cluster gets a name.
+	first := install(east, values{"labels": values{"env": "dev"}})
+	east.name = "cluster-" + string(east.id())[:8]
+	p.apply(p.hub, `
+apiVersion: membership.muster.dev/v1alpha1
+kind: MemberCluster
+metadata: {name: west, labels: {env: dev}}
+spec: {accepted: true, clusterID: really-random}
+`)
+	second := install(west, values{"clusterID": "really-random"})
+	// The hub installs an agent that applies what the user allows. The Secret is as cluster-api writes it.
+	p.apply(north.Plane, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: works, labels: {work.muster.dev/aggregate-to-agent: "true"}}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}
+`)
+	north.before.Insert("ClusterRole.rbac.authorization.k8s.io/v1 works")
+	kubeconfig, err := os.ReadFile(north.Kubeconfig())
+	require.NoError(t, err)
+	capi := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: membership.ConnectionNamespace, Name: "north-kubeconfig",
+			Labels: map[string]string{"cluster.x-k8s.io/cluster-name": "north"},
+		},
+		Type: "cluster.x-k8s.io/secret", Data: map[string][]byte{"value": kubeconfig},
+	}
+	require.NoError(t, p.onHub.Create(t.Context(), capi))
+	p.apply(p.hub, `
+apiVersion: membership.muster.dev/v1alpha1
+kind: MemberCluster
+metadata: {name: north, labels: {env: dev}}
+spec: {accepted: true, joinMode: Install, kubeConfigSecretRef: {name: north-kubeconfig}}
+`)
+	p.runAgent(north, north.Plane, namespace)
+	p.joined(v1alpha1.CredentialToken)
+
+	p.place("env: dev")
+	p.applied(east.name, "west", "north")
+	require.Equal(t, "dev", memberWith(t, p.onHub, east.name, v1alpha1.ConditionHealthy).Labels["env"])
+
+	for _, m := range p.members {
+		m.agent.mayExit = true
+		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+		require.NoError(t, p.onHub.Delete(t.Context(), cluster))
+	}
+	for _, m := range p.members {
+		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+		mustertest.Eventually(t, timeout, m.name+" has left", func() error { return isGone(t, p.onHub, cluster) })
+	}
+	first.uninstall()
+	second.uninstall()
+	for _, m := range p.members {
+		p.left(m)
+	}
+	require.NoError(t, p.onHub.Delete(t.Context(), capi))
+	require.NoError(t, p.onHub.Delete(t.Context(), token))
+	p.unplace()
 	p.hubPod.stop()
 	hub.uninstall()
 }
@@ -157,14 +286,13 @@ spec:
 	mustertest.Eventually(t, timeout, "the Work is deleted", func() error { return isGone(t, p.onHub, work) })
 	p.notApplied("west")
 
-	for _, m := range p.members {
-		p.unregister(m)
-		if m.name == "north" {
-			require.NoError(t, isGone(t, m.client, motd), "the add-on leaves with the member")
-			p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", p.hub.Kubeconfig(), "--namespace",
-				"muster-member-north")
-		}
-	}
+	p.unregister()
+	require.NoError(t, isGone(t, p.member("north")[0].client, motd), "the add-on leaves with the member")
+	p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", p.hub.Kubeconfig(), "--namespace",
+		"muster-member-north")
+	require.NoError(t, isGone(t, p.onHub, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "muster-member-north", Name: agentChart},
+	}))
 	require.NoError(t, p.onHub.Delete(t.Context(), &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "motd"}}))
 	p.clean()
 }
@@ -256,8 +384,10 @@ func (p *procedure) command(args ...string) (output string, err error) {
 
 func (p *procedure) musterctl(args ...string) (output string) {
 	p.t.Helper()
+	began := time.Now()
 	output, err := p.command(args...)
 	require.NoError(p.t, err)
+	p.t.Logf("%.1f s: musterctl %s", time.Since(began).Seconds(), strings.Join(args[:min(3, len(args))], " "))
 	return output
 }
 
@@ -341,13 +471,34 @@ func (p *procedure) register(command string, m *memberOf, flags ...string) {
 	require.NoError(t, err, string(output))
 }
 
-// unregister lets a member leave, removes its agent, and checks that nothing is left.
-func (p *procedure) unregister(m *memberOf) {
+// unjoin lets all members leave, at the same time to save time.
+func (p *procedure) unjoin() {
 	p.t.Helper()
-	m.agent.mayExit = true // It ends when the member has left.
-	p.musterctl("unjoin", m.name)
-	p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", m.Kubeconfig())
-	p.left(m)
+	ends := make(chan error)
+	for _, m := range p.members {
+		if m.agent != nil {
+			m.agent.mayExit = true // It ends when the member has left.
+		}
+		go func() {
+			_, err := p.command("unjoin", m.name)
+			ends <- err
+		}()
+	}
+	var errs []error
+	for range p.members {
+		errs = append(errs, <-ends)
+	}
+	require.NoError(p.t, errors.Join(errs...))
+}
+
+// unregister lets all members leave, removes their agents, and checks that nothing is left.
+func (p *procedure) unregister() {
+	p.t.Helper()
+	p.unjoin()
+	for _, m := range p.members {
+		p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", m.Kubeconfig())
+		p.left(m)
+	}
 }
 
 // runHub starts the program of the hub as soon as it is deployed.
