@@ -38,7 +38,17 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &hubPlane, &memberPlane, &initPlane, &registerPlane))
+	var err error
+	if programs.folder, err = os.MkdirTemp("", "muster-programs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := localplane.Run(m, &hubPlane, &memberPlane, &initPlane, &registerPlane)
+	if err := os.RemoveAll(programs.folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 const timeout = 3 * time.Minute

@@ -24,14 +24,24 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// build builds a program of the examples.
+// programs are the programs of the examples that tests have built, in a folder of TestMain.
+var programs = struct {
+	folder string
+	built  map[string]bool
+}{built: map[string]bool{}}
+
+// build builds a program of the examples, once for all tests of this package.
 func build(t *testing.T, name string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), name)
+	binary := filepath.Join(programs.folder, name)
+	if programs.built[name] {
+		return binary
+	}
 	command := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
 	command.Dir = filepath.Join("..", "..", "examples", name)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
+	programs.built[name] = true
 	return binary
 }
 

@@ -1,0 +1,681 @@
+package charts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestProcedures_KubeFleet is the procedure by which clusters join KubeFleet, have labels, report their status and
+// leave: each has a ServiceAccount on the hub, which spec.identity of its MemberCluster names.
+func TestProcedures_KubeFleet(t *testing.T) {
+	p := newProcedure(t)
+	hub := newHelm(t, p.hub.Config(), hubChart)
+	p.starts()
+	hub.install(values{"apiServerURL": p.hub.Config().Host, "apiServerCA": string(p.hub.Config().CAData)})
+	p.runHub()
+	join := filepath.Join(p.folder, "join.yaml")
+	p.eventually("token", "create", "fleet", "--join-file", join)
+	for _, m := range p.members {
+		account := m.name + "-hub-cluster-access"
+		p.apply(p.hub, fmt.Sprintf(`
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: muster-system, name: %[2]s}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  namespace: muster-system
+  name: %[2]s-token
+  annotations: {kubernetes.io/service-account.name: %[2]s}
+type: kubernetes.io/service-account-token
+---
+apiVersion: membership.muster.dev/v1alpha1
+kind: MemberCluster
+metadata: {name: %[1]s}
+spec:
+  accepted: true
+  clusterID: %[3]s
+  identity: {kind: ServiceAccount, namespace: muster-system, name: %[2]s}
+  heartbeatPeriodSeconds: 5
+`, m.name, account, m.id()))
+		p.musterctl("register", "--join-file", join, "--member-kubeconfig", m.Kubeconfig(), "--image", "agent:v1",
+			"--cluster-name", m.name, "--method", "identity", "--hub-kubeconfig", p.tokenOf(account), "--apply-anything")
+		p.runAgent(m, m.Plane, namespace)
+	}
+	p.joined(v1alpha1.CredentialIdentity)
+
+	p.label("east", "env", "prod")
+	p.place("env: prod")
+	p.applied("east")
+	p.notApplied("west", "north")
+	for _, m := range p.members {
+		status := memberWith(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Status
+		require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReadyToJoin))
+		require.NotEmpty(t, status.Version.Kubernetes)
+		require.NotEmpty(t, status.Agents)
+		require.NotNil(t, status.Agents[0].LastHeartbeat)
+	}
+	status := memberWith(t, p.onHub, "east", v1alpha1.ConditionHealthy).Status
+	require.NotZero(t, status.Resources.Allocatable.Cpu().Value(), "the cluster has a node")
+
+	p.unregister()
+	for _, m := range p.members {
+		account := metav1.ObjectMeta{Namespace: namespace, Name: m.name + "-hub-cluster-access"}
+		require.NoError(t, p.onHub.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: account}))
+	}
+	p.unplace()
+	p.musterctl("token", "delete", "fleet")
+	p.hubPod.stop()
+	hub.uninstall()
+}
+
+// TestProcedures_Karmada is the procedure by which clusters join Karmada in push mode, leave it, and are registered in
+// pull mode and unregistered.
+func TestProcedures_Karmada(t *testing.T) {
+	p := newProcedure(t)
+	p.starts()
+	p.init("--component", "push")
+	for _, m := range p.members {
+		p.musterctl("join", m.name, "--member-kubeconfig", m.Kubeconfig(), "--label", "env=prod")
+	}
+	p.joined(v1alpha1.CredentialToken)
+	for _, m := range p.members {
+		require.Equal(t, v1alpha1.JoinPush, memberWith(t, p.onHub, m.name, v1alpha1.ConditionHealthy).Spec.JoinMode)
+	}
+	p.place("env: prod")
+	p.applied("east", "west", "north")
+	p.unjoin()
+	for _, m := range p.members {
+		p.left(m)
+	}
+
+	p.starts()
+	command := p.musterctl("token", "create", "--auto-accept", "--allow-label", "env", "--print-register-command")
+	for _, m := range p.members {
+		p.register(command, m, "--labels", "env=prod", "--apply-anything")
+		p.runAgent(m, m.Plane, namespace)
+	}
+	p.joined(v1alpha1.CredentialToken)
+	p.applied("east", "west", "north")
+	p.unregister()
+	p.unplace()
+	p.clean()
+}
+
+// TestProcedures_RancherFleet is the procedure by which clusters are registered with Rancher Fleet: initiated by the
+// agent for a new cluster and for one that is predefined by its client ID, and initiated by the manager with a
+// kubeconfig Secret as cluster-api writes it.
+func TestProcedures_RancherFleet(t *testing.T) {
+	p := newProcedure(t)
+	east, west, north := p.members[0], p.members[1], p.members[2]
+	hub := newHelm(t, p.hub.Config(), hubChart)
+	p.starts()
+	hub.install(values{
+		"apiServerURL": p.hub.Config().Host, "apiServerCA": string(p.hub.Config().CAData),
+		"push": values{"enabled": true}, "extraArgs": []any{"--install-image=agent:v1"},
+	})
+	p.runHub()
+	token := &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "new-token"},
+		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true, AllowedLabels: []v1alpha1.AllowedLabel{{Key: "env"}}},
+	}
+	secret := waitForSecret(t, p.onHub, token)
+	install := func(m *memberOf, more values) *helm {
+		t.Helper()
+		agentValues, err := chartutil.ReadValues(secret.Data[registration.ValuesKey])
+		require.NoError(t, err)
+		maps.Copy(agentValues, more)
+		agentValues["applyAnything"] = true
+		agent := newHelm(t, m.Config(), agentChart)
+		agent.install(agentValues)
+		p.runAgent(m, m.Plane, namespace)
+		return agent
+	}
+	// A new cluster gets a name.
+	first := install(east, values{"labels": values{"env": "dev"}})
+	east.name = "cluster-" + string(east.id())[:8]
+	p.apply(p.hub, `
+apiVersion: membership.muster.dev/v1alpha1
+kind: MemberCluster
+metadata: {name: west, labels: {env: dev}}
+spec: {accepted: true, clusterID: really-random}
+`)
+	second := install(west, values{"clusterID": "really-random"})
+	// The hub installs an agent that applies what the user allows. The Secret is as cluster-api writes it.
+	p.apply(north.Plane, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: works, labels: {work.muster.dev/aggregate-to-agent: "true"}}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}
+`)
+	north.before.Insert("ClusterRole.rbac.authorization.k8s.io/v1 works")
+	kubeconfig, err := os.ReadFile(north.Kubeconfig())
+	require.NoError(t, err)
+	capi := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: membership.ConnectionNamespace, Name: "north-kubeconfig",
+			Labels: map[string]string{"cluster.x-k8s.io/cluster-name": "north"},
+		},
+		Type: "cluster.x-k8s.io/secret", Data: map[string][]byte{"value": kubeconfig},
+	}
+	require.NoError(t, p.onHub.Create(t.Context(), capi))
+	p.apply(p.hub, `
+apiVersion: membership.muster.dev/v1alpha1
+kind: MemberCluster
+metadata: {name: north, labels: {env: dev}}
+spec: {accepted: true, joinMode: Install, kubeConfigSecretRef: {name: north-kubeconfig}}
+`)
+	p.runAgent(north, north.Plane, namespace)
+	p.joined(v1alpha1.CredentialToken)
+
+	p.place("env: dev")
+	p.applied(east.name, "west", "north")
+	require.Equal(t, "dev", memberWith(t, p.onHub, east.name, v1alpha1.ConditionHealthy).Labels["env"])
+
+	for _, m := range p.members {
+		m.agent.mayExit = true
+		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+		require.NoError(t, p.onHub.Delete(t.Context(), cluster))
+	}
+	for _, m := range p.members {
+		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+		mustertest.Eventually(t, timeout, m.name+" has left", func() error { return isGone(t, p.onHub, cluster) })
+	}
+	first.uninstall()
+	second.uninstall()
+	for _, m := range p.members {
+		p.left(m)
+	}
+	require.NoError(t, p.onHub.Delete(t.Context(), capi))
+	require.NoError(t, p.onHub.Delete(t.Context(), token))
+	p.unplace()
+	p.hubPod.stop()
+	hub.uninstall()
+}
+
+// TestProcedures_OCM is the procedure by which clusters are registered with Open Cluster Management: init, join in the
+// default, hosted and singleton mode, accept, a ManifestWork, an add-on, unjoin and clean.
+func TestProcedures_OCM(t *testing.T) {
+	p := newProcedure(t)
+	p.starts()
+	command := p.init("--print-register-command")
+	for _, m := range p.members {
+		home, space, mode := m.Plane, namespace, []string{"--apply-anything"}
+		switch m.name {
+		case "west":
+			mode = append(mode, "--mode", "singleton")
+		case "north":
+			home, space, mode = p.hub, "muster-member-north", append(mode, "--mode", "hosted")
+		}
+		p.register(command, m, mode...)
+		p.runAgent(m, home, space)
+	}
+	p.eventually("accept", "east", "west", "north", "--wait", "3m")
+	p.joined(v1alpha1.CredentialToken)
+
+	for _, m := range p.members {
+		p.apply(p.hub, fmt.Sprintf(`
+apiVersion: work.muster.dev/v1alpha1
+kind: Work
+metadata: {namespace: member-%s, name: shop}
+spec:
+  manifests:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}}
+`, m.name, placed))
+	}
+	p.applied("east", "west", "north")
+	p.apply(p.hub, `
+apiVersion: addon.muster.dev/v1alpha1
+kind: AddonTemplate
+metadata: {name: motd}
+spec:
+  version: "1"
+  manifests:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: motd}, data: {text: "${CLUSTER_NAME}"}}
+---
+apiVersion: addon.muster.dev/v1alpha1
+kind: Addon
+metadata: {name: motd}
+spec:
+  configs: [{group: addon.muster.dev, resource: addontemplates, defaults: [{name: motd}]}]
+`)
+	p.musterctl("addon", "enable", "motd", "--members", "east,north", "--timeout", "3m")
+	motd := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-addons", Name: "motd"}}
+	for _, m := range p.member("east", "north") {
+		require.NoError(t, m.client.Get(t.Context(), client.ObjectKeyFromObject(motd), motd))
+		require.Equal(t, m.name, motd.Data["text"])
+	}
+	p.musterctl("addon", "disable", "motd", "--members", "east", "--timeout", "3m")
+	require.NoError(t, isGone(t, p.member("east")[0].client, motd))
+
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: "shop"}}
+	require.NoError(t, p.onHub.Delete(t.Context(), work))
+	mustertest.Eventually(t, timeout, "the Work is deleted", func() error { return isGone(t, p.onHub, work) })
+	p.notApplied("west")
+
+	p.unregister()
+	require.NoError(t, isGone(t, p.member("north")[0].client, motd), "the add-on leaves with the member")
+	p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", p.hub.Kubeconfig(), "--namespace",
+		"muster-member-north")
+	require.NoError(t, isGone(t, p.onHub, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "muster-member-north", Name: agentChart},
+	}))
+	require.NoError(t, p.onHub.Delete(t.Context(), &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "motd"}}))
+	p.clean()
+}
+
+// procedure is a user with an empty folder, a hub and three clusters, who knows another system. The user's commands run
+// outside of this repository. Programs run as processes, with what their Deployments contain.
+type procedure struct {
+	t       *testing.T
+	hub     *localplane.Plane
+	onHub   client.Client
+	members []*memberOf
+	folder  string
+	hubPod  *pod
+	began   time.Time
+}
+
+// memberOf is a cluster that joins the hub of a procedure, with an object of its own.
+type memberOf struct {
+	*localplane.Plane
+	t      *testing.T
+	client client.Client
+	name   string
+	own    *corev1.ConfigMap
+	before sets.Set[string]
+	agent  *pod
+}
+
+// id returns the UID of the namespace kube-system.
+func (m *memberOf) id() types.UID {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}
+	require.NoError(m.t, m.client.Get(m.t.Context(), client.ObjectKeyFromObject(system), system))
+	return system.UID
+}
+
+func (m *memberOf) sweep() (sets.Set[string], error) {
+	config := rest.CopyConfig(m.Config())
+	config.WarningHandler = rest.NoWarnings{}
+	return localplane.Sweep(m.t.Context(), config)
+}
+
+// newProcedure returns a user whose clusters are no members, whatever other tests have left there.
+func newProcedure(t *testing.T) *procedure {
+	t.Helper()
+	p := &procedure{t: t, hub: initPlane.ForTest(t), folder: t.TempDir()}
+	p.onHub = newClient(t, p.hub.Config())
+	for _, m := range []struct {
+		name  string
+		plane *localplane.Shared
+	}{{"east", &registerPlane}, {"west", &memberPlane}, {"north", &hubPlane}} {
+		p.members = append(p.members, p.newMember(m.name, m.plane.ForTest(t)))
+	}
+	return p
+}
+
+func (p *procedure) newMember(name string, plane *localplane.Plane) *memberOf {
+	t := p.t
+	t.Helper()
+	m := &memberOf{Plane: plane, t: t, client: newClient(t, plane.Config()), name: name}
+	agent := newHelm(t, plane.Config(), agentChart)
+	if _, err := agent.config.Releases.Last(agentChart); err == nil {
+		agent.uninstall()
+	}
+	p.musterctl("clean", "--yes", "--member-kubeconfig", m.Kubeconfig())
+	m.own = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "own-"}, Data: map[string]string{"a": "b"},
+	}
+	require.NoError(t, m.client.Create(t.Context(), m.own))
+	var err error
+	m.before, err = m.sweep()
+	require.NoError(t, err)
+	return m
+}
+
+// starts begins to measure the time until the members have joined.
+func (p *procedure) starts() { p.began = time.Now() }
+
+// command returns the exit code and the output of musterctl in the folder of the user.
+func (p *procedure) command(args ...string) (output string, err error) {
+	p.t.Helper()
+	command := exec.CommandContext(p.t.Context(), build(p.t, "musterctl"), args...)
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr, command.Dir = &out, &errs, p.folder
+	command.Env = append(os.Environ(), "KUBECONFIG="+p.hub.Kubeconfig())
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("musterctl %v: %w: %s", args, err, errs.String())
+	}
+	return out.String(), nil
+}
+
+func (p *procedure) musterctl(args ...string) (output string) {
+	p.t.Helper()
+	began := time.Now()
+	output, err := p.command(args...)
+	require.NoError(p.t, err)
+	p.t.Logf("%.1f s: musterctl %s", time.Since(began).Seconds(), strings.Join(args[:min(3, len(args))], " "))
+	return output
+}
+
+// eventually repeats a command until the hub program, which has just been started, can do it.
+func (p *procedure) eventually(args ...string) {
+	p.t.Helper()
+	mustertest.Eventually(p.t, timeout, strings.Join(args, " "), func() error {
+		_, err := p.command(args...)
+		return err
+	})
+}
+
+// apply is kubectl apply.
+func (p *procedure) apply(plane *localplane.Plane, manifests string) {
+	p.t.Helper()
+	c := newClient(p.t, plane.Config())
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		require.NoError(p.t, yaml.Unmarshal([]byte(document), &object.Object), document)
+		err := c.Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))
+		require.NoError(p.t, err, document)
+	}
+}
+
+// label is kubectl label membercluster.
+func (p *procedure) label(member, key, value string) {
+	p.t.Helper()
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	require.NoError(p.t, p.onHub.Patch(p.t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)))
+}
+
+// init runs musterctl init with more flags, and starts the program of the hub as soon as it is deployed. It returns the
+// output of init.
+func (p *procedure) init(flags ...string) (output string) {
+	t := p.t
+	t.Helper()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		output, err = p.command(append([]string{"init", "--image", "hub:v1", "--server", p.hub.Config().Host}, flags...)...)
+	}()
+	p.runHub()
+	<-done
+	require.NoError(t, err)
+	return output
+}
+
+// clean deletes all join tokens, removes the hub, and checks that nothing of it is left except namespaces, definitions
+// and their objects.
+func (p *procedure) clean() {
+	t := p.t
+	t.Helper()
+	for name := range strings.FieldsSeq(p.musterctl("get", "tokens", "-o", "name")) {
+		_, name, _ = strings.Cut(name, "/")
+		p.musterctl("token", "delete", name)
+	}
+	mustertest.Eventually(t, timeout, "the hub may be removed", func() error {
+		_, err := p.command("clean", "hub", "--dry-run")
+		return err
+	})
+	p.hubPod.stop()
+	require.NotContains(t, p.musterctl("clean", "hub", "--yes"), " keep")
+	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", p.musterctl("clean", "hub", "--yes"), "nothing is left")
+}
+
+// register runs a command that the hub has printed, with the flags of the user, in a shell.
+func (p *procedure) register(command string, m *memberOf, flags ...string) {
+	t := p.t
+	t.Helper()
+	const register = "musterctl register "
+	require.True(t, strings.HasPrefix(command, register), command)
+	flags = append(flags, "--member-kubeconfig", m.Kubeconfig(), "--image", "agent:v1", "--cluster-name", m.name)
+	shell := exec.CommandContext(t.Context(), "sh", "-c",
+		register+strings.Join(flags, " ")+" "+strings.TrimPrefix(command, register))
+	shell.Dir = p.folder
+	shell.Env = append(os.Environ(), "KUBECONFIG="+p.hub.Kubeconfig(),
+		"PATH="+filepath.Dir(build(t, "musterctl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	output, err := shell.CombinedOutput()
+	require.NoError(t, err, string(output))
+}
+
+// unjoin lets all members leave, at the same time to save time.
+func (p *procedure) unjoin() {
+	p.t.Helper()
+	ends := make(chan error)
+	for _, m := range p.members {
+		if m.agent != nil {
+			m.agent.mayExit = true // It ends when the member has left.
+		}
+		go func() {
+			_, err := p.command("unjoin", m.name)
+			ends <- err
+		}()
+	}
+	var errs []error
+	for range p.members {
+		errs = append(errs, <-ends)
+	}
+	require.NoError(p.t, errors.Join(errs...))
+}
+
+// unregister lets all members leave, removes their agents, and checks that nothing is left.
+func (p *procedure) unregister() {
+	p.t.Helper()
+	p.unjoin()
+	for _, m := range p.members {
+		p.musterctl("clean", "agent", "--yes", "--member-kubeconfig", m.Kubeconfig())
+		p.left(m)
+	}
+}
+
+// runHub starts the program of the hub as soon as it is deployed.
+func (p *procedure) runHub() {
+	p.t.Helper()
+	p.hubPod = &pod{t: p.t, binary: build(p.t, "hub"), admin: p.hub.Config()}
+	p.hubPod.start(p.deployment(p.hub, namespace, hubChart))
+}
+
+// runAgent starts the program of the agent's Deployment, which is on a plane.
+func (p *procedure) runAgent(m *memberOf, plane *localplane.Plane, namespace string) {
+	p.t.Helper()
+	m.agent = &pod{t: p.t, binary: build(p.t, "agent"), admin: plane.Config()}
+	m.agent.start(p.deployment(plane, namespace, agentChart))
+}
+
+// deployment waits until a Deployment exists.
+func (p *procedure) deployment(plane *localplane.Plane, namespace, name string) *unstructured.Unstructured {
+	p.t.Helper()
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	c := newClient(p.t, plane.Config())
+	mustertest.Eventually(p.t, timeout, "Deployment "+key.String()+" exists", func() error {
+		return c.Get(p.t.Context(), key, deployment)
+	})
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment)
+	require.NoError(p.t, err)
+	return &unstructured.Unstructured{Object: object}
+}
+
+// joined waits until all members have joined with a credential of a type, and logs the time since the first command.
+func (p *procedure) joined(credential v1alpha1.CredentialType) {
+	p.t.Helper()
+	for _, m := range p.members {
+		cluster := memberWith(p.t, p.onHub, m.name, v1alpha1.ConditionJoined)
+		require.Equal(p.t, credential, cluster.Spec.Credential)
+	}
+	p.t.Logf("three joined members after %.1f s", time.Since(p.began).Seconds())
+}
+
+// placed has the name of what the hub has placed on members, in the namespace default.
+const placed = "settings"
+
+// place distributes a ConfigMap to the members with a label, in YAML, or to all if the label is empty.
+func (p *procedure) place(label string) {
+	p.t.Helper()
+	p.apply(p.hub, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: apps}
+---
+apiVersion: tenancy.muster.dev/v1alpha1
+kind: ClusterSetBinding
+metadata: {namespace: apps, name: global}
+spec: {clusterSetName: global}
+---
+apiVersion: placement.muster.dev/v1alpha1
+kind: Placement
+metadata: {namespace: apps, name: shop}
+spec:
+  policy:
+    type: PickAll
+    affinity: {required: [{labelSelector: {matchLabels: {%s}}}]}
+---
+apiVersion: placement.muster.dev/v1alpha1
+kind: WorkSet
+metadata: {namespace: apps, name: shop}
+spec:
+  placements: [{name: shop}]
+  manifests:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}}
+`, label, placed))
+}
+
+// unplace deletes what place has created.
+func (p *procedure) unplace() {
+	p.t.Helper()
+	apps := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
+	require.NoError(p.t, p.onHub.Delete(p.t.Context(), apps))
+	mustertest.Eventually(p.t, timeout, "the namespace apps is deleted", func() error {
+		return isGone(p.t, p.onHub, apps)
+	})
+}
+
+// member returns the members of these names.
+func (p *procedure) member(names ...string) (found []*memberOf) {
+	for _, name := range names {
+		for _, m := range p.members {
+			if m.name == name {
+				found = append(found, m)
+			}
+		}
+	}
+	require.Len(p.t, found, len(names))
+	return found
+}
+
+func placedObject() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: placed}}
+}
+
+// applied waits until members have what the hub has placed on them.
+func (p *procedure) applied(names ...string) {
+	p.t.Helper()
+	for _, m := range p.member(names...) {
+		object := placedObject()
+		mustertest.Eventually(p.t, timeout, m.name+" has what the hub has placed", func() error {
+			return m.client.Get(p.t.Context(), client.ObjectKeyFromObject(object), object)
+		})
+	}
+}
+
+func (p *procedure) notApplied(names ...string) {
+	p.t.Helper()
+	for _, m := range p.member(names...) {
+		require.NoError(p.t, isGone(p.t, m.client, placedObject()), m.name)
+	}
+}
+
+// isGone returns nil if an object does not exist.
+func isGone(t *testing.T, c client.Client, object client.Object) error {
+	err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%T %s exists", object, object.GetName()), err)
+}
+
+// left checks that a member has nothing of the hub any more, except namespaces and definitions, which can contain
+// objects of others, and the Lease of its agent, and that the user's own object is as it was.
+func (p *procedure) left(m *memberOf) {
+	t := p.t
+	t.Helper()
+	if m.agent != nil {
+		m.agent.stop()
+	}
+	require.NoError(t, isGone(t, p.onHub, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}))
+	require.NoError(t, isGone(t, m.client, placedObject()))
+	own := &corev1.ConfigMap{}
+	require.NoError(t, m.client.Get(t.Context(), client.ObjectKeyFromObject(m.own), own))
+	require.Equal(t, m.own.UID, own.UID)
+	require.Equal(t, m.own.Data, own.Data)
+	mustertest.Eventually(t, timeout, m.name+" has nothing of the hub", func() error {
+		after, err := m.sweep()
+		if err != nil {
+			return err
+		}
+		for object := range after.Difference(m.before) {
+			kind, _, _ := strings.Cut(object, ".")
+			if kind != "Namespace" && kind != "CustomResourceDefinition" && kind != "Lease" {
+				return errors.New(object + " exists")
+			}
+		}
+		return nil
+	})
+}
+
+// tokenOf writes a kubeconfig with the token of a ServiceAccount on the hub, and returns the file.
+func (p *procedure) tokenOf(account string) (file string) {
+	t := p.t
+	t.Helper()
+	secret := &corev1.Secret{}
+	mustertest.Eventually(t, timeout, "ServiceAccount "+account+" has a token", func() error {
+		key := client.ObjectKey{Namespace: namespace, Name: account + "-token"}
+		if err := p.onHub.Get(t.Context(), key, secret); err != nil {
+			return err
+		}
+		if len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
+			return errors.New("the Secret has no token")
+		}
+		return nil
+	})
+	config := rest.AnonymousClientConfig(p.hub.Config())
+	config.BearerToken = string(secret.Data[corev1.ServiceAccountTokenKey])
+	content, err := localplane.Kubeconfig(config)
+	require.NoError(t, err)
+	file = filepath.Join(p.folder, account+".kubeconfig")
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	return file
+}
