@@ -487,6 +487,7 @@ func TestOrphans_RestoredHub(t *testing.T) {
 	stop := w.start(options)
 	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
 	w.ready(work)
+	w.calm() // otherwise the agent may apply the former manifests once more, after the restore
 	still := w.untouched("b")
 	restored.Store(5)
 	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
