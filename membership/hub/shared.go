@@ -34,6 +34,8 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 				Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"},
 				Verbs: []string{"get", "patch", "update"}},
+			// The hub creates the Lease. Agents check with a dry run of a create whether the namespace is being deleted, and
+			// earlier ones create the Lease. The policy leases.membership.muster.dev denies every other create.
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 				ResourceNames: []string{membership.LeaseName}, Verbs: []string{"get", "update"}},
