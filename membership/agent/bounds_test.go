@@ -39,7 +39,7 @@ func TestReport_ResourcesBeyondTheLimit(t *testing.T) {
 	require.NotContains(t, facts.resources.Capacity, corev1.ResourceName("a.example.com/r126"))
 	require.Len(t, facts.resources.Available, 2)
 	require.Equal(t, v1alpha1.ReasonTruncated, facts.problems.condition().Reason)
-	require.Equal(t, "The limit of a Membership is 128 resources; the last 5 in order of their names are omitted.",
+	require.Equal(t, "An agent reports at most 128 resources; the last 5 in order of their names are omitted.",
 		facts.problems.condition().Message)
 }
 

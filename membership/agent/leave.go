@@ -95,7 +95,7 @@ func (a *agent) lookAtBootstrap(ctx context.Context) {
 	}
 }
 
-// The limits of a Membership. The hub shows 256 bytes of an entry.
+// The limits of what an agent reports. Those of a Membership are not lower. The hub shows 256 bytes of an entry.
 const (
 	maxRemaining      = 20
 	maxRemainingEntry = 512

@@ -34,7 +34,7 @@ const (
 	PropertyZone = "membership.muster.dev/zone"
 )
 
-// The limits of a Membership, see its type.
+// The limits of what an agent reports. Those of a Membership are not lower.
 const (
 	maxProperties    = 128
 	maxPropertyValue = 1024 // characters, as the others
@@ -100,7 +100,7 @@ func (p problems) condition() metav1.Condition {
 			"are omitted.", p.dropped))
 	}
 	if p.resources > 0 {
-		says = append(says, fmt.Sprintf("The limit of a Membership is 128 resources; the last %d in order of their names "+
+		says = append(says, fmt.Sprintf("An agent reports at most 128 resources; the last %d in order of their names "+
 			"are omitted.", p.resources))
 	}
 	switch {

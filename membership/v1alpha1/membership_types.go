@@ -126,7 +126,7 @@ type MembershipStatus struct {
 	// many.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
-	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:MaxLength=4096
 	// +optional
 	Remaining []string `json:"remaining,omitempty"`
 

@@ -152,17 +152,17 @@ type MemberPolicySummary struct {
 // ResourceUsage is the sum over the nodes of a member.
 type ResourceUsage struct {
 	// capacity is the total capacity of all nodes.
-	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// allocatable is the part of the capacity that pods may use, on nodes that are ready and schedulable.
-	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// available is the part of allocatable that no pod has requested.
-	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:MaxProperties=1024
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The limits of texts in the status of a Work, in bytes: see the types. Messages of agents have at most 512 bytes, and
-// values of feedback are never cut.
+// The length of texts in the status of a Work, in bytes. The limits of the types are higher, for agents of earlier
+// releases. Messages of agents have at most 512 bytes, and values of feedback are never cut.
 const (
 	maxGroup    = 253
 	maxLabel    = 63

@@ -27,24 +27,25 @@ const (
 	ReleaseAnnotation = GroupName + "/release"
 )
 
-// ResourceIdentifier identifies an object on a member.
+// ResourceIdentifier identifies an object on a member. The limits also admit what a manifest names and no API server
+// accepts, so that one invalid manifest does not prevent the report about the others.
 type ResourceIdentifier struct {
 	// Group of the object's API, empty for the core one.
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Group string `json:"group,omitempty"`
 	// Version of the object's API.
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=1024
 	Version string `json:"version"`
 	// Kind of the object.
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=1024
 	Kind string `json:"kind"`
 	// Resource is the plural name of the kind; empty while the member does not know the kind.
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Resource string `json:"resource,omitempty"`
 	// Namespace of the object, empty where it is cluster-scoped.
-	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the object.

@@ -183,7 +183,7 @@ type ManifestStatus struct {
 // FieldDiff is a field in which an object differs from its manifest.
 type FieldDiff struct {
 	// Path of the field, such as .spec.replicas.
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path"`
 	// Wanted is the value in the manifest, as JSON. Empty: the manifest does not have the field. A long value is cut, and
 	// a value of a Secret is "(redacted)".
