@@ -145,7 +145,7 @@ func (n *node) available(c client.Client, name, tag string) {
 			}
 		}
 		if want := int(*deployment.Spec.Replicas); len(pods.Items) != want {
-			return fmt.Errorf("there are %d pods, not %d", len(pods.Items), want)
+			return fmt.Errorf("the Deployment has %d pods, not %d", len(pods.Items), want)
 		}
 		return nil
 	})

@@ -77,7 +77,7 @@ func (l *reconciliation) announce(before, after *v1alpha1.WorkSetStatus) {
 		case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
 			kind = warning
 		}
-		// +event:reason=Rollout followed by the phase: WaitingForApproval, WaitingForTime, Progressing, Soaking, Paused, Stopped, Failed, RollingBack, RolledBack or Succeeded
+		// +event:reason=Rollout, followed by the phase of the rollout, such as Paused or Failed
 		// +event:type=Warning if the phase is Failed, RollingBack or RolledBack, else Normal
 		// +event:message=the revision and the message of the rollout
 		l.event(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision,
