@@ -108,8 +108,9 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	require.Equal(t, []string{"PATCH configmaps sentinel"}, writes(member), "writes to the member after a restart")
 	others := slices.DeleteFunc(writes(hub), func(r string) bool { return strings.HasPrefix(r, "POST events") })
 	require.Empty(t, others, "writes to the hub after a restart")
-	w.eventually(func() error { return equal(1, len(w.healed())) })
-	require.Equal(t, []string{"ConfigMap " + w.name + "/sentinel had been edited on the member."}, w.healed())
+	w.eventually(func() error {
+		return equal("ConfigMap "+w.name+"/sentinel had been edited on the member.", strings.Join(w.healed(), "\n"))
+	})
 	w.delete(work)
 	w.gone(work)
 }

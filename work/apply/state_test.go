@@ -18,6 +18,8 @@ func TestWave(t *testing.T) {
 	require.Equal(t, WaveObjects, Wave(schema.GroupKind{Group: "example.com", Kind: "Deployment"}),
 		"a kind is one of its group")
 	require.Equal(t, WaveWorkloads, Wave(schema.GroupKind{Group: "apps", Kind: "Deployment"}))
+	require.Less(t, Wave(schema.GroupKind{Kind: "ServiceAccount"}), Wave(schema.GroupKind{Kind: "Secret"}),
+		"the token controller deletes the token Secret of an account that does not exist yet")
 	plan := tasks{{wave: 1 << 30, index: 0}, {wave: -1 << 31, index: 1}, {wave: 1 << 30, index: 2}, {wave: 0, index: 3}}
 	var order [][]int
 	for _, wave := range plan.waves() {

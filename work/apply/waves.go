@@ -8,7 +8,9 @@ import (
 const (
 	// WaveFoundations contains namespaces and definitions of custom resources.
 	WaveFoundations int32 = 0
-	// WaveConfig contains accounts, secrets, configuration, quotas and storage, which other objects read.
+	// WaveAccounts contains service accounts. Kubernetes deletes the token Secret of an account that does not exist.
+	WaveAccounts int32 = 5
+	// WaveConfig contains secrets, configuration, quotas and storage, which other objects read.
 	WaveConfig int32 = 10
 	// WaveRoles contains roles.
 	WaveRoles int32 = 20
@@ -26,7 +28,8 @@ var waves = map[schema.GroupKind]int32{
 	{Kind: "Namespace"}: WaveFoundations,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: WaveFoundations,
 
-	{Kind: "ServiceAccount"}:                                         WaveConfig,
+	{Kind: "ServiceAccount"}: WaveAccounts,
+
 	{Kind: "Secret"}:                                                 WaveConfig,
 	{Kind: "ConfigMap"}:                                              WaveConfig,
 	{Kind: "LimitRange"}:                                             WaveConfig,
