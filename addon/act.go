@@ -79,7 +79,7 @@ func (l *memberReconciliation) act(ctx context.Context) {
 	l.result.status.AppliedRevision, l.result.status.RevisionSince = next.revision, new(metav1.NewMicroTime(next.since))
 }
 
-// patience is the interval for checking a state whose change triggers no event.
+// pollInterval is the interval for checking a state whose change triggers no event.
 const pollInterval = 15 * time.Second
 
 // persistent reports whether an error of a write needs an action of a user.

@@ -15,7 +15,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// sight is what a watch has told of an object, at a version of the whole hub.
+// renewal is an event of a watch, with the resource version of the hub at that time.
 type renewal struct {
 	version uint64
 	kind    watch.EventType

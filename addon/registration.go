@@ -130,8 +130,8 @@ func (l *memberReconciliation) keepAccess(ctx context.Context) {
 	}
 }
 
-// believed returns the status of a registration that this reconcile did not observe: the last one, for as long as it
-// can still be true.
+// lastRegistration returns the status of a registration that this reconcile did not observe: the last one, for as long
+// as it can still be true.
 func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
 	if r := status.Registration; r != nil {
 		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {

@@ -40,7 +40,7 @@ func (d *decisionController) resume(ctx context.Context, k key, placement *v1alp
 	return nil
 }
 
-// laidOut are the clusters on which a Placement is before its first decision by this process.
+// initialSlices are the clusters on which a Placement is before its first decision by this process.
 func (p *placementState) initialSlices(placement types.NamespacedName,
 	before []*v1alpha1.PlacementDecision) []decision.Slice {
 	laid := slicesOf(placement, before)

@@ -29,7 +29,7 @@ func Defer(o Observed, open time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// answered reports whether the member has reported on every Work.
+// allReported reports whether the member has reported on every Work.
 func (o Observed) allReported() bool {
 	if !o.Current || len(o.Works) == 0 {
 		return false

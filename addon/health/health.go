@@ -151,7 +151,7 @@ func Since(conditions []metav1.Condition) (since time.Time) {
 	return since
 }
 
-// verdict is a health and its reason.
+// result is a health and its reason.
 type result struct {
 	health  rollout.Health
 	reason  string // a reason of the API
@@ -206,7 +206,7 @@ func (m *member) evaluate() result {
 	return m.available
 }
 
-// stuck reports whether there is a problem that is not retried.
+// blocked reports whether there is a problem that is not retried.
 func (m *member) blocked() bool { return len(m.Problems) > 0 && !m.Problems[0].Retried }
 
 func (m *member) registered() bool {
@@ -216,7 +216,7 @@ func (m *member) registered() bool {
 	return m.Registration.State == NotRequired || m.Registration.State == Registered
 }
 
-// settled reports whether all Works are up to date and the member has reported on their current generation.
+// reported reports whether all Works are up to date and the member has reported on their current generation.
 func (m *member) reported() bool { return m.Revision != "" && m.Current && m.all((*Work).reported) }
 
 // behind reports whether there is a newer revision than the assigned one.
@@ -237,9 +237,9 @@ func (m *member) all(is func(*Work) bool) bool {
 	return true
 }
 
-// hopeless reports whether a Work has failed for good and no other Work of the add-on can solve it. Another Work may
-// define the kind or release the object, which the agent notices at its next attempt. A fully applied Work can still be
-// Degraded, which counts only if the health check covers it.
+// failedForGood reports whether a Work has failed for good and no other Work of the add-on can solve it. Another Work
+// may define the kind or release the object, which the agent notices at its next attempt. A fully applied Work can
+// still be Degraded, which counts only if the health check covers it.
 func (m *member) failedForGood(w *Work) bool {
 	switch {
 	case w == nil || w.Degraded != metav1.ConditionTrue:

@@ -62,7 +62,7 @@ const (
 	repeated = "Applied=False/Failed Available=False/NotApplied Degraded=False/AsDesired"
 )
 
-// told is an add-on on a reachable member that has the desired revision.
+// assigned is an add-on on a reachable member that has the desired revision.
 func assigned(works ...Work) Observed {
 	return Observed{
 		Generation: 2, Now: noon, Reachable: true, Desired: "r2", Revision: "r2", Since: noon.Add(-time.Hour),

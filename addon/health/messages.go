@@ -102,7 +102,7 @@ func (m *member) registering() string {
 		"hub yet."), messages.MaxPart))
 }
 
-// hindered returns the error that prevents the renewal of a valid credential. Empty: none.
+// renewalError returns the error that prevents the renewal of a valid credential. Empty: none.
 func (m *member) renewalError() string {
 	if m.Registration.State != Registered {
 		return ""

@@ -65,7 +65,7 @@ func Of(w *workv1alpha1.Work) Work {
 	return made
 }
 
-// said returns a condition if it describes the generation of the status.
+// currentCondition returns a condition if it describes the generation of the status.
 func currentCondition(status *workv1alpha1.WorkStatus, kind string) (is metav1.ConditionStatus, reason string) {
 	condition := current(status.Conditions, kind, status.ObservedGeneration)
 	if condition == nil {
@@ -130,7 +130,7 @@ func isWorkload(m *workv1alpha1.ManifestStatus) bool {
 	return false
 }
 
-// settled reports whether the member has reported on the current generation of the Work.
+// reported reports whether the member has reported on the current generation of the Work.
 func (w *Work) reported() bool { return w.Observed == w.Generation && !w.Deleting }
 
 func (w *Work) applied() bool   { return w.Applied == metav1.ConditionTrue }

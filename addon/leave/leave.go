@@ -25,7 +25,7 @@ import (
 // Name is the name of the gate.
 const Name = "addons"
 
-// patience is the time in which the controller of MemberAddons must act, including a change of the leader. The hub
+// gracePeriod is the time in which the controller of MemberAddons must act, including a change of the leader. The hub
 // retries forced gates for twice as long (lifecycle.NamespacePatience).
 const gracePeriod = 30 * time.Second
 
@@ -111,7 +111,7 @@ func describe(addon *v1alpha1.MemberAddon) string {
 	return text + ": " + bounded.Text(addon.Status.Message, messages.MaxPart)
 }
 
-// noticed reports whether a controller has observed the deletion, which increases the generation.
+// observed reports whether a controller has observed the deletion, which increases the generation.
 func observed(addon *v1alpha1.MemberAddon) bool {
 	return addon.Status.ObservedGeneration == addon.Generation
 }
@@ -192,8 +192,8 @@ func (g gate) force(ctx context.Context, addon *v1alpha1.MemberAddon) error {
 	return nil
 }
 
-// hurry performs the next step to force a removal, if one is due. The deadline that it sets lets the controller act and
-// records, for later calls, since when the controller is overdue.
+// forceStep performs the next step to force a removal, if one is due. The deadline that it sets lets the controller act
+// and records, for later calls, since when the controller is overdue.
 func forceStep(addon *v1alpha1.MemberAddon, now time.Time) (changed bool) {
 	var passed time.Duration
 	if addon.DeletionTimestamp != nil {

@@ -1,6 +1,7 @@
 package leave_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,7 +61,14 @@ func TestGate(t *testing.T) {
 			remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Equal(t, []string{"memberaddon/mesh"}, remaining)
-			require.True(t, w.there(mesh) && mesh.DeletionTimestamp != nil)
+			w.eventually(func() error {
+				if w.there(mesh) && mesh.DeletionTimestamp != nil {
+					return nil
+				}
+				// The agent has written the status of the Work between the gate's read and its write.
+				_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+				return cmp.Or(err, errors.New("the MemberAddon is not being deleted"))
+			})
 			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Equal(t, []string{"memberaddon/mesh: no controller has observed the deletion yet"}, remaining)

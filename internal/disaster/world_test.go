@@ -339,7 +339,7 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 	return []client.Object{d}, err
 }
 
-// workloads are what each member runs.
+// deploymentYAML is what each member runs.
 const deploymentYAML = `
 apiVersion: apps/v1
 kind: Deployment

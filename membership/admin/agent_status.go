@@ -73,7 +73,7 @@ func (o *outlook) weigh(written string, fares seen, refusal error) (seen, error)
 	return fares, refusal
 }
 
-// faring returns whether an agent with this status has joined, what it waits for, or the error of a permanent
+// joinStatus returns whether an agent with this status has joined, what it waits for, or the error of a permanent
 // rejection. The wanted state contains the address of the hub and the fingerprint of the credential.
 func joinStatus(state, wanted agentstate.State) (seen, error) {
 	switch state.State {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// standing returns whether a member has joined and, if not, the first condition that explains why.
+// memberStatus returns whether a member has joined and, if not, the first condition that explains why.
 func memberStatus(cluster *v1alpha1.MemberCluster) (seen, error) {
 	if cluster.Spec.Accepted != nil && !*cluster.Spec.Accepted {
 		return seen{}, fmt.Errorf("member %s: spec.accepted is false: %w", cluster.Name, ErrDenied)

@@ -25,7 +25,7 @@ type Step struct {
 // poll is the interval of checks while waiting.
 const poll = 500 * time.Millisecond
 
-// teller reports steps.
+// reporter reports steps.
 type reporter func(Step)
 
 func (t reporter) tell(step Step) {

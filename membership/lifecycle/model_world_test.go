@@ -64,7 +64,7 @@ func tombOf(claim, uid uint8) tombWorld {
 	return 1 << (claim*3 + uid - thatUID)
 }
 
-// swapped is the set after a renaming.
+// renamed is the set after a renaming.
 func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
 	for claim := noAgent; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {

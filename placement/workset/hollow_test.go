@@ -216,7 +216,7 @@ func (f *hollows) has(object string) map[string]map[string]string {
 	return found
 }
 
-// patience is for something that takes all members to do, on a machine that has more to do.
+// pollInterval is for something that takes all members to do, on a machine that has more to do.
 const pollInterval = 2 * time.Minute
 
 // wait waits for something that takes all members to do.

@@ -67,7 +67,7 @@ func (l *reconciliation) problem(reason, format string, args ...any) {
 	l.problems = append(l.problems, progress.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// patience is the interval for checking a state whose change triggers no event.
+// pollInterval is the interval for checking a state whose change triggers no event.
 const pollInterval = 15 * time.Second
 
 // requeueSoon reconciles the WorkSet again after pollInterval.

@@ -24,7 +24,7 @@ func by(names ...string) v1alpha1.InstallStrategy {
 
 var manual = v1alpha1.InstallStrategy{Type: v1alpha1.InstallManual}
 
-// chose is a placement that has chosen clusters, "decided edge: a b".
+// placed is a placement that has chosen clusters, "decided edge: a b".
 func placed(texts ...string) (all []Placement) {
 	for _, text := range texts {
 		head, clusters, _ := strings.Cut(text, ":")

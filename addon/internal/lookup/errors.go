@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 )
 
-// trouble is the reason why the state of a configuration is unknown. The zero value: it is known.
+// lookupError is the reason why the state of a configuration is unknown. The zero value: it is known.
 type lookupError struct {
 	clause string
 	passes bool // it may be temporary

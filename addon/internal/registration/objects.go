@@ -141,7 +141,7 @@ func (w *wanted) owned(object client.Object) bool {
 	return equality.Semantic.DeepEqual(object.GetOwnerReferences(), w.owners())
 }
 
-// settled reports whether no change is required.
+// upToDate reports whether no change is required.
 func (w *wanted) upToDate(o *observed, r *Registrar) bool {
 	if w.due(o, r.clock.Now()) || w.foreign(o) != nil || !w.roleObserved(o) || !w.leaseObserved(o) {
 		return false
