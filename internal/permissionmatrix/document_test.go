@@ -52,6 +52,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
+	fmt.Fprintf(&text, "\n## Attacks\n\n%s\n%s", testkit.Paragraph(aboutAttacks), attackTable())
 	if *update {
 		require.NoError(t, os.WriteFile(document, []byte(text.String()), 0o600))
 	}
