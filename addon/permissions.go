@@ -8,7 +8,7 @@ package addon
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons/status,verbs=patch
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=addonconfigs;addontemplates,verbs=list;watch
-// +kubebuilder:rbac:groups=placement.muster.dev,resources=placements;placementdecisions,verbs=list;watch
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placements;clusterplacements;placementdecisions,verbs=list;watch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch

@@ -121,18 +121,36 @@ func (h *hub) health(name string, status metav1.ConditionStatus) {
 func (h *hub) choose(placement string, names ...string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
-	if err := h.client.Create(h.t.Context(), p); err != nil {
+	h.decide(p, p, metav1.ObjectMeta{
+		Namespace: h.namespace, Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
+	}, names)
+}
+
+// chooseClusterScoped writes a ClusterPlacement that has chosen members.
+func (h *hub) chooseClusterScoped(placement string, names ...string) {
+	h.t.Helper()
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Name: placement}}
+	h.decide(p, (*placementv1alpha1.ClusterPlacement)(p), metav1.ObjectMeta{
+		Namespace: placementv1alpha1.ClusterScopeNamespace,
+		Labels:    map[string]string{placementv1alpha1.ClusterPlacementLabel: placement},
+	}, names)
+}
+
+// decide writes an object, whose fields are those of p, and its PlacementDecisions with some metadata.
+func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of metav1.ObjectMeta, names []string) {
+	h.t.Helper()
+	kind, err := h.client.GroupVersionKindFor(object)
+	require.NoError(h.t, err)
+	if err := h.client.Create(h.t.Context(), object); err != nil {
 		require.True(h.t, apierrors.IsAlreadyExists(err), err)
-		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(p), p))
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(object), object))
 	}
 	for i := 0; i*100 < len(names) || i == 0; i++ {
-		d := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Namespace: h.namespace, Name: fmt.Sprintf("%s-%d", placement, i),
-			Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "Placement", Name: placement, UID: p.UID,
-				Controller: new(true),
-			}},
+		d := &placementv1alpha1.PlacementDecision{ObjectMeta: *of.DeepCopy()}
+		d.Name = fmt.Sprintf("%s%s-%d", of.Name, p.Name, i)
+		d.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: placementv1alpha1.GroupVersion.String(), Kind: kind.Kind, Name: p.Name, UID: p.UID,
+			Controller: new(true),
 		}}
 		for _, name := range names[i*100 : min(len(names), i*100+100)] {
 			d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: h.name(name), Group: "all"})
@@ -146,10 +164,10 @@ func (h *hub) choose(placement string, names ...string) {
 		}
 		require.NoError(h.t, err)
 	}
-	before := p.DeepCopy()
+	before := object.DeepCopyObject().(client.Object)
 	p.Status.ObservedGeneration, p.Status.DecidedGeneration = p.Generation, p.Generation
 	p.Status.SelectedClusters = int32(len(names))
-	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), p, client.MergeFrom(before)))
+	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), object, client.MergeFrom(before)))
 }
 
 // running is a manager with the controllers.

@@ -25,21 +25,38 @@ type rolling struct {
 	hold      map[string]rollout.HoldReason // by namespace of the member; empty: not on hold
 }
 
-// placement returns the observed state of a Placement. Nil: it does not exist.
-func (l *addonReconciliation) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
+// readPlacement reads a Placement or, without a namespace, a ClusterPlacement, and its PlacementDecisions. Both kinds
+// have the same fields. Nil: it does not exist.
+func (l *addonReconciliation) readPlacement(ctx context.Context, key client.ObjectKey) (*placementv1alpha1.Placement,
+	*placementv1alpha1.PlacementDecisionList, error) {
 	placement := &placementv1alpha1.Placement{}
-	err := l.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
+	object, within, label := client.Object(placement), key.Namespace, placementv1alpha1.PlacementLabel
+	if key.Namespace == "" {
+		object = (*placementv1alpha1.ClusterPlacement)(placement)
+		within, label = placementv1alpha1.ClusterScopeNamespace, placementv1alpha1.ClusterPlacementLabel
+	}
+	err := l.cache.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Placement %s/%s: %w", namespace, name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", install.Describe(key.Namespace, key.Name), err)
 	}
-	var slices placementv1alpha1.PlacementDecisionList
-	err = l.cache.List(ctx, &slices, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{placementv1alpha1.PlacementLabel: placementv1alpha1.LabelValue(name)})
+	slices := &placementv1alpha1.PlacementDecisionList{}
+	err = l.cache.List(ctx, slices, client.InNamespace(within), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{label: placementv1alpha1.LabelValue(key.Name)})
 	if err != nil {
-		return nil, fmt.Errorf("list PlacementDecisions of %s/%s: %w", namespace, name, err)
+		return nil, nil, fmt.Errorf("list PlacementDecisions of %s: %w", install.Describe(key.Namespace, key.Name), err)
+	}
+	return placement, slices, nil
+}
+
+// placement returns the observed state of a Placement or, without a namespace, a ClusterPlacement. Nil: it does not
+// exist.
+func (l *addonReconciliation) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
+	placement, slices, err := l.readPlacement(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil || placement == nil {
+		return nil, err
 	}
 	known, seen := &install.Placement{Namespace: namespace, Name: name, State: install.Undecided}, map[string]bool{}
 	groups := map[string]int32{}

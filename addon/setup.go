@@ -21,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -209,14 +211,21 @@ func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error
 		source.Kind(c.cache, &placementv1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, p *placementv1alpha1.Placement) []reconcile.Request {
 				return c.addonsWith(ctx, p.Namespace, p.Name)
-			}), decided),
+			}), predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: decided}),
+		source.Kind(c.cache, &placementv1alpha1.ClusterPlacement{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, p *placementv1alpha1.ClusterPlacement) []reconcile.Request {
+				return c.addonsWith(ctx, "", p.Name)
+			}), predicate.TypedFuncs[*placementv1alpha1.ClusterPlacement]{
+			UpdateFunc: func(e event.TypedUpdateEvent[*placementv1alpha1.ClusterPlacement]) bool {
+				return decided(event.TypedUpdateEvent[*placementv1alpha1.Placement]{
+					ObjectOld: (*placementv1alpha1.Placement)(e.ObjectOld), ObjectNew: (*placementv1alpha1.Placement)(e.ObjectNew),
+				})
+			},
+		}),
 		source.Kind(c.cache, &placementv1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, d *placementv1alpha1.PlacementDecision) []reconcile.Request {
-				owner := metav1.GetControllerOf(d)
-				if owner == nil {
-					return nil
-				}
-				return c.addonsWith(ctx, d.Namespace, owner.Name)
+				namespace, name := placementOf(d)
+				return c.addonsWith(ctx, namespace, name)
 			})),
 	} {
 		if err := looks.Watch(s); err != nil {

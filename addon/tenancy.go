@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// refusal returns why the namespace of a Placement may not place on the cluster of a decision. Empty: it may.
+// refusal returns why the namespace of a Placement may not place on the cluster of a decision. Empty: it may. Without a
+// namespace, the Placement is a ClusterPlacement.
 func (l *addonReconciliation) refusal(namespace string, d *placementv1alpha1.ClusterDecision) string {
 	if l.Tenancy == nil {
 		return ""
@@ -21,7 +22,11 @@ func (l *addonReconciliation) refusal(namespace string, d *placementv1alpha1.Clu
 	if m := l.members[d.ClusterName]; m != nil {
 		about.Labels, about.Absent = labels.Set(m.Labels), false
 	}
-	if err := l.Tenancy.Rules(namespace).MayPlace(about); err != nil {
+	rules := tenancy.ClusterScope()
+	if namespace != "" {
+		rules = l.Tenancy.Rules(namespace)
+	}
+	if err := rules.MayPlace(about); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -1,11 +1,13 @@
 package addon_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,4 +121,69 @@ func testTenancyInstall(t *testing.T) {
 	h.choose("all", "theirs")
 	h.eventually("the Placement has left", func() bool { return h.memberAddon("echo", "mine") == nil })
 	require.True(t, is(h.memberAddon("echo", "theirs"), v1alpha1.ConditionAvailable))
+}
+
+// TestTenancy_ClusterPlacement checks that an Addon that refers to a ClusterPlacement is installed on its members
+// without a ClusterSetBinding, is not installed by a namespaced Placement with this name, and stays while the
+// ClusterPlacement or its decisions are missing.
+func TestTenancy_ClusterPlacement(t *testing.T) { testkit.Virtual(t, testTenancyClusterPlacement) }
+
+func testTenancyClusterPlacement(t *testing.T) {
+	h := newTenantHub(t)
+	h.members("a", "b")
+	require.NoError(t, h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: placementv1alpha1.ClusterScopeNamespace}}))
+	h.addon("echo", func(s *v1alpha1.AddonSpec) {
+		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
+			Placements: []v1alpha1.PlacementInstall{{Name: "all"}}}
+	})
+	degraded := func(what, part string) {
+		t.Helper()
+		h.eventually(what, func() bool {
+			a := &v1alpha1.Addon{}
+			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
+			c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
+			return c != nil && strings.Contains(c.Message, part)
+		})
+	}
+	const missing = "ClusterPlacement all does not exist"
+	// Placements with the name of the ClusterPlacement.
+	h.choose("all", "b")
+	namesake := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Name: "all",
+		Namespace: placementv1alpha1.ClusterScopeNamespace}}
+	h.decide(namesake, namesake, metav1.ObjectMeta{Namespace: namesake.Namespace, Name: "namesake-",
+		Labels: map[string]string{placementv1alpha1.PlacementLabel: "all"}}, []string{"b"})
+	degraded("the Addon names the missing ClusterPlacement", missing)
+	require.Nil(t, h.memberAddon("echo", "b"))
+
+	has := func(member string) bool { return is(h.memberAddon("echo", member), v1alpha1.ConditionAvailable) }
+	h.chooseClusterScoped("all", "a")
+	h.eventually("the chosen member has it", func() bool { return has("a") })
+	require.Equal(t, "/all", h.memberAddon("echo", "a").Annotations[v1alpha1.InstalledByAnnotation])
+	require.Nil(t, h.memberAddon("echo", "b"))
+	h.chooseClusterScoped("all", "a", "b")
+	h.eventually("the added member has it", func() bool { return has("b") })
+
+	// Absence is not a request.
+	decision := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: placementv1alpha1.ClusterScopeNamespace, Name: "all-0"}}
+	require.NoError(t, h.client.Delete(t.Context(), decision))
+	h.eventually("the ClusterPlacement is not decided", func() bool {
+		a := &v1alpha1.Addon{}
+		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: h.name("echo")}, a))
+		return len(a.Status.Placements) == 1 && strings.Contains(a.Status.Placements[0].Message, "missing or not decided")
+	})
+	require.NoError(t, h.client.Delete(t.Context(), &placementv1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{
+		Name: "all"}}))
+	degraded("the Addon names the deleted ClusterPlacement", missing)
+	require.True(t, has("a") && has("b"))
+
+	h.chooseClusterScoped("all", "b")
+	h.eventually("the ClusterPlacement has left a member", func() bool { return h.memberAddon("echo", "a") == nil })
+	require.True(t, has("b"))
+	found, err := addon.Deliveries{Client: h.client, Live: h.client,
+		ClusterOf: func(_ context.Context, namespace string) (string, error) { return namespace, nil },
+	}.ClustersOf(t.Context(), client.ObjectKey{Name: "all"})
+	require.NoError(t, err)
+	require.Equal(t, []string{h.namespaceOf("b")}, found)
 }

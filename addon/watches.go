@@ -54,14 +54,13 @@ func userChanges[T client.Object]() predicate.TypedPredicate[T] {
 	}}
 }
 
-// decided passes changes of the decisions of a Placement.
-var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: func(
-	e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
+// decided reports whether an update can change the decisions of a Placement.
+func decided(e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
 		e.ObjectOld.Status.DecidedGeneration != e.ObjectNew.Status.DecidedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
-}}
+}
 
 // memberChange passes the changes of MemberClusters for which a function returns true.
 func memberChange(
@@ -87,6 +86,19 @@ func affectsManifests(a, b *membershipv1alpha1.MemberCluster) bool {
 	return affectsSelection(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version ||
 		!maps.Equal(a.Annotations, b.Annotations) ||
 		!slices.Equal(a.Status.Properties, b.Status.Properties) || !equality.Semantic.DeepEqual(a.Status.APIs, b.Status.APIs)
+}
+
+// placementOf returns the Placement to which a PlacementDecision belongs. Empty: none.
+func placementOf(d *placementv1alpha1.PlacementDecision) (namespace, name string) {
+	owner := metav1.GetControllerOfNoCopy(d)
+	switch {
+	case owner == nil:
+		return "", ""
+	case owner.Kind == "ClusterPlacement" && d.Namespace == placementv1alpha1.ClusterScopeNamespace:
+		return "", owner.Name
+	default:
+		return d.Namespace, owner.Name
+	}
 }
 
 // addonsWith returns the Addons that a Placement installs.
@@ -150,10 +162,8 @@ func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alp
 		c.log.Error(err, "PlacementDecisions could not be listed.", "member", after.Name)
 	}
 	for i := range list.Items {
-		if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner != nil {
-			names = append(names,
-				c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(list.Items[i].Namespace, owner.Name)})...)
-		}
+		namespace, name := placementOf(&list.Items[i])
+		names = append(names, c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(namespace, name)})...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

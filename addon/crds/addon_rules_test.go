@@ -365,8 +365,8 @@ func addonRules() []rule {
 			"namespace must be that of a Placement",
 			63,
 			func(text string) string { return placement(`{name: a, namespace: ` + text + `}`) },
-			`""`,
 			"Fleet",
+			"a.b",
 		),
 		textRules(
 			at+".name",
@@ -388,7 +388,6 @@ var missingOfAddons = map[string]string{
 	"installNamespace":                                      `installNamespace: ""`,
 	"configs[0].resource":                                   `configs: [{}]`,
 	"configs[0].defaults[0].name":                           `configs: [{resource: a, defaults: [{}]}]`,
-	"install.placements[0].namespace":                       `install: {type: Placements, placements: [{name: a}]}`,
 	"install.placements[0].name":                            `install: {type: Placements, placements: [{namespace: a}]}`,
 	"install.placements[0].configs[0].resource":             placed(`configs: [{name: a}]`),
 	"install.placements[0].configs[0].name":                 placed(`configs: [{resource: configmaps}]`),

@@ -93,7 +93,7 @@ type AddonCounts struct {
 
 // PlacementStatus is the rollout of an add-on to the clusters of one Placement.
 type PlacementStatus struct {
-	// namespace of the Placement.
+	// namespace of the Placement. Empty: a ClusterPlacement.
 	// +required
 	Namespace string `json:"namespace"`
 	// name of the Placement.

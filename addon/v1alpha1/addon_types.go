@@ -111,12 +111,13 @@ type InstallStrategy struct {
 // PlacementInstall installs an add-on on the clusters of a Placement.
 // +kubebuilder:validation:XValidation:rule="!has(self.rollout) || !has(self.rollout.onFailure) || self.rollout.onFailure != 'RollBack'",fieldPath=".rollout.onFailure",reason=FieldValueForbidden,message="the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back"
 type PlacementInstall struct {
-	// namespace of the Placement.
+	// namespace of the Placement. If empty, name is the name of a ClusterPlacement.
 	// +required
+	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be that of a Placement"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be that of a Placement, and is empty for a ClusterPlacement"
 	Namespace string `json:"namespace"`
-	// name of the Placement. If the Placement does not exist, the add-on is not removed from any member.
+	// name of the Placement or ClusterPlacement. If it does not exist, the add-on is not removed from any member.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of a Placement"

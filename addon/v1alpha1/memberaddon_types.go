@@ -15,8 +15,8 @@ const (
 	// HostedForLabel on a Work in the namespace of a hosting member is the namespace of the MemberAddon that owns the
 	// Work. This is the namespace of the member that the hosted agent manages.
 	HostedForLabel = GroupName + "/hosted-for"
-	// InstalledByAnnotation on a MemberAddon is the Placement for which it was created, as <namespace>/<name>. Without the
-	// annotation, a user created the MemberAddon, and only a user deletes it.
+	// InstalledByAnnotation on a MemberAddon is the Placement for which it was created, as <namespace>/<name>, or
+	// /<name> of a ClusterPlacement. Without the annotation, a user created the MemberAddon, and only a user deletes it.
 	InstalledByAnnotation = GroupName + "/installed-by"
 	// AddonUIDAnnotation on a MemberAddon is the UID of the Addon for which it was created. A MemberAddon of an earlier
 	// Addon with the same name, for example after a restore of the hub, is not removed until a Placement has selected its

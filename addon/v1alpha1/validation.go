@@ -161,7 +161,7 @@ func (s *InstallStrategy) validate(path *field.Path) field.ErrorList {
 func (p *PlacementInstall) validate(path *field.Path) field.ErrorList {
 	rollout, approvals := path.Child("rollout"), path.Child("approvals")
 	errs := slices.Concat(
-		placementNamespace.check(p.Namespace, path.Child("namespace")),
+		optional(placementNamespace, p.Namespace, path.Child("namespace")),
 		placementName.check(p.Name, path.Child("name")),
 		validateConfigs(p.Configs, path.Child("configs")),
 		// other rules are those of hostingMembers, which must contain it

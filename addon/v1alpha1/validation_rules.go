@@ -94,7 +94,7 @@ var (
 	containerName   = form{63, dnsLabel, "container must be the name of one" + ofLabels}
 	objectNamespace = form{63, dnsLabel, "namespace must be the name of one, and is empty where the kind is " +
 		"cluster-scoped"}
-	placementNamespace = form{63, dnsLabel, "namespace must be that of a Placement"}
+	placementNamespace = form{63, dnsLabel, "namespace must be that of a Placement, and is empty for a ClusterPlacement"}
 	objectName         = form{253, present(segment), "name must be that of an object, which has no / and no %"}
 	placementName      = form{253, present(segment), "name must be that of a Placement"}
 	apiGroup           = form{253, free(validation.IsDNS1123Subdomain), "group must be that of an API, such as " +

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,6 +118,9 @@ command refuses to remove an add-on that a Placement installs: the hub would ins
 				return "", err
 			}
 			if placement := memberAddon.Annotations[addonv1alpha1.InstalledByAnnotation]; placement != "" {
+				if name, clusterScoped := strings.CutPrefix(placement, "/"); clusterScoped {
+					placement = "cluster-scoped " + name
+				}
 				return "", fmt.Errorf("the add-on is installed by Placement %s: exclude the member from the Placement, "+
 					"such as with a taint: %w", placement, errManaged)
 			}

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy"
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
@@ -32,12 +38,18 @@ func loadGrants(ctx context.Context, hub client.Reader) (*tenancy.Grants, error)
 	return tenancy.Load(ctx, hub)
 }
 
-// grant is one line of can-place and who-may.
+// grant is one line of can-place and who-may: of a namespace, or of a subject whose ClusterPlacements and
+// ClusterWorkSets can reach every member.
 type grant struct {
-	Namespace string `json:"namespace"`
-	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
 	Binding   string `json:"binding,omitempty"`
 	Set       string `json:"clusterSet,omitempty"`
+
+	Subject            string `json:"subject,omitempty"`
+	Verbs              string `json:"verbs,omitempty"`
+	ClusterRoleBinding string `json:"clusterRoleBinding,omitempty"`
+	ClusterRole        string `json:"clusterRole,omitempty"`
 }
 
 // grantOf returns the grant of a namespace for a member, or nil if there is none.
@@ -55,8 +67,11 @@ func grantOf(grants *tenancy.Grants, namespace string, member *membershipv1alpha
 func (a *app) canPlaceCommand() *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
-		Use:     "can-place",
-		Short:   "List the members on which the Placements of a namespace may be, and the binding that grants each",
+		Use:   "can-place",
+		Short: "List the members on which the Placements of a namespace may be, and the binding that grants each",
+		Long: `List the members on which the Placements of a namespace may be, and the ClusterSetBinding that grants each. The
+ServiceAccounts of the namespace that may write ClusterPlacements or ClusterWorkSets are listed as well: they can reach
+every member.`,
 		Example: "  musterctl can-place -n shop",
 		Args:    cobra.NoArgs,
 	}
@@ -81,18 +96,29 @@ func (a *app) canPlaceCommand() *cobra.Command {
 				found = append(found, *g)
 			}
 		}
+		platform, err := clusterScopeGrants(cmd.Context(), hub.Client, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == namespace ||
+				s.Kind == rbacv1.UserKind && strings.HasPrefix(s.Name, "system:serviceaccount:"+namespace+":") ||
+				s.Kind == rbacv1.GroupKind && (s.Name == "system:serviceaccounts" ||
+					s.Name == "system:serviceaccounts:"+namespace || s.Name == "system:authenticated")
+		})
 		if grants != nil && !grants.Rules(namespace).Bound() && format.isTable() {
-			return a.line("%s", tenancy.NotBound(namespace))
+			if err := a.line("%s", tenancy.NotBound(namespace)); err != nil {
+				return err
+			}
 		}
-		return a.printGrants(format, found)
+		return errors.Join(a.printGrants(format, found, platform), err)
 	}
 	return cmd
 }
 
 func (a *app) whoMayCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "who-may MEMBER",
-		Short:   "List the namespaces whose Placements may be on a member, and the binding that grants each",
+		Use:   "who-may MEMBER",
+		Short: "List the namespaces and users whose Placements may be on a member, and the binding that grants each",
+		Long: `List the namespaces whose Placements may be on a member, and the ClusterSetBinding that grants each. The users,
+groups and ServiceAccounts that may write ClusterPlacements or ClusterWorkSets are listed as well, with the
+ClusterRoleBinding that grants it: they can reach every member.`,
 		Example: "  musterctl who-may east",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -120,15 +146,95 @@ func (a *app) whoMayCommand() *cobra.Command {
 				found = append(found, *g)
 			}
 		}
-		return a.printGrants(format, found)
+		platform, err := clusterScopeGrants(cmd.Context(), hub.Client, func(rbacv1.Subject) bool { return true })
+		if len(found) == 0 && format.isTable() {
+			if err := a.line("No ClusterSetBinding grants a namespace the member %s.", member.Name); err != nil {
+				return err
+			}
+		}
+		return errors.Join(a.printGrants(format, found, platform), err)
 	}
 	return cmd
 }
 
-func (a *app) printGrants(format *output, found []grant) error {
-	rows := table{header: []string{"NAMESPACE", "MEMBER", "CLUSTERSETBINDING", "CLUSTERSET"}}
-	for _, g := range found {
-		rows.add(g.Namespace, g.Cluster, g.Binding, g.Set)
+// printGrants prints the grants of namespaces, and those of subjects. It leaves out an empty table.
+func (a *app) printGrants(format *output, found, platform []grant) error {
+	if !format.isTable() {
+		return format.print(a.out, append(found, platform...), table{})
 	}
-	return format.print(a.out, found, rows)
+	if len(found) > 0 {
+		rows := table{header: []string{"NAMESPACE", "MEMBER", "CLUSTERSETBINDING", "CLUSTERSET"}}
+		for _, g := range found {
+			rows.add(g.Namespace, g.Cluster, g.Binding, g.Set)
+		}
+		if err := rows.write(a.out); err != nil {
+			return err
+		}
+	}
+	if len(platform) == 0 {
+		return nil
+	}
+	err := a.line("\nClusterPlacements and ClusterWorkSets can reach every member. These subjects may write them:")
+	if err != nil {
+		return err
+	}
+	rows := table{header: []string{"SUBJECT", "VERBS", "CLUSTERROLEBINDING", "CLUSTERROLE"}}
+	for _, g := range platform {
+		rows.add(g.Subject, g.Verbs, g.ClusterRoleBinding, g.ClusterRole)
+	}
+	return rows.write(a.out)
+}
+
+// clusterScopeGrants returns the subjects that may write ClusterPlacements or ClusterWorkSets, and the
+// ClusterRoleBindings that grant it. A RoleBinding grants nothing about cluster-scoped kinds.
+func clusterScopeGrants(ctx context.Context, hub client.Reader, wanted func(rbacv1.Subject) bool) ([]grant, error) {
+	var roles rbacv1.ClusterRoleList
+	var bindings rbacv1.ClusterRoleBindingList
+	for _, list := range []client.ObjectList{&roles, &bindings} {
+		if err := hub.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("the result does not contain the subjects that may write ClusterPlacements: %w", err)
+		}
+	}
+	verbs := map[string]string{}
+	for i := range roles.Items {
+		verbs[roles.Items[i].Name] = strings.Join(clusterScopeVerbs(roles.Items[i].Rules), ",")
+	}
+	var found []grant
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		if verbs[b.RoleRef.Name] == "" {
+			continue
+		}
+		for _, s := range b.Subjects {
+			if !wanted(s) {
+				continue
+			}
+			name := s.Name
+			if s.Kind == rbacv1.ServiceAccountKind {
+				name = s.Namespace + "/" + s.Name
+			}
+			found = append(found, grant{Subject: s.Kind + " " + name, Verbs: verbs[b.RoleRef.Name],
+				ClusterRoleBinding: b.Name, ClusterRole: b.RoleRef.Name})
+		}
+	}
+	slices.SortFunc(found, func(a, b grant) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.ClusterRoleBinding, b.ClusterRoleBinding))
+	})
+	return found, nil
+}
+
+// clusterScopeVerbs returns the verbs by which rules allow to write ClusterPlacements or ClusterWorkSets.
+func clusterScopeVerbs(rules []rbacv1.PolicyRule) (verbs []string) {
+	contains := func(list []string, names ...string) bool {
+		return slices.ContainsFunc(list, func(name string) bool { return name == "*" || slices.Contains(names, name) })
+	}
+	for _, verb := range []string{"create", "patch", "update", "delete"} {
+		if slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+			return contains(rule.Verbs, verb) && contains(rule.APIGroups, placementv1alpha1.GroupName) &&
+				contains(rule.Resources, "clusterplacements", "clusterworksets")
+		}) {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
 }

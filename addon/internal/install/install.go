@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/placement/rollout"
@@ -157,7 +158,18 @@ type Share struct {
 }
 
 // Key returns the name of a Placement as it is used in annotations and decisions.
+// The one of a ClusterPlacement has no namespace.
 func Key(namespace, name string) string { return namespace + "/" + name }
+
+// Describe returns how messages name a Placement.
+func Describe(namespace, name string) string { return describe(Key(namespace, name)) }
+
+func describe(key string) string {
+	if name, clusterScoped := strings.CutPrefix(key, "/"); clusterScoped {
+		return "ClusterPlacement " + name
+	}
+	return "Placement " + key
+}
 
 // Decide returns the plan for the add-on on all members. It does not modify its argument.
 func Decide(o Observed) Plan {
@@ -170,7 +182,7 @@ func Decide(o Observed) Plan {
 	for _, p := range d.placements {
 		plan.Shares = append(plan.Shares, Share{p.key, p.state == Decided, p.clusters, p.groups})
 		if p.state == Missing {
-			plan.Problems = append(plan.Problems, "Placement "+p.key+
+			plan.Problems = append(plan.Problems, describe(p.key)+
 				" does not exist: the add-on stays on its members until the Placement is created or removed from spec.install.")
 		}
 	}
@@ -249,7 +261,7 @@ func (d *decider) choose() {
 		d.certain = d.certain && p.State == Decided
 		for _, c := range p.Clusters {
 			if has := d.installed[c.Name]; c.Refusal != "" && cmp.Or(has.InstalledBy, has.GoesBy) != key {
-				d.refused[c.Name] = cmp.Or(d.refused[c.Name], "Placement "+key+": "+c.Refusal)
+				d.refused[c.Name] = cmp.Or(d.refused[c.Name], describe(key)+": "+c.Refusal)
 				continue
 			}
 			if _, before := d.chosen[c.Name]; !before {
