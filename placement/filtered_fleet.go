@@ -13,16 +13,17 @@ import (
 type filteredFleets struct {
 	mu     sync.Mutex
 	fleets map[string]*filteredFleet
+	used   map[key][]string // by user: the ids of its fleets
 }
 
 // filteredFleet follows another fleet without some of its clusters.
 type filteredFleet struct {
 	lacks func(*scheduler.Cluster) bool
-	users map[key]bool
+	users int
 
 	mu     sync.Mutex
-	cache  scheduler.Cache
-	latest *scheduler.Snapshot // of the other fleet, at the last call
+	whole  *scheduler.Snapshot // of the other fleet, at the last call
+	latest *scheduler.Snapshot // what the last call returned
 }
 
 // use returns the fleet without the clusters that lacks reports; id identifies the function. The empty id returns nil,
@@ -33,15 +34,18 @@ func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bo
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.fleets == nil {
+		w.fleets, w.used = map[string]*filteredFleet{}, map[key][]string{}
+	}
 	fleet := w.fleets[id]
 	if fleet == nil {
-		if w.fleets == nil {
-			w.fleets = map[string]*filteredFleet{}
-		}
-		fleet = &filteredFleet{lacks: lacks, users: map[key]bool{}}
+		fleet = &filteredFleet{lacks: lacks}
 		w.fleets[id] = fleet
 	}
-	fleet.users[k] = true
+	if !slices.Contains(w.used[k], id) {
+		w.used[k] = append(w.used[k], id)
+		fleet.users++
+	}
 	return fleet
 }
 
@@ -49,13 +53,21 @@ func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bo
 func (w *filteredFleets) keep(k key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for other, fleet := range w.fleets {
+	used := slices.DeleteFunc(w.used[k], func(other string) bool {
 		if other == id {
-			continue
+			return false
 		}
-		if delete(fleet.users, k); len(fleet.users) == 0 {
+		if fleet := w.fleets[other]; fleet.users == 1 {
 			delete(w.fleets, other)
+		} else {
+			fleet.users--
 		}
+		return true
+	})
+	if len(used) > 0 {
+		w.used[k] = used
+	} else {
+		delete(w.used, k)
 	}
 }
 
@@ -70,45 +82,17 @@ func identify(clusters []string) (string, []string) {
 	return strings.Join(clusters, ","), clusters
 }
 
-// of returns a snapshot without the excluded clusters. Clusters that did not change since the last snapshot are
-// compared by their address only.
+// of returns a snapshot without the excluded clusters. It calls lacks only for the clusters that have changed since the
+// last call.
 func (l *filteredFleet) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
 	if l == nil {
 		return whole
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.latest
-	if before == whole {
-		return l.cache.Snapshot()
+	if l.whole != whole {
+		kept := func(cluster *scheduler.Cluster) bool { return !l.lacks(cluster) }
+		l.whole, l.latest = whole, whole.Filter(kept, l.latest)
 	}
-	at := func(s *scheduler.Snapshot, slot int) *scheduler.Cluster {
-		if s == nil || slot >= s.Slots() {
-			return nil
-		}
-		return s.Cluster(slot)
-	}
-	slots := whole.Slots()
-	if before != nil {
-		slots = max(slots, before.Slots())
-	}
-	var came []*scheduler.Cluster
-	for slot := range slots {
-		was, is := at(before, slot), at(whole, slot)
-		if was == is {
-			continue
-		}
-		lacking := is == nil || l.lacks(is)
-		if was != nil && (lacking || is.Name != was.Name) {
-			l.cache.Remove(was.Name) // it can be in another slot now
-		}
-		if !lacking {
-			came = append(came, is)
-		}
-	}
-	for _, cluster := range came {
-		l.cache.Update(cluster)
-	}
-	l.latest = whole
-	return l.cache.Snapshot()
+	return l.latest
 }

@@ -80,7 +80,7 @@ func (c *Cache) Snapshot() *Snapshot {
 	}
 	next := &Snapshot{
 		columns: &c.columns, generation: before.generation + 1,
-		present: before.present, rank: before.rank, order: before.order, ordered: before.ordered,
+		present: before.present, size: before.size, rank: before.rank, order: before.order, ordered: before.ordered,
 	}
 	size := len(before.clusters)
 	for slot := range c.pending {
@@ -114,11 +114,15 @@ func (c *Cache) Snapshot() *Snapshot {
 type Snapshot struct {
 	columns    *columns
 	generation uint64
-	clusters   []*Cluster // by slot; nil: no cluster has it
-	present    Set
-	rank       []int32 // by slot: the place of its name in the order of all
-	order      []int32 // slots in the order of their names
-	ordered    bool    // slots have that order themselves, but for those without a cluster
+	clusters   []*Cluster // by slot, those that Filter left out included; nil: no cluster has it
+	present    Set        // the clusters of this snapshot
+	size       int        // of present
+	rank       []int32    // by slot: the place of its name in the order of all
+	order      []int32    // slots in the order of their names
+	ordered    bool       // slots have that order themselves, but for those without a cluster
+
+	// considered are the clusters from which Filter made this snapshot. The zero Set: it was not made by Filter.
+	considered Set
 }
 
 // arrange finds out who is there, and in which order, given what has changed since before.
@@ -156,6 +160,7 @@ func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 		s.order = append(s.order, slot)
 	}
 	s.order = append(s.order, came...)
+	s.size = len(s.order)
 	s.ordered = slices.IsSorted(s.order)
 	s.rank = make([]int32, len(s.clusters))
 	for rank, slot := range s.order {
@@ -163,7 +168,43 @@ func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 	}
 }
 
-// at is the cluster in a slot, which may be one that only other snapshots have.
+// Filter returns a snapshot of the clusters for which keep returns true. It has the slots, the ranks and the columns of
+// s, so that it takes one bit for each cluster. The result of keep must depend on the cluster only.
+//
+// Earlier is an earlier result of Filter with an equivalent function, or nil. If it is of the same [Cache], Filter calls
+// keep only for the clusters that have changed since, and for those that the snapshot of the earlier call did not
+// contain.
+func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot {
+	next := *s
+	next.considered, next.present = s.present, NewSet(len(s.clusters))
+	undecided := s.present.Clone()
+	if earlier != nil && s.columns != nil && earlier.columns == s.columns {
+		if changed, known := s.columns.since(earlier.generation, s.generation); known {
+			undecided.Discard(earlier.considered)
+			next.present.Insert(earlier.present)
+			next.present.Retain(s.present)
+			for _, slot := range changed {
+				if s.present.Has(int(slot)) {
+					undecided.Add(int(slot))
+					next.present.Remove(int(slot))
+				}
+			}
+		}
+	}
+	for slot := range undecided.All() {
+		if keep(s.clusters[slot]) {
+			next.present.Add(slot)
+		}
+	}
+	next.size = next.present.Len()
+	return &next
+}
+
+// filtered reports whether the snapshot was made by Filter.
+func (s *Snapshot) filtered() bool { return s.considered.words != nil }
+
+// at returns the cluster that has a slot, which Filter may have left out. The slot may be one that only other snapshots
+// have.
 func (s *Snapshot) at(slot int32) *Cluster {
 	if int(slot) >= len(s.clusters) {
 		return nil
@@ -171,22 +212,47 @@ func (s *Snapshot) at(slot int32) *Cluster {
 	return s.clusters[slot]
 }
 
+// changes returns the slots in which two snapshots of a cache differ, without repetitions. known is false if the
+// changes are not remembered any more.
+func (s *Snapshot) changes(earlier *Snapshot) (changed []int32, known bool) {
+	changed, known = s.columns.since(earlier.generation, s.generation)
+	if s.filtered() || earlier.filtered() {
+		differ := NewSet(max(len(s.clusters), len(earlier.clusters)))
+		differ.Insert(s.present)
+		differ.Discard(earlier.present)
+		lost := earlier.present.Clone()
+		lost.Discard(s.present)
+		differ.Insert(lost)
+		for slot := range differ.All() {
+			changed = append(changed, int32(slot))
+		}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed), known
+}
+
 // Len returns the number of clusters.
-func (s *Snapshot) Len() int { return len(s.order) }
+func (s *Snapshot) Len() int { return s.size }
 
 // Slots returns the upper limit of all slots: each slot is lower. Some slots may have no cluster.
 func (s *Snapshot) Slots() int { return len(s.clusters) }
 
-// Cluster returns the cluster in a slot. Nil: the slot has no cluster.
-func (s *Snapshot) Cluster(slot int) *Cluster { return s.clusters[slot] }
+// Cluster returns the cluster in a slot. Nil: the snapshot has no cluster in this slot.
+func (s *Snapshot) Cluster(slot int) *Cluster {
+	if !s.present.Has(slot) {
+		return nil
+	}
+	return s.clusters[slot]
+}
 
-// Rank returns the position, from 0, of the cluster in a slot in the order of all names.
+// Rank returns the position, from 0, of the cluster in a slot in the order of all names. Clusters that
+// [Snapshot.Filter] left out count.
 func (s *Snapshot) Rank(slot int) int { return int(s.rank[slot]) }
 
 // Slot returns the slot of the cluster with a name.
 func (s *Snapshot) Slot(name string) (slot int, found bool) {
 	i, found := sort.Find(len(s.order), func(i int) int { return cmp.Compare(name, s.clusters[s.order[i]].Name) })
-	if !found {
+	if !found || !s.present.Has(int(s.order[i])) {
 		return 0, false
 	}
 	return int(s.order[i]), true

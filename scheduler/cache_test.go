@@ -13,13 +13,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every snapshot shows the fleet as it was when it was taken, whatever came later, and its columns say what
-// their functions say, in whatever order the snapshots are asked.
+// TestSnapshotsAndColumns checks that every snapshot shows the fleet as it was when it was taken, or those of its
+// clusters that a filter keeps, whatever came later, and that its columns are what their functions return, in whatever
+// order the snapshots are asked.
 func TestSnapshotsAndColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type taken struct {
 			snapshot *Snapshot
 			fleet    map[string]*Cluster
+			filter   string // the last one that made it
+		}
+		filters := map[string]func(*Cluster) bool{
+			"healthy": func(c *Cluster) bool { return c.Healthy },
+			"zone x":  func(c *Cluster) bool { return c.Labels["zone"] == "x" },
+			"others":  func(c *Cluster) bool { return c.Name > "h" },
+			"none":    func(c *Cluster) bool { return false },
 		}
 		var cache Cache
 		var all []taken
@@ -56,20 +64,37 @@ func TestSnapshotsAndColumns(t *testing.T) {
 				if cache.Snapshot() != s {
 					t.Fatal("nothing has changed, and there is another snapshot")
 				}
-				all = append(all, taken{s, maps.Clone(fleet)})
+				all = append(all, taken{s, maps.Clone(fleet), ""})
+			},
+			"filter": func(t *rapid.T) {
+				if len(all) == 0 {
+					return
+				}
+				of := rapid.SampledFrom(all).Draw(t, "snapshot")
+				filter := rapid.SampledFrom(slices.Sorted(maps.Keys(filters))).Draw(t, "filter")
+				earlier := []*Snapshot{nil}
+				for _, other := range all {
+					if other.filter == filter {
+						earlier = append(earlier, other.snapshot)
+					}
+				}
+				s := of.snapshot.Filter(filters[filter], rapid.SampledFrom(earlier).Draw(t, "earlier"))
+				kept := maps.Clone(of.fleet)
+				maps.DeleteFunc(kept, func(_ string, c *Cluster) bool { return !filters[filter](c) })
+				all = append(all, taken{s, kept, filter})
 			},
 			"look": func(t *rapid.T) {
 				if len(all) == 0 {
 					return
 				}
 				at := rapid.SampledFrom(all).Draw(t, "snapshot")
-				checkSnapshot(t, at.snapshot, at.fleet)
+				checkSnapshot(t, at.snapshot, at.fleet, at.filter == "")
 			},
 		})
 	})
 }
 
-func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster) {
+func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster, whole bool) {
 	sorted := slices.SortedFunc(maps.Values(fleet), func(a, b *Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	if s.Len() != len(fleet) || s.All().Len() != len(fleet) {
 		t.Fatalf("%d clusters, %d in the set, want %d", s.Len(), s.All().Len(), len(fleet))
@@ -82,16 +107,20 @@ func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster) {
 		t.Fatalf("a column of %d for %d slots", len(letter), s.Slots())
 	}
 	zones := map[string]int{}
+	last := -1
 	for rank, c := range sorted {
 		slot, there := s.Slot(c.Name)
 		switch {
-		case !there || s.Cluster(slot) != c || s.Rank(slot) != rank:
-			t.Fatalf("%s is in slot %d with rank %d, want %d", c.Name, slot, s.Rank(slot), rank)
+		case !there || s.Cluster(slot) != c:
+			t.Fatalf("%s is in slot %d", c.Name, slot)
+		case s.Rank(slot) <= last || whole && s.Rank(slot) != rank:
+			t.Fatalf("%s has rank %d after %d, want %d", c.Name, s.Rank(slot), last, rank)
 		case letter[slot] != c.Name+c.Labels["zone"]:
 			t.Fatalf("the column says %q of %s", letter[slot], c.Name)
 		case healthy.Has(slot) != c.Healthy:
 			t.Fatalf("%s is healthy: %v", c.Name, healthy.Has(slot))
 		}
+		last = s.Rank(slot)
 		z, has := zone(c)
 		if group := groups.Of(slot); has != (group != None) || has && groups.Name(group) != z {
 			t.Fatalf("%s is in group %d, want zone %q", c.Name, group, z)
@@ -111,9 +140,57 @@ func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster) {
 	if healthy.Len() != len(slices.DeleteFunc(sorted, func(c *Cluster) bool { return !c.Healthy })) {
 		t.Fatal("somebody is healthy who is not there")
 	}
-	if _, there := s.Slot("nobody"); there {
-		t.Fatal("nobody is there")
+	for slot := range s.Slots() {
+		if c := s.Cluster(slot); c != nil && fleet[c.Name] != c {
+			t.Fatalf("%s is in slot %d, but not in the fleet", c.Name, slot)
+		}
 	}
+	for _, name := range []string{"nobody", "a", "m", "z"} {
+		if _, there := s.Slot(name); there != (fleet[name] != nil) {
+			t.Fatalf("%s is there: %t", name, there)
+		}
+	}
+}
+
+// TestFilter_IsIncremental checks that a filter is asked again about no more than the clusters that have changed, or
+// were not in the snapshot before.
+func TestFilter_IsIncremental(t *testing.T) {
+	var cache Cache
+	for i := range 200 {
+		cache.Update(&Cluster{Name: fmt.Sprint(i)})
+	}
+	var asked []string
+	healthy := func(c *Cluster) bool { asked = append(asked, c.Name); return c.Healthy }
+	filter := func(s, earlier *Snapshot, want ...string) *Snapshot {
+		t.Helper()
+		asked = nil
+		filtered := s.Filter(healthy, earlier)
+		require.ElementsMatch(t, want, asked)
+		return filtered
+	}
+	whole := cache.Snapshot()
+	first := whole.Filter(healthy, nil)
+	require.Len(t, asked, 200)
+	filter(whole, first)
+	cache.Update(&Cluster{Name: "7", Healthy: true})
+	cache.Update(&Cluster{Name: "new", Healthy: true})
+	cache.Remove("9")
+	second := filter(cache.Snapshot(), first, "7", "new")
+	require.Equal(t, 2, second.Len())
+	filter(whole, second, "7", "9")
+
+	// Of another filter's result.
+	odd := func(without string) *Snapshot {
+		return cache.Snapshot().Filter(func(c *Cluster) bool { return c.Name != without }, nil)
+	}
+	stacked := filter(odd("7"), second)
+	require.Equal(t, 1, stacked.Len())
+	require.Equal(t, 2, filter(odd("8"), stacked, "7").Len())
+
+	// Of another cache, nothing is taken over.
+	var other Cache
+	other.Update(&Cluster{Name: "x"})
+	require.Zero(t, filter(other.Snapshot(), second, "x").Len())
 }
 
 // A column is worked out for the clusters that changed and for no others, however long ago it was asked for last.

@@ -10,9 +10,9 @@ import (
 // worked out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find
 // out about a cluster alone costs a cycle nothing: it belongs into a column.
 
-// Column returns a slice with one value for each slot, which is the zero value for slots without a cluster. The key
+// Column returns a slice with one value for each slot. The value of a slot without a cluster has no meaning. The key
 // identifies the values: calls with the same key and type must pass the same function, and its result must depend on
-// the cluster only. The slice is shared and must not be changed.
+// the cluster only. The slice is shared, also with snapshots of [Snapshot.Filter], and must not be changed.
 //
 // Column is a function because methods have no type parameters.
 func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
@@ -53,6 +53,15 @@ func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
 
 // Where returns the set of clusters for which a function returns true. The rules of [Column] apply.
 func (s *Snapshot) Where(key string, holds func(*Cluster) bool) Set {
+	set := s.where(key, holds)
+	if s.filtered() {
+		set = set.Clone()
+		set.Retain(s.present)
+	}
+	return set
+}
+
+func (s *Snapshot) where(key string, holds func(*Cluster) bool) Set {
 	return resolve(s, setKey(key), func(old Set, changed []int32) Set {
 		if old.words == nil {
 			set := NewSet(len(s.clusters))
@@ -99,8 +108,8 @@ type columns struct {
 	mu      sync.Mutex
 	entries map[any]*entry
 	log     []change
-	// since is the generation that the log begins after, and latest the one that it ends with.
-	since, latest uint64
+	// forgotten is the generation that the log begins after, and latest the one that it ends with.
+	forgotten, latest uint64
 }
 
 type entry struct {
@@ -131,8 +140,8 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 	}
 	c.latest = generation
 	if keep := max(minLog, clusters); len(c.log) > 2*keep {
-		c.since = c.log[len(c.log)-keep-1].generation
-		from := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > c.since })
+		c.forgotten = c.log[len(c.log)-keep-1].generation
+		from := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > c.forgotten })
 		c.log = slices.Clone(c.log[from:])
 	}
 	if generation%idle == 0 {
@@ -148,7 +157,7 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 // remembered any more.
 func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	from, to := min(a, b), max(a, b)
-	if from < c.since {
+	if from < c.forgotten {
 		return nil, false
 	}
 	first := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > from })
@@ -161,13 +170,11 @@ func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	return changed, true
 }
 
-// changes is between for those who do not hold the lock, without repetitions.
-func (c *columns) changes(a, b uint64) (changed []int32, known bool) {
+// since is between for callers that do not hold the lock.
+func (c *columns) since(a, b uint64) (changed []int32, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed, known = c.between(a, b)
-	slices.Sort(changed)
-	return slices.Compact(changed), known
+	return c.between(a, b)
 }
 
 // resolve returns the value of a column for a snapshot. Update makes it from the value for another snapshot and the

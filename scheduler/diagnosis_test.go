@@ -63,6 +63,22 @@ func TestDiagnosis_Message(t *testing.T) {
 	}
 }
 
+// TestDiagnosis_Filtered checks that a diagnosis does not mention clusters that its snapshot does not contain.
+func TestDiagnosis_Filtered(t *testing.T) {
+	var cache scheduler.Cache
+	for i := range 40 {
+		cache.Update(&scheduler.Cluster{Name: fmt.Sprintf("c%02d", i),
+			Labels: map[string]string{"A": []string{"", "is green"}[i%2]}})
+	}
+	snapshot := cache.Snapshot().Filter(func(c *scheduler.Cluster) bool { return c.Name < "c04" }, nil)
+	result, err := schedulerOf(t, byLabel("A")).Schedule(t.Context(), snapshot, pickAll(t))
+	require.NoError(t, err)
+	diagnosis, err := result.Diagnose(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "2 of 4 clusters chosen; 2 are green", diagnosis.String())
+	require.Len(t, diagnosis.Clusters, 4)
+}
+
 // A diagnosis shows the very decision that it explains.
 func TestDiagnosis(t *testing.T) {
 	group := &everything{name: "Group", selects: func(c *scheduler.Candidates) *scheduler.Status {

@@ -12,11 +12,16 @@ type Groups struct {
 	of    []int32 // by slot
 	names *names
 
+	// whole are the groups of the snapshot that was filtered to the clusters within. Nil: it was not filtered.
+	whole  *Groups
+	within Set
+
 	mu   sync.Mutex
 	sets map[int32]Set // of the groups that were used
 }
 
-// Of returns the group of the cluster in a slot, or [None]. Groups are numbered from 0, without an order.
+// Of returns the group of a cluster of the snapshot, by its slot, or [None]. Groups are numbered from 0, without an
+// order.
 func (g *Groups) Of(slot int) int { return int(g.of[slot]) }
 
 // Name returns the value that all clusters of a group have.
@@ -27,6 +32,11 @@ func (g *Groups) Len() int { return g.names.len() }
 
 // Set returns the clusters with a value. The set is shared and must not be changed.
 func (g *Groups) Set(name string) Set {
+	if g.whole != nil {
+		set := g.whole.Set(name).Clone()
+		set.Retain(g.within)
+		return set
+	}
 	group, known := g.names.find(name)
 	if !known {
 		return Set{}
@@ -50,6 +60,14 @@ func (g *Groups) Set(name string) Set {
 // GroupBy divides the clusters by a function that returns the value of a cluster, and whether it has one. The rules of
 // [Column] apply.
 func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups {
+	groups := s.groupBy(key, of)
+	if s.filtered() {
+		return &Groups{of: groups.of, names: groups.names, whole: groups, within: s.present}
+	}
+	return groups
+}
+
+func (s *Snapshot) groupBy(key string, of func(*Cluster) (string, bool)) *Groups {
 	return resolve(s, groupsKey(key), func(old *Groups, changed []int32) *Groups {
 		// Names are never taken out one by one: begin anew before most of them are of the past.
 		if old == nil || old.names.len() > 2*len(s.clusters)+wordBits {

@@ -105,10 +105,10 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 	spec := c.request.Policy.Spec()
 	var out []ClusterDiagnosis
 	for _, slot := range c.snapshot.order {
-		if c.record.feasible.Has(int(slot)) {
+		cluster := c.snapshot.Cluster(int(slot))
+		if cluster == nil || c.record.feasible.Has(int(slot)) {
 			continue
 		}
-		cluster := c.snapshot.clusters[slot]
 		of := ClusterDiagnosis{Name: cluster.Name, Verdict: Rejected}
 		if spec.Type == v1alpha1.PickFixed && !slices.Contains(spec.ClusterNames, cluster.Name) {
 			of.Reason = "is not named by the policy"

@@ -56,7 +56,7 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	if previous == nil || !c.comparable(previous) {
 		return Result{}, false, nil
 	}
-	changed, known := c.snapshot.columns.changes(previous.snapshot.generation, c.snapshot.generation)
+	changed, known := c.snapshot.changes(previous.snapshot)
 	if !known || len(changed) > maxChanges {
 		return Result{}, false, nil
 	}
@@ -68,7 +68,7 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	var gone []*Cluster
 	var came []Choice
 	for _, slot := range changed {
-		before, after := previous.snapshot.at(slot), c.snapshot.at(slot)
+		before, after := previous.snapshot.Cluster(int(slot)), c.snapshot.Cluster(int(slot))
 		was, err := c.evaluate(ctx, before)
 		if err != nil {
 			return Result{}, false, err

@@ -115,13 +115,25 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 		now := schedulertest.Now
 		var previous *scheduler.Result
 		var bound []string
+		views := map[string]*scheduler.Snapshot{}
 		for range rapid.IntRange(1, 16).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 3).Draw(t, "changes") {
 				change()
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second)
 			snapshot := cache.Snapshot()
-			fresh, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now})
+			same := snapshot
+			if without := rapid.SampledFrom([]string{"", "", "eu", "us"}).Draw(t, "without"); without != "" {
+				// A fleet that never had the other clusters is the same.
+				var others scheduler.Cache
+				snapshot = snapshot.Filter(func(c *scheduler.Cluster) bool { return c.Labels["region"] != without }, views[without])
+				views[without] = snapshot
+				for slot := range snapshot.All().All() {
+					others.Update(snapshot.Cluster(slot))
+				}
+				same = others.Snapshot()
+			}
+			fresh, err := s.Schedule(context.Background(), same, &scheduler.Request{Policy: policy, Bound: bound, Now: now})
 			require.NoError(t, err)
 			reused, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now,
 				Previous: previous})
