@@ -171,8 +171,8 @@ func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 // Filter returns a snapshot of the clusters for which keep returns true. It has the slots, the ranks and the columns of
 // s, so that it takes one bit for each cluster. The result of keep must depend on the cluster only.
 //
-// Earlier is an earlier result of Filter with an equivalent function, or nil. If it is of the same [Cache], Filter calls
-// keep only for the clusters that have changed since, and for those that the snapshot of the earlier call did not
+// Earlier is an earlier result of Filter with an equivalent function, or nil. If it is of the same [Cache], Filter
+// calls keep only for the clusters that have changed since, and for those that the snapshot of the earlier call did not
 // contain.
 func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot {
 	next := *s

@@ -108,8 +108,8 @@ type columns struct {
 	mu      sync.Mutex
 	entries map[any]*entry
 	log     []change
-	// forgotten is the generation that the log begins after, and latest the one that it ends with.
-	forgotten, latest uint64
+	// begin is the generation that the log begins after, and latest the one that it ends with.
+	begin, latest uint64
 }
 
 type entry struct {
@@ -140,8 +140,8 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 	}
 	c.latest = generation
 	if keep := max(minLog, clusters); len(c.log) > 2*keep {
-		c.forgotten = c.log[len(c.log)-keep-1].generation
-		from := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > c.forgotten })
+		c.begin = c.log[len(c.log)-keep-1].generation
+		from := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > c.begin })
 		c.log = slices.Clone(c.log[from:])
 	}
 	if generation%idle == 0 {
@@ -157,7 +157,7 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 // remembered any more.
 func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	from, to := min(a, b), max(a, b)
-	if from < c.forgotten {
+	if from < c.begin {
 		return nil, false
 	}
 	first := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > from })
