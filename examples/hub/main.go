@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,6 +46,27 @@ type flags struct {
 	skipDefinitions            bool
 	push, bootstrapTokens      bool
 	installImage               string
+	namespaceQuota             quotaFlag
+}
+
+// quotaFlag is a list of limits such as count/works.work.muster.dev=500,count/secrets=20.
+type quotaFlag corev1.ResourceList
+
+func (q quotaFlag) String() string { return "" }
+
+func (q *quotaFlag) Set(list string) error {
+	if *q == nil {
+		*q = quotaFlag{}
+	}
+	for entry := range strings.SplitSeq(list, ",") {
+		name, limit, _ := strings.Cut(entry, "=")
+		quantity, err := resource.ParseQuantity(limit)
+		if err != nil {
+			return fmt.Errorf("%q must be NAME=NUMBER, such as count/works.work.muster.dev=500", entry)
+		}
+		(*q)[corev1.ResourceName(name)] = quantity
+	}
+	return nil
 }
 
 func parse(args []string) (flags, error) {
@@ -64,6 +87,8 @@ func parse(args []string) (flags, error) {
 		"agents with this image; default: they are not installed")
 	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are "+
 		"Secrets in the namespace kube-system")
+	set.Var(&f.namespaceQuota, "namespace-quota", "limits for the objects in the namespace of each member, such as "+
+		"count/works.work.muster.dev=500,count/secrets=20; default: no limit")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -122,6 +147,7 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	}
 	options := assembly.HubOptions{SkipDefinitions: f.skipDefinitions}
 	options.Membership.Server, options.Membership.BootstrapTokens = f.server, f.bootstrapTokens
+	options.Membership.NamespaceQuota = corev1.ResourceList(f.namespaceQuota)
 	if options.Connections, err = f.connections(); err != nil {
 		return err
 	}

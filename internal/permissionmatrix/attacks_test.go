@@ -55,6 +55,11 @@ var attacks = []attack{
 		scenes:            {"TestAttack_Agent_LeaseFlood"},
 		"membership/crds": {"TestConfinement_Leases"},
 	}},
+	{"stolen agent credential", "flood of objects", "The ClusterRole of agents creates no other objects; " +
+		"`hub.Options.NamespaceQuota` limits what others create in the namespace.", map[string][]string{
+		"internal/permissionmatrix": {"TestPlane_PermissionsAreThoseOfTheDocument"},
+		"membership/hub":            {"TestNamespaceQuota"},
+	}},
 	{"stolen agent credential", "oversized status", "The definitions limit fields.", map[string][]string{
 		scenes: {"TestAttack_Agent_OversizedStatus"},
 	}},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -86,6 +87,15 @@ type Options struct {
 	// so that a stolen bootstrap credential cannot use up MaxRequests. The hub deletes the newest, with an Event on the
 	// JoinToken. Requests without a valid proof of a token have this limit together. Zero: a fifth of MaxRequests.
 	MaxRequestsPerToken int
+
+	// NamespaceQuota limits the number of objects in the namespace of each member, such as
+	// {"count/works.work.muster.dev": 500, "count/secrets": 20}. The hub creates the ResourceQuota [NamespaceQuotaName] in
+	// each of these namespaces, and corrects it when another client changes or deletes it. The API server then refuses
+	// further objects, of users as well as of controllers. Only names with the prefix count/ are allowed, and Memberships,
+	// Leases, RoleBindings and ResourceQuotas cannot be limited, because the hub creates one of each.
+	// kube-controller-manager counts a kind only about 30 seconds after its definition was installed, and the API server
+	// refuses the objects until then. Empty: the hub creates no ResourceQuota and keeps those that exist.
+	NamespaceQuota corev1.ResourceList
 
 	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was disconnected for
 	// longer does not clean up: its JoinRequest waits for an administrator. Zero: 90 days.
@@ -181,6 +191,9 @@ func (o Options) validate() error {
 	}
 	if o.Workers < 1 {
 		invalid("Workers", "must be at least 1, got %d", o.Workers)
+	}
+	for name, problem := range checkNamespaceQuota(o.NamespaceQuota) {
+		invalid(fmt.Sprintf("NamespaceQuota[%s]", name), "%s", problem)
 	}
 	seen := map[string]bool{}
 	for i, gate := range o.Gates {

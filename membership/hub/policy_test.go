@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -39,6 +40,9 @@ import (
 )
 
 func TestOptionsAreValidated(t *testing.T) {
+	quota := func(name, limit string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(limit)}
+	}
 	named := func(name string) []membership.LeaveGate {
 		return []membership.LeaveGate{membership.GateFunc(name, nil)}
 	}
@@ -60,6 +64,15 @@ func TestOptionsAreValidated(t *testing.T) {
 		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
 		{"a limit of less than nothing", hub.Options{MaxRequestsPerToken: -1}, "hub.Options.MaxRequestsPerToken"},
 		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
+		{"a quota of compute resources", hub.Options{NamespaceQuota: quota("requests.cpu", "1")},
+			"hub.Options.NamespaceQuota[requests.cpu]: only numbers of objects can be limited"},
+		{"a quota of no resource", hub.Options{NamespaceQuota: quota("count/", "1")}, "hub.Options.NamespaceQuota[count/]"},
+		{"a quota of what the hub needs", hub.Options{NamespaceQuota: quota("count/leases.coordination.k8s.io", "9")},
+			"hub.Options.NamespaceQuota[count/leases.coordination.k8s.io]: the hub creates one"},
+		{"a negative quota", hub.Options{NamespaceQuota: quota("count/secrets", "-1")},
+			"hub.Options.NamespaceQuota[count/secrets]: must be a number of objects"},
+		{"half an object", hub.Options{NamespaceQuota: quota("count/secrets", "500m")},
+			"hub.Options.NamespaceQuota[count/secrets]: must be a number of objects"},
 		{"an issuer that is none",
 			hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}},
 			"hub.Options.Issuers[Token]"},

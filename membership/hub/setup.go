@@ -139,6 +139,15 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err := requests.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
 	}
+	if len(options.NamespaceQuota) > 0 {
+		quotas := &namespaceQuotas{
+			client: hub.GetClient(), reader: hub.GetAPIReader(), hard: options.NamespaceQuota,
+			prefix: options.NamespacePrefix, clock: options.Clock,
+		}
+		if err := quotas.setup(mgr, hub, options.Workers); err != nil {
+			return fmt.Errorf("set up the controller of ResourceQuotas: %w", err)
+		}
+	}
 	tokens := &identityTokens{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace,
 	}
@@ -174,6 +183,7 @@ func newCluster(mgr manager.Manager, options Options) (cluster.Cluster, error) {
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&corev1.Namespace{}:     labeled,
 			&rbacv1.RoleBinding{}:   labeled,
+			&corev1.ResourceQuota{}: labeled,
 			&v1alpha1.JoinRequest{}: {Transform: boundedRequest},
 			tokenMetadata():         {Namespaces: map[string]cache.Config{options.RegistrationNamespace: {}}},
 		}

@@ -43,7 +43,7 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	}
 }
 
-// +kubebuilder:rbac:groups="",resources=namespaces;resourcequotas,verbs=get;create;update
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=resourcequotas/status,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;create;update
 //
