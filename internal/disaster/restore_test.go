@@ -53,9 +53,9 @@ func TestRestore_UnderRunningProcesses(t *testing.T) {
 }
 
 // TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
-// that its resourceVersion is soon higher than before. Hub and agent stop writing within a minute and nothing on the
-// member is deleted. The hub may not notice such a restore: at the latest after its next start, changes reach the
-// member.
+// that its resourceVersion is soon higher than before. The agent notices the restore by its Lease. Hub and agent stop
+// writing within a minute and nothing on the member is deleted. The hub notices that its caches do not follow after
+// three minutes only, which internal/simulation tests: at the latest after its next start, changes reach the member.
 func TestRestore_HiddenByWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east")
@@ -69,6 +69,7 @@ func TestRestore_HiddenByWrites(t *testing.T) {
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	w.churn()
 	w.write("3")
+	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
 	w.stopsWriting(time.Minute)
 	m.unchanged(t, before)
 	w.stopHub()

@@ -72,7 +72,7 @@ type Monitor struct {
 	noted atomic.Uint64 // the highest resourceVersion of Note
 
 	mu      sync.Mutex
-	rewound chan struct{} // closed by Compare; nil: not made yet
+	rewound chan struct{} // closed by Report; nil: not made yet
 }
 
 // Note takes the resourceVersion of an object of the kind Watched that a watch has delivered. It may be called
@@ -95,6 +95,12 @@ func (m *Monitor) Compare(cached, live client.Object) {
 	if err != nil || order >= 0 || live.GetUID() != cached.GetUID() {
 		return
 	}
+	m.Report()
+}
+
+// Report ends Start: the caller has found that caches do not follow the API server. It may be called concurrently and
+// again.
+func (m *Monitor) Report() {
 	found := m.found()
 	m.mu.Lock()
 	defer m.mu.Unlock()

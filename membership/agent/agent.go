@@ -193,6 +193,9 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		return a.reports.shown, err
 	}
 	a.updateGuard()
+	if a.hub.follower != nil {
+		a.hub.follower.rereads.Store(a.state.record.requiredEpoch() > 0)
+	}
 	observed := a.observe()
 	step := lifecycle.NextAgent(observed)
 	if !step.Done {

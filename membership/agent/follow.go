@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -20,6 +21,11 @@ type follower struct {
 	member registered
 	clock  clock.Clock
 	retry  backoff
+
+	// rereads has the follower list the Membership again every rereadPeriod. The agent sets it while it waits for the hub
+	// to confirm an epoch: if the hub is restored meanwhile, and its store has passed the version of the watch before the
+	// watch continues, no event shows that the request to confirm is lost.
+	rereads atomic.Bool
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -130,7 +136,23 @@ func (f *follower) watch(ctx context.Context, version string) string {
 		return ""
 	}
 	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
+	timer := f.clock.NewTimer(rereadPeriod)
+	defer timer.Stop()
+	for {
+		var event watch.Event
+		var open bool
+		select {
+		case event, open = <-watcher.ResultChan():
+			if !open {
+				return version
+			}
+		case <-timer.C():
+			if f.rereads.Load() {
+				return ""
+			}
+			timer.Reset(rereadPeriod)
+			continue
+		}
 		m, ok := event.Object.(*v1alpha1.Membership)
 		if !ok || event.Type == watch.Error || event.Type == watch.Deleted {
 			return ""
@@ -144,8 +166,10 @@ func (f *follower) watch(ctx context.Context, version string) string {
 			f.put(s)
 		}
 	}
-	return version
 }
+
+// rereadPeriod is the time between two lists of the Membership while the agent waits for the hub to confirm an epoch.
+const rereadPeriod = 30 * time.Second
 
 // backoff is the pause after consecutive failures: a second, doubled each time, at most half a minute, with jitter.
 type backoff struct {

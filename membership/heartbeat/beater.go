@@ -76,12 +76,19 @@ type Beater struct {
 	nudge    chan struct{} // the period has changed
 
 	running sync.Mutex
-	lease   *coordinationv1.Lease // as last observed; used while running is locked
-	store   storeversion.Detector // of the Leases that were written; used while running is locked
+	own     ownLease // used while running is locked
 
 	mu     sync.Mutex
 	period time.Duration
 	status Status
+}
+
+// ownLease is what a Beater remembers of its Lease.
+type ownLease struct {
+	current  *coordinationv1.Lease // as last observed; nil: unknown
+	written  *coordinationv1.Lease // as last written; nil: never
+	reverted bool                  // the hub had an earlier version than written
+	store    storeversion.Detector // of the versions that were written
 }
 
 // NewIdentity returns the host name, which is the name of the pod in a cluster, with a random suffix.
@@ -201,7 +208,7 @@ func (b *Beater) currentPeriod() time.Duration {
 }
 
 func (b *Beater) report(now time.Time, err error) {
-	rewound := err == nil && b.store.Observe(b.lease.ResourceVersion)
+	rewound := err == nil && b.own.store.Observe(b.own.current.ResourceVersion) || b.own.reverted
 	b.mu.Lock()
 	b.status.LastError = err
 	b.status.Rewound = b.status.Rewound || rewound

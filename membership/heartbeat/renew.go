@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-sdk/muster/membership"
@@ -17,14 +18,15 @@ import (
 // renew makes one attempt to renew the Lease: one request if the Lease is unchanged since the last attempt, and up to
 // two more if it is not known yet, or if another client has written or deleted it.
 func (b *Beater) renew(ctx context.Context, period time.Duration) error {
-	if b.lease != nil {
-		err := b.update(ctx, b.lease, period)
+	if b.own.current != nil {
+		err := b.update(ctx, b.own.current, period)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
-		b.lease = nil
+		b.own.current = nil
 	}
 	lease, err := b.get(ctx, period)
+	b.own.reverted = b.own.reverted || err == nil && olderThan(lease, b.own.written)
 	switch {
 	case apierrors.IsNotFound(err):
 		return b.createMissing(ctx, period, err)
@@ -33,6 +35,16 @@ func (b *Beater) renew(ctx context.Context, period time.Duration) error {
 	default:
 		return b.update(ctx, lease, period)
 	}
+}
+
+// olderThan reports whether the Lease of the hub is an earlier version of the one that was written. Versions of one
+// object only grow, so the store was restored, even if later writes have passed its former version since.
+func olderThan(lease, written *coordinationv1.Lease) bool {
+	if written == nil || lease.UID != written.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, written.ResourceVersion)
+	return err == nil && order < 0
 }
 
 func (b *Beater) get(ctx context.Context, period time.Duration) (*coordinationv1.Lease, error) {
@@ -63,7 +75,7 @@ func (b *Beater) create(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("create the heartbeat Lease: %w", err)
 	}
-	b.lease = created
+	b.own.current, b.own.written = created, created
 	return nil
 }
 
@@ -74,7 +86,7 @@ func (b *Beater) update(ctx context.Context, lease *coordinationv1.Lease, period
 	if err != nil {
 		return fmt.Errorf("renew the heartbeat Lease: %w", err)
 	}
-	b.lease = updated
+	b.own.current, b.own.written = updated, updated
 	return nil
 }
 

@@ -2,14 +2,19 @@ package heartbeat
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership"
 )
 
 // versioned is a hub whose store has a version.
@@ -63,4 +68,84 @@ func TestBeater_Rewound(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	})
+}
+
+// locked is a hub whose Lease has a version that an update must name.
+type locked struct {
+	mu      sync.Mutex
+	version int
+	lease   *coordinationv1.Lease
+}
+
+func (l *locked) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (l *locked) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease.DeepCopy(), nil
+}
+
+func (l *locked) Create(context.Context, *coordinationv1.Lease, metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return nil, apierrors.NewAlreadyExists(leasesResource, membership.LeaseName)
+}
+
+func (l *locked) Update(_ context.Context, next *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease,
+	error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if next.ResourceVersion != l.lease.ResourceVersion {
+		return nil, apierrors.NewConflict(leasesResource, membership.LeaseName, errors.New("changed"))
+	}
+	l.store(next)
+	return next.DeepCopy(), nil
+}
+
+func (l *locked) store(next *coordinationv1.Lease) {
+	l.version++
+	next.ResourceVersion = strconv.Itoa(l.version)
+	l.lease = next.DeepCopy()
+}
+
+// TestBeater_RewoundBehindLaterWrites checks that a Beater notices a restore by its own Lease, although the store has
+// passed its former version by the next heartbeat. A Lease that another client has changed or replaced is no sign.
+func TestBeater_RewoundBehindLaterWrites(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		change func(hub *locked, backup *coordinationv1.Lease)
+		want   bool
+	}{
+		{"the store was restored, and written to", func(hub *locked, backup *coordinationv1.Lease) {
+			hub.lease, hub.version = backup, 5000
+		}, true},
+		{"another client has written the Lease", func(hub *locked, _ *coordinationv1.Lease) {
+			hub.store(hub.lease)
+		}, false},
+		{"the Lease was replaced", func(hub *locked, backup *coordinationv1.Lease) {
+			hub.lease = backup
+			hub.lease.UID = "another"
+		}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			hub := &locked{version: 100, lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
+			beater := NewBeater(hub, BeaterOptions{Period: time.Second})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- beater.Run(ctx) }()
+			<-time.After(5 * time.Second) // in virtual time
+			var backup *coordinationv1.Lease
+			hub.set(func() { backup = hub.lease.DeepCopy() })
+			<-time.After(5 * time.Second)
+			require.False(t, beater.Status().Rewound, test.reason)
+			hub.set(func() { test.change(hub, backup) })
+			<-time.After(5 * time.Second)
+			require.NoError(t, beater.Status().LastError)
+			require.Equal(t, test.want, beater.Status().Rewound, test.reason)
+			cancel()
+			require.NoError(t, <-done)
+		})
+	}
 }

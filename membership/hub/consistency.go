@@ -30,13 +30,13 @@ type consistency struct {
 	cache    client.Reader
 	reader   client.Reader // without a cache
 	clock    clock.PassiveClock
+	stale    func() // is called when a cache does not follow the API server; see staleAfter
 
 	mu      sync.Mutex
 	waiting map[types.UID]epochTime // Memberships whose agents wait for an epoch
-	tried   time.Time               // when the last comparison ended
-	took    time.Duration           // how long it took
-	at      int64                   // the last required epoch
-	pending map[cached]struct{}     // objects that differed in every comparison since began; nil: not started
+	last    comparison
+	at      int64                 // the last required epoch
+	pending map[cached]difference // objects that differed in every comparison since began; nil: not started
 	began   time.Time
 	// confirmed is the last epoch at which the hub was consistent, by comparisons that began at a time.
 	confirmed epochTime
@@ -53,6 +53,24 @@ type cached struct {
 	kind string
 	key  client.ObjectKey
 }
+
+// comparison is when a comparison of the caches ended, and how long it took.
+type comparison struct {
+	ended time.Time
+	took  time.Duration
+}
+
+// difference is the version of an object in the cache that differs from that of the API server.
+type difference struct {
+	version string // in the cache; empty: the cache does not contain the object
+	since   time.Time
+}
+
+// staleAfter is how long a cache may contain the same version of an object while the API server has another one. If the
+// store was restored to an earlier state and later writes have passed its former version, watches go on as if nothing
+// had happened, so the caches never contain the restored objects. Caches that lost their connection try again within a
+// minute.
+const staleAfter = 3 * time.Minute
 
 // consistencyInterval is the minimum interval between two comparisons of the caches with the API server. If comparisons
 // take long, the hub spends at most a tenth of its time on them.
@@ -80,10 +98,10 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 		delete(c.waiting, agent)
 		return c.confirmed.epoch, nil
 	}
-	if now.Sub(c.tried).Abs() < max(consistencyInterval, 9*c.took) {
+	if now.Sub(c.last.ended).Abs() < max(consistencyInterval, 9*c.last.took) {
 		return 0, membership.ErrPending
 	}
-	defer func() { c.tried = c.clock.Now(); c.took = c.tried.Sub(now) }()
+	defer func() { c.last.ended = c.clock.Now(); c.last.took = c.last.ended.Sub(now) }()
 	is, err := c.identity.get(ctx)
 	if err != nil {
 		return 0, err
@@ -104,10 +122,18 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 	if len(c.pending) == 0 { // the last comparison is complete, or there was none
 		c.pending, c.began = nil, now
 	}
-	if err := c.compare(ctx); err != nil {
+	if err := c.compare(ctx, now); err != nil {
 		return 0, err
 	}
 	if len(c.pending) > 0 {
+		for object, different := range c.pending {
+			if now.Sub(different.since) >= staleAfter {
+				logf.FromContext(ctx).Info("The caches of the hub do not follow the API server, because it was restored",
+					"kind", object.kind, "object", object.key, "cached", different.version, "since", different.since)
+				c.stale()
+				break
+			}
+		}
 		return 0, membership.ErrPending
 	}
 	if c.confirmed.epoch != c.at {
@@ -123,9 +149,9 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 
 // compare removes objects from pending that are equal in the caches and on the API server. Each object must be equal
 // once, so that ongoing changes do not matter.
-func (c *consistency) compare(ctx context.Context) error {
+func (c *consistency) compare(ctx context.Context, now time.Time) error {
 	first := c.pending == nil
-	pending := map[cached]struct{}{}
+	pending := map[cached]difference{}
 	for _, list := range []client.ObjectList{
 		&v1alpha1.MemberClusterList{}, &v1alpha1.MembershipList{}, &v1alpha1.JoinRequestList{}, &corev1.NamespaceList{},
 		&rbacv1.RoleBindingList{},
@@ -145,9 +171,13 @@ func (c *consistency) compare(ctx context.Context) error {
 			return fmt.Errorf("list all of %s: %w", kind, err)
 		}
 		differ := func(key client.ObjectKey) {
-			object := cached{kind, key}
-			if _, before := c.pending[object]; first || before {
-				pending[object] = struct{}{}
+			object, different := cached{kind, key}, difference{version: shown[key], since: now}
+			before, differed := c.pending[object]
+			if differed && before.version == different.version {
+				different.since = before.since
+			}
+			if first || differed {
+				pending[object] = different
 			}
 		}
 		for key, version := range actual {

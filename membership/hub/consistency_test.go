@@ -96,6 +96,55 @@ func TestConsistency_ComparesAfterEachAgent(t *testing.T) {
 	reached("a", 8, 8)
 }
 
+// TestConsistency_ReportsStaleCaches checks that a cache is reported that contains an object of before a restore for
+// minutes, and one that does not contain an object. A cache that is late and follows is not reported.
+func TestConsistency_ReportsStaleCaches(t *testing.T) {
+	east := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1"}}
+	for _, test := range []struct {
+		reason  string
+		server  []client.Object
+		cached  []client.Object
+		follows bool
+		want    bool
+	}{
+		{"an object that a restore has removed", nil, []client.Object{east}, false, true},
+		{"an object that a restore has brought back", []client.Object{east}, nil, false, true},
+		{"the cache is late", nil, []client.Object{east}, true, false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			ctx, start, stale := t.Context(), time.Unix(1000, 0), 0
+			clock := clocktesting.NewFakePassiveClock(start)
+			copies := func(objects []client.Object) (all []client.Object) {
+				for _, o := range objects {
+					all = append(all, o.DeepCopyObject().(client.Object))
+				}
+				return all
+			}
+			server, cache := newFake(t, copies(test.server)...), newFake(t, copies(test.cached)...)
+			c := &consistency{
+				identity: &hubIdentity{client: server, reader: server, namespace: "registration"},
+				cache:    cache, reader: server, clock: clock, stale: func() { stale++ },
+			}
+			for at := time.Duration(0); at < staleAfter; at += staleAfter / 10 {
+				clock.SetTime(start.Add(at))
+				_, err := c.reach(ctx, "a", 7)
+				require.ErrorIs(t, err, membership.ErrPending)
+				require.Zero(t, stale)
+				if test.follows {
+					cluster := &v1alpha1.MemberCluster{}
+					require.NoError(t, cache.Get(ctx, client.ObjectKeyFromObject(east), cluster))
+					cluster.Spec.ClusterID = at.String()
+					require.NoError(t, cache.Update(ctx, cluster))
+				}
+			}
+			clock.SetTime(start.Add(staleAfter))
+			_, err := c.reach(ctx, "a", 7)
+			require.ErrorIs(t, err, membership.ErrPending)
+			require.Equal(t, test.want, stale > 0)
+		})
+	}
+}
+
 // TestTombstones_Expire checks that a tombstone ends after its time, and that the oldest ones go first if there are too
 // many.
 func TestTombstones_Expire(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -100,8 +102,10 @@ func TestSteadyState(t *testing.T) {
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
 	a := h.joined(bootstrap, options)
 	h.untilPhase("steady", v1alpha1.PhaseJoined)
-	// What a join leaves to do: the request is collected, resources arrive. Requests of tests before this one are
-	// collected as well, and each of them reads its JoinToken until then.
+	// The hub reads the JoinTokens of requests that earlier tests left on this plane, at unpredictable times.
+	require.NoError(t, h.client.DeleteAllOf(t.Context(), &v1alpha1.JoinRequest{},
+		client.InNamespace(membership.RegistrationNamespace)))
+	// What a join leaves to do: the request is collected, resources arrive.
 	h.eventually("the hub has sent nothing for three seconds", func() error {
 		ofHub.take()
 		pause(3 * time.Second)

@@ -109,7 +109,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
 		conflicts: newConflictPauses(), store: store,
 		epochs: &consistency{
-			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock,
+			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock, stale: store.Report,
 		},
 	}
 	watcher := heartbeat.NewWatcher(notedLeases{leases.Leases(""), store.Note}, members.names.member,
