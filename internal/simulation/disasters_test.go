@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,7 @@ func (w *world) strike() {
 		w.installOtherHub(w.member())
 	case 17:
 		jump := time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
+		w.skew = max(w.skew, jump)
 		if r.IntN(2) == 0 {
 			w.setClock(w.member(), jump)
 		} else {
@@ -129,7 +131,7 @@ func (w *world) recreate() {
 		}
 		w.h.note("Placement %s is created again with another UID", name)
 		w.intent.disaster()
-		w.vanish(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
+		w.vanish(w.bare(name))
 		w.putPlacement(name)
 		return
 	}
@@ -166,8 +168,16 @@ func (w *world) loseFinalizers() {
 	require.NoError(w.t, client.IgnoreNotFound(err))
 }
 
-// loseDecision deletes a PlacementDecision by hand.
+// loseDecision deletes a PlacementDecision by hand, or the namespace of those of ClusterPlacements.
 func (w *world) loseDecision() {
+	if w.clusterScope && w.random.IntN(2) == 0 {
+		w.h.note("namespace %s is deleted by hand", placementv1alpha1.ClusterScopeNamespace)
+		err := w.admin.Delete(w.ctx, &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: placementv1alpha1.ClusterScopeNamespace},
+		})
+		require.NoError(w.t, client.IgnoreNotFound(err))
+		return
+	}
 	var list placementv1alpha1.PlacementDecisionList
 	if w.admin.List(w.ctx, &list) != nil || len(list.Items) == 0 {
 		return
@@ -217,6 +227,10 @@ func (w *world) removeDefinition() {
 		"memberclusters.membership.muster.dev", "placements.placement.muster.dev",
 		"placementdecisions.placement.muster.dev", "worksets.placement.muster.dev",
 	}[w.random.IntN(7)]
+	if scoped := "cluster" + name; w.clusterScope &&
+		(strings.HasPrefix(name, "placements.") || strings.HasPrefix(name, "worksets.")) {
+		name = scoped
+	}
 	if name == "appliedworks.work.muster.dev" {
 		admin, where, install = m.admin, m.name, workcrds.InstallOnMember
 	}
@@ -375,16 +389,26 @@ func (w *world) calm() {
 		}
 	}
 	w.heal()
+	for _, m := range w.members {
+		m.again = false
+	}
 	if w.intent.unsettled {
 		w.wait(time.Minute)
-		w.tokens++
-		w.againJoinYAML, w.calmSince = w.token(w.admin, fmt.Sprint("again-", w.tokens)), w.h.now()
 		for _, m := range w.members {
-			if m.again = m.strayed || w.joined(m.name) != nil; m.again {
-				w.install(m, w.againJoinYAML)
+			if w.intent.in[m.name] && (m.strayed || w.joined(m.name) != nil) {
+				w.joinAgain(m)
 				m.strayed = false
 			}
 		}
 	}
+	w.calmSince = w.h.now()
 	w.repair()
+}
+
+// joinAgain has a user give a member the join.yaml of a new JoinToken.
+func (w *world) joinAgain(m *member) {
+	w.tokens++
+	m.again = true
+	w.h.note("user gives %s a new join.yaml", m.name)
+	w.install(m, w.token(w.admin, fmt.Sprint("again-", w.tokens)))
 }

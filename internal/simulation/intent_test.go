@@ -90,12 +90,16 @@ func (i *intent) change(f func()) {
 	}
 	stay := i.undecided()
 	for key := range undecided {
-		if m, o, _ := strings.Cut(key, "/"); after[m][o] != "" {
-			continue
-		}
-		if stay[key] {
+		m, o, _ := strings.Cut(key, "/")
+		switch {
+		case after[m][o] != "":
+		case stay[key]:
 			i.lingering[key] = true // muster takes nothing away while a Placement is missing
-		} else {
+		case i.unsettled:
+			// The agent may first observe the restored or replaced Work without the object, which it then keeps. A deletion
+			// of the Work itself must be carried out: see stuck.
+			i.requested[key], i.lingering[key] = now, true
+		default:
 			i.requested[key] = now
 		}
 	}
@@ -265,6 +269,9 @@ func (i *intent) observe(member string, change apiserver.Change) {
 	switch change.Type {
 	case watch.Added:
 		i.created[key] = i.w.h.now()
+		if i.wants()[member][name] == "" && !i.undecided()[key] {
+			i.requested[key] = i.created[key] // an earlier request was not carried out yet
+		}
 	case watch.Modified:
 		owners := 0
 		for label := range change.Object.GetAnnotations() {

@@ -148,7 +148,8 @@ func (w *world) round() {
 	w.h.note("converged")
 	w.intent.settled()
 	w.checkCredentials()
-	w.wait(settling)
+	w.wait(settling + w.skew) // until the times that clocks that were ahead have recorded
+	w.skew = 0
 	w.h.countWrites()
 	w.wait(quiet)
 	writes := w.h.countWrites()
@@ -219,8 +220,32 @@ func (w *world) checkBounds() {
 func (w *world) describe() {
 	var sets placementv1alpha1.WorkSetList
 	var placements placementv1alpha1.PlacementList
-	if err := errors.Join(w.admin.List(w.ctx, &sets), w.admin.List(w.ctx, &placements)); err != nil {
+	var clusterSets placementv1alpha1.ClusterWorkSetList
+	var clusterPlacements placementv1alpha1.ClusterPlacementList
+	if err := errors.Join(w.admin.List(w.ctx, &sets), w.admin.List(w.ctx, &placements),
+		w.admin.List(w.ctx, &clusterSets), w.admin.List(w.ctx, &clusterPlacements)); err != nil {
 		w.h.note("describe: %v", err)
+	}
+	for i := range clusterSets.Items {
+		w.h.note("status of ClusterWorkSet %s: %s", clusterSets.Items[i].Name, toJSON(clusterSets.Items[i].Status))
+	}
+	for i := range clusterPlacements.Items {
+		w.h.note("status of ClusterPlacement %s: %s", clusterPlacements.Items[i].Name,
+			toJSON(clusterPlacements.Items[i].Status))
+	}
+	var memberships membershipv1alpha1.MembershipList
+	var works workv1alpha1.WorkList
+	if err := errors.Join(w.admin.List(w.ctx, &memberships), w.admin.List(w.ctx, &works)); err != nil {
+		w.h.note("describe: %v", err)
+	}
+	for i := range memberships.Items {
+		m := &memberships.Items[i]
+		w.h.note("Membership in %s: hub %s, required epoch %d", m.Namespace, toJSON(m.Spec.Hub), m.Status.RequiredHubEpoch)
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		w.h.note("Work %s/%s: deleted at %v, conditions %s", work.Namespace, work.Name, work.DeletionTimestamp,
+			toJSON(work.Status.Conditions))
 	}
 	for i := range sets.Items {
 		w.h.note("status of WorkSet %s: %s", sets.Items[i].Name, toJSON(sets.Items[i].Status))
@@ -257,7 +282,29 @@ func (w *world) converged() error {
 			}
 		}
 	}
-	return w.intent.missing()
+	return errors.Join(w.intent.missing(), w.stuck())
+}
+
+// stuck returns which Works are not deleted, or keep objects that are not in them any more.
+func (w *world) stuck() error {
+	var works workv1alpha1.WorkList
+	if err := w.admin.List(w.ctx, &works); err != nil {
+		return err
+	}
+	var problems []error
+	for i := range works.Items {
+		work := &works.Items[i]
+		if work.DeletionTimestamp != nil {
+			problems = append(problems, fmt.Errorf("Work %s/%s is being deleted", work.Namespace, work.Name))
+		}
+		for _, condition := range work.Status.Conditions {
+			if strings.Contains(condition.Message, "nothing is deleted on the member") {
+				problems = append(problems, fmt.Errorf("Work %s/%s: %s", work.Namespace, work.Name, condition.Message))
+				break
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // TestSimulation runs -seeds, or seeds for the time that MUSTER_SIMULATION has.

@@ -30,20 +30,53 @@ var (
 // addonName is the name of an Addon. Users want of it what they want of a WorkSet.
 const addonName = "addon"
 
-// spaceOf returns the namespace of a Placement or a WorkSet.
-func spaceOf(name string) string {
-	if name[0] == 'q' || name[0] == 'v' {
+// second reports whether a Placement or a WorkSet belongs to the second space.
+func second(name string) bool { return name[0] == 'q' || name[0] == 'v' }
+
+// spaceOf returns the namespace of a Placement or a WorkSet; empty: it is cluster-scoped.
+func (w *world) spaceOf(name string) string {
+	switch {
+	case !second(name):
+		return userSpace
+	case w.clusterScope:
+		return ""
+	default:
 		return secondSpace
 	}
-	return userSpace
 }
 
-// placementFor returns a Placement that a WorkSet can name.
+// placementFor returns a Placement that a WorkSet or the Addon can name.
 func (w *world) placementFor(set string) string {
-	if spaceOf(set) == secondSpace {
+	if second(set) || set == addonName && w.clusterScope {
 		return "q0"
 	}
 	return placementNames[w.random.IntN(2)]
+}
+
+// placementOf returns a Placement or a ClusterPlacement, and its spec.
+func (w *world) placementOf(name string) (client.Object, *placementv1alpha1.PlacementSpec) {
+	if w.spaceOf(name) == "" {
+		p := &placementv1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return p, &p.Spec
+	}
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaceOf(name), Name: name}}
+	return p, &p.Spec
+}
+
+// bare returns a Placement or a ClusterPlacement with its name only.
+func (w *world) bare(name string) client.Object {
+	p, _ := w.placementOf(name)
+	return p
+}
+
+// workSetOf returns a WorkSet or a ClusterWorkSet, and its spec.
+func (w *world) workSetOf(name string) (client.Object, *placementv1alpha1.WorkSetSpec) {
+	if w.spaceOf(name) == "" {
+		set := &placementv1alpha1.ClusterWorkSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return set, &set.Spec
+	}
+	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaceOf(name), Name: name}}
+	return set, &set.Spec
 }
 
 // setOf returns a WorkSet, or the Addon.
@@ -51,7 +84,8 @@ func (w *world) setOf(name string) client.Object {
 	if name == addonName {
 		return &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	return &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
+	set, _ := w.workSetOf(name)
+	return set
 }
 
 // act has users do something at random.
@@ -118,12 +152,12 @@ func (w *world) putWorkSet(name string) {
 		w.putAddon(want)
 		return
 	}
-	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
+	set, spec := w.workSetOf(name)
 	w.put(set, func() {
-		set.Spec.Placements = []placementv1alpha1.PlacementReference{{Name: want.placement}}
-		set.Spec.Manifests = manifests(want.objects)
+		spec.Placements = []placementv1alpha1.PlacementReference{{Name: want.placement}}
+		spec.Manifests = manifests(want.objects)
 		// By default, a member that leaves while it is updated halts the rollout until a user intervenes.
-		set.Spec.Rollout.MaxFailures = new(intstr.FromString("100%"))
+		spec.Rollout.MaxFailures = new(intstr.FromString("100%"))
 	})
 }
 
@@ -146,7 +180,7 @@ func (w *world) putAddon(want workSetIntent) {
 		a.Spec.Removal.DeadlineSeconds = 86400 // a removal that is forced keeps objects
 		a.Spec.Install = addonv1alpha1.InstallStrategy{
 			Type:       addonv1alpha1.InstallPlacements,
-			Placements: []addonv1alpha1.PlacementInstall{{Namespace: userSpace, Name: want.placement}},
+			Placements: []addonv1alpha1.PlacementInstall{{Namespace: w.spaceOf(want.placement), Name: want.placement}},
 		}
 		a.Spec.Install.Placements[0].Rollout.MaxFailures = new(intstr.FromString("100%"))
 	})
@@ -197,11 +231,11 @@ func (w *world) userChangesPlacement() {
 
 func (w *world) putPlacement(name string) {
 	want := w.intent.placements[name]
-	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}}
+	p, spec := w.placementOf(name)
 	w.put(p, func() {
-		p.Spec.Policy.Type, p.Spec.Policy.ClusterNames = placementv1alpha1.PickAll, nil
+		spec.Policy.Type, spec.Policy.ClusterNames = placementv1alpha1.PickAll, nil
 		if want.members != nil {
-			p.Spec.Policy.Type, p.Spec.Policy.ClusterNames = placementv1alpha1.PickFixed, want.members
+			spec.Policy.Type, spec.Policy.ClusterNames = placementv1alpha1.PickFixed, want.members
 		}
 	})
 }
@@ -211,7 +245,7 @@ func (w *world) userDeletesPlacement() {
 	w.h.note("user deletes Placement %s", name)
 	w.repeatIfRestored(hasKey(w.intent.placements, name))
 	w.intent.change(func() { delete(w.intent.placements, name) })
-	w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
+	w.remove(w.bare(name))
 }
 
 func (w *world) userChangesWork() {
@@ -376,7 +410,7 @@ func (w *world) repair() {
 		if _, ok := w.intent.placements[name]; ok {
 			w.putPlacement(name)
 		} else {
-			w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: spaceOf(name), Name: name}})
+			w.remove(w.bare(name))
 		}
 	}
 	for _, name := range workSetNames {
@@ -396,25 +430,37 @@ func (w *world) repair() {
 	}
 }
 
-// reapply creates the hand-written Works that are missing, such as those in a namespace that was deleted meanwhile, and
-// does as the status of members advises that do not come back.
+// reapply creates what users want and is missing, such as a hand-written Work in a namespace that was deleted, or an
+// Addon whose deletion was not complete when the user changed it. It also follows the advice in the status of members
+// that do not come back.
 func (w *world) reapply() {
+	missing := func(o client.Object) bool {
+		return apierrors.IsNotFound(w.admin.Get(w.ctx, client.ObjectKeyFromObject(o), o))
+	}
+	for _, name := range placementNames {
+		if _, wanted := w.intent.placements[name]; wanted && missing(w.bare(name)) {
+			w.putPlacement(name)
+		}
+	}
+	for _, name := range workSetNames {
+		if _, wanted := w.intent.worksets[name]; wanted && missing(w.setOf(name)) {
+			w.putWorkSet(name)
+		}
+	}
 	for _, m := range w.members {
 		if w.intent.in[m.name] && w.joined(m.name) != nil {
 			if w.claimOf(w.clusterID(m)) != "" {
 				w.acceptMember(m)
 			}
-			if !m.again && w.intent.unsettled && w.h.now()-w.calmSince > 10*time.Minute {
-				m.again = true // the hub may have taken it for joined before, by its restored status
-				w.h.note("user gives %s a new join.yaml", m.name)
-				w.install(m, w.againJoinYAML)
+			// The hub may have taken it for joined before, by its restored status.
+			if !m.again && w.h.now()-w.calmSince > 10*time.Minute && (w.intent.unsettled || !w.hasJoinYAML(m)) {
+				w.joinAgain(m)
 			}
 		}
 		if _, wanted := w.intent.works[m.name]; !wanted {
 			continue
 		}
-		work := handWritten(m.name)
-		if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(work), work); apierrors.IsNotFound(err) {
+		if missing(handWritten(m.name)) {
 			w.putWork(m.name)
 		}
 	}

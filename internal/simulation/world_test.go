@@ -38,6 +38,7 @@ import (
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -81,11 +82,12 @@ type world struct {
 	tokens   int
 	clock    *jumpingClock // of the hub
 
-	againJoinYAML []byte // what users give to members that do not come back
-	calmSince     time.Duration
+	calmSince time.Duration
+	skew      time.Duration // how far clocks were ahead in this round
 
-	replicated bool       // the hub has two replicas
-	zombies    []*process // were killed while they started
+	replicated   bool       // the hub has two replicas
+	clusterScope bool       // the second space is that of ClusterPlacements and ClusterWorkSets
+	zombies      []*process // were killed while they started
 
 	other         *apiserver.Server // another hub; nil: it does not exist yet
 	otherProcess  *process
@@ -119,6 +121,7 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 	w := &world{
 		t: t, ctx: t.Context(), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), h: h, net: newNetwork(seed, h),
 		scheme: newScheme(), mutant: planted, clock: &jumpingClock{}, replicated: seed%3 == 0,
+		clusterScope: seed%4 == 3,
 	}
 	w.intent = newIntent(w)
 	w.hub, w.admin = w.newServer("hub", nil)
@@ -369,6 +372,8 @@ func (w *world) runHub(name string, server *apiserver.Server) *process {
 func (w *world) startAgent(m *member) {
 	name := "agent-" + m.name
 	m.process = w.run(name, func(ctx context.Context, p *process) error {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
 		home := &wire{
 			n: w.net, process: name, server: m.name, run: p, mutant: w.mutant.member,
 			// The agent lists every kind that it may list when it searches for objects without an AppliedWork.
@@ -396,6 +401,11 @@ func (w *world) startAgent(m *member) {
 			c.Wrap(away.over)
 		}}}
 		o.Membership.Clock = m.clock
+		o.Membership.OnPhase = func(step lifecycle.AgentStep) {
+			if step.Done {
+				end() // as the program of examples/agent, which then waits for the next join.yaml
+			}
+		}
 		o.Membership.Log, o.Works.Log = w.logger(name), w.logger(name+"-works")
 		if w.mutant.agentOptions != nil {
 			w.mutant.agentOptions(&o)
@@ -472,6 +482,12 @@ func (w *world) install(m *member, joinYAML []byte) {
 	}
 	require.NoError(w.t, client.IgnoreNotFound(m.admin.Delete(w.ctx, secret.DeepCopy())))
 	require.NoError(w.t, m.admin.Create(w.ctx, secret))
+}
+
+// hasJoinYAML is false for a member that has left: its agent has removed the join.yaml.
+func (w *world) hasJoinYAML(m *member) bool {
+	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}
+	return m.admin.Get(w.ctx, key, &corev1.Secret{}) == nil
 }
 
 // joined returns nil if the member has joined and is healthy.
