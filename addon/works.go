@@ -21,6 +21,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/removal"
 	"github.com/muster-sdk/muster/addon/internal/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/bundle"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -121,8 +122,8 @@ func recordOf(work *workv1alpha1.Work) *record {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
 			Generation:        work.Generation,
-			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
-			Finalizers: work.Finalizers,
+			DeletionTimestamp: work.DeletionTimestamp,
+			Labels:            bounded.Metadata(work.Labels), Annotations: bounded.Metadata(work.Annotations),
 		},
 		existing: bundle.Existing{
 			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),

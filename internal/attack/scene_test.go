@@ -144,7 +144,8 @@ func listing(list client.ObjectList, namespace string) attempt {
 	}
 }
 
-// changing is the attempt to change an object that exists, or its status.
+// changing is the attempt to change an object that exists, with a patch and with an update: a role can allow one of
+// them alone.
 func changing[T client.Object](object T, change func(T)) attempt {
 	return func(ctx context.Context, c client.Client, options ...client.CreateOption) error {
 		next := object.DeepCopyObject().(T)
@@ -152,10 +153,14 @@ func changing[T client.Object](object T, change func(T)) attempt {
 		if len(options) > 0 {
 			return c.Patch(ctx, next, client.MergeFrom(object), client.DryRunAll)
 		}
-		return c.Patch(ctx, next, client.MergeFrom(object))
+		if err := c.Patch(ctx, next, client.MergeFrom(object)); !apierrors.IsForbidden(err) {
+			return err
+		}
+		return c.Update(ctx, next)
 	}
 }
 
+// changingStatus is changing for the status.
 func changingStatus[T client.Object](object T, change func(T)) attempt {
 	return func(ctx context.Context, c client.Client, options ...client.CreateOption) error {
 		next := object.DeepCopyObject().(T)
@@ -163,7 +168,10 @@ func changingStatus[T client.Object](object T, change func(T)) attempt {
 		if len(options) > 0 {
 			return c.Status().Patch(ctx, next, client.MergeFrom(object), client.DryRunAll)
 		}
-		return c.Status().Patch(ctx, next, client.MergeFrom(object))
+		if err := c.Status().Patch(ctx, next, client.MergeFrom(object)); !apierrors.IsForbidden(err) {
+			return err
+		}
+		return c.Status().Update(ctx, next)
 	}
 }
 

@@ -30,3 +30,19 @@ func TestText(t *testing.T) {
 		require.Equal(t, got, bounded.Text(got, limit))
 	})
 }
+
+func TestMetadata(t *testing.T) {
+	for _, test := range []struct {
+		reason    string
+		all, want map[string]string
+	}{
+		{"nothing", nil, nil},
+		{"entries of muster stay", map[string]string{"muster.dev/a": "1", "work.muster.dev/b": "2"},
+			map[string]string{"muster.dev/a": "1", "work.muster.dev/b": "2"}},
+		{"others are dropped", map[string]string{"work.muster.dev/b": "2", "a": "x", "muster.dev.example.com/a": "x",
+			"notmuster.dev/a": "x", "muster.dev": "x"}, map[string]string{"work.muster.dev/b": "2"}},
+		{"the map is not empty", map[string]string{"b": "x", "a": "x"}, map[string]string{"a": ""}},
+	} {
+		require.Equal(t, test.want, bounded.Metadata(test.all), test.reason)
+	}
+}

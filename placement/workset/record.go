@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/internal/progress"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -70,8 +71,8 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
 			Generation:        work.Generation,
-			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels,
-			Annotations: work.Annotations,
+			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
+			Labels: bounded.Metadata(work.Labels), Annotations: bounded.Metadata(work.Annotations),
 		},
 		set:     setOf(work.Labels, work.Annotations),
 		settled: bundle.Processed(work),

@@ -213,3 +213,14 @@ func TestSetOf(t *testing.T) {
 		require.Equal(t, test.marked, r.marked, test.reason)
 	}
 }
+
+// TestRecord_KeepsMetadataOfMuster checks that the cache keeps no label and no annotation that only the agent uses.
+func TestRecord_KeepsMetadataOfMuster(t *testing.T) {
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Labels:      map[string]string{v1alpha1.WorkSetLabel: "shop", "example.com/large": "x"},
+		Annotations: map[string]string{v1alpha1.WorkSetAnnotation: "apps/shop", "example.com/large": "x"},
+	}}
+	r := recordOf(work, nil)
+	require.Equal(t, map[string]string{v1alpha1.WorkSetLabel: "shop"}, r.Labels)
+	require.Equal(t, map[string]string{v1alpha1.WorkSetAnnotation: "apps/shop"}, r.Annotations)
+}
