@@ -9,7 +9,7 @@ import (
 
 // HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
 func HubComponents() []string {
-	return []string{"monitoring", "push", "select-anything", "users-place"}
+	return []string{"bootstrap-tokens", "monitoring", "push", "select-anything", "users-place"}
 }
 
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the
@@ -26,8 +26,8 @@ func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read the manifests of component %q of the hub: %w", component, err)
 		}
 		objects = append(objects, more...)
-		if component == pushComponent {
-			if err := addArgument(objects, "--push"); err != nil {
+		if argument, adds := componentArguments[component]; adds {
+			if err := addArgument(objects, argument); err != nil {
 				return nil, err
 			}
 		}
@@ -35,8 +35,8 @@ func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// pushComponent is the component whose kustomization adds an argument to the program.
-const pushComponent = "push"
+// componentArguments are the arguments of the program that the kustomizations of components add.
+var componentArguments = map[string]string{"bootstrap-tokens": "--bootstrap-tokens", "push": "--push"}
 
 // addArgument adds an argument to the program of the Deployment.
 func addArgument(objects []*unstructured.Unstructured, argument string) error {

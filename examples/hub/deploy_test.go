@@ -169,7 +169,7 @@ func bind(t *testing.T, c client.Client, user, role string) error {
 // runs here, so the ports of probes and metrics, which may be in use on this machine, become random ones.
 func applyManifests(t *testing.T, c client.Client) (args []string) {
 	t.Helper()
-	objects, err := deploy.Hub("select-anything")
+	objects, err := deploy.Hub("select-anything", "bootstrap-tokens")
 	require.NoError(t, err)
 	for _, object := range objects {
 		require.NoError(t, c.Create(t.Context(), object), "%s %s", object.GetKind(), object.GetName())
@@ -272,6 +272,9 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 	inNamespace := metav1.ObjectMeta{Namespace: name, Name: "shop"}
 	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
 		Name: name}}
+	short := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
+		Name: "bootstrap-token-" + (strings.ReplaceAll(name, "-", "") + "00")[:6]}}
+	short.Spec.Type = membershipv1alpha1.JoinTokenBootstrapToken
 	placement := &placementv1alpha1.Placement{ObjectMeta: inNamespace}
 	set := &placementv1alpha1.WorkSet{ObjectMeta: inNamespace, Spec: placementv1alpha1.WorkSetSpec{
 		Placements: []placementv1alpha1.PlacementReference{{Name: "shop"}},
@@ -285,7 +288,7 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&corev1.ConfigMap{ObjectMeta: inNamespace, Data: map[string]string{"a": "b"}},
-		token, placement, set, addon, work,
+		token, short, placement, set, addon, work,
 	}
 	created := map[client.Object]bool{}
 	mustertest.Eventually(t, patience, "all parts act", func() error {
@@ -303,6 +306,8 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 		switch {
 		case token.Status.SecretName == "":
 			return fmt.Errorf("JoinToken: %+v", token.Status)
+		case !meta.IsStatusConditionTrue(short.Status.Conditions, membershipv1alpha1.ConditionReady):
+			return fmt.Errorf("JoinToken of type BootstrapToken: %+v", short.Status)
 		case placement.Status.ObservedGeneration == 0:
 			return fmt.Errorf("Placement: %+v", placement.Status)
 		case set.Status.Revision == "":

@@ -101,9 +101,13 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"init", "--manifests"}, "--manifests requires --image"},
 		{[]string{"init", "--dry-run"}, "--dry-run requires --image"},
 		{[]string{"init", "--component", "monitoring"}, "--component requires --image"},
+		{[]string{"init", "--argument", "--push"}, "--argument requires --image"},
+		{[]string{"init", "--image", "hub:v1", "--agent-image", "agent:v1"}, "--agent-image requires --print-register"},
+		{[]string{"token", "create", "--agent-image", "agent:v1"}, "--agent-image requires --print-register"},
 		{[]string{"init", "--print-register-command"}, "--print-register-command requires --image"},
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--dry-run"}, "--manifests and --dry-run"},
-		{[]string{"init", "--image", "hub:v1", "--manifests", "--component", "bogus"}, "must be one of monitoring"},
+		{[]string{"init", "--image", "hub:v1", "--manifests", "--component", "bogus"},
+			"must be one of bootstrap-tokens, monitoring"},
 		{[]string{"init", "--image", "hub v1", "--manifests"}, "--image"},
 		{[]string{"register", "--cluster-name", "east"}, "require --image"},
 		{[]string{"register", "--method", "csr"}, "require --image"},
@@ -147,11 +151,15 @@ func documentsOf(t *testing.T, stream string) (documents []metav1.PartialObjectM
 
 func TestManifests_NeedNoCluster(t *testing.T) {
 	code, out, errs := call(t, "", "init", "--kubeconfig", "/no/such/file", "--image", "hub:v1", "--manifests",
-		"--server", "https://hub.example.com:6443", "--component", "users-place")
+		"--server", "https://hub.example.com:6443", "--component", "users-place", "--argument", "--install-image=agent:v1",
+		"--argument", "--namespace-quota=count/secrets=1,count/configmaps=2")
 	require.Zero(t, code, errs)
 	require.NotEmpty(t, documentsOf(t, out))
 	require.Contains(t, out, "image: hub:v1")
-	require.Contains(t, out, "--api-server-url=https://hub.example.com:6443")
+	for _, argument := range []string{"--api-server-url=https://hub.example.com:6443", "--install-image=agent:v1",
+		"--namespace-quota=count/secrets=1,count/configmaps=2"} {
+		require.Contains(t, out, "- "+argument+"\n")
+	}
 
 	code, out, errs = call(t, "", "register", "--kubeconfig", "/no/such/file", "--image", "agent:v1", "--manifests",
 		"--cluster-name", "east", "--labels", "region=eu,tier=gold", "--namespace", "fleet", "--apply-anything")

@@ -31,9 +31,11 @@ import (
 type initFlags struct {
 	deployFlags
 	components           []string
+	arguments            []string
 	server               string
 	publish              bool
 	printRegisterCommand bool
+	register             registerFlags
 	timeout              time.Duration
 }
 
@@ -62,12 +64,15 @@ hub then. An existing cluster-info, for example of kubeadm, does not change.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.components, "component", nil,
 		"a component of deploy/hub to install: "+strings.Join(deploy.HubComponents(), ", ")+"; it can be repeated")
+	flags.StringArrayVar(&f.arguments, "argument", nil,
+		"an argument for the hub program, such as --install-image=IMAGE; it can be repeated")
 	flags.StringVar(&f.server, "server", "",
 		"URL at which members reach the API server of the hub (default the one in the kubeconfig)")
 	flags.BoolVar(&f.publish, "publish-cluster-info", false,
 		"publish the hub, so that clusters find it by its address and a short token (default true with --image)")
 	flags.BoolVar(&f.printRegisterCommand, "print-register-command", false,
 		"create a join token, and print the command that registers a cluster with it, which is a secret; requires --image")
+	f.register.addImage(cmd)
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait until the hub program is available")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.validate(); err != nil {
@@ -85,8 +90,12 @@ func (f *initFlags) validate() error {
 	switch {
 	case f.image == "" && len(f.components) > 0:
 		return usage("--component requires --image")
+	case f.image == "" && len(f.arguments) > 0:
+		return usage("--argument requires --image")
 	case f.image == "" && f.printRegisterCommand:
 		return usage("--print-register-command requires --image: create the join token when your hub program runs")
+	case f.register.agentImage != "" && !f.printRegisterCommand:
+		return usage("--agent-image requires --print-register-command")
 	case f.image == "" && f.dryRun:
 		return usage("--dry-run requires --image")
 	case f.printRegisterCommand && (f.dryRun || f.manifests):
@@ -97,13 +106,13 @@ func (f *initFlags) validate() error {
 }
 
 // hubObjects returns the manifests of the hub. Server is the URL for members; empty: the program derives it.
-func hubObjects(image, server string, components []string) ([]*unstructured.Unstructured, error) {
-	for _, component := range components {
+func hubObjects(f *initFlags, server string) ([]*unstructured.Unstructured, error) {
+	for _, component := range f.components {
 		if !slices.Contains(deploy.HubComponents(), component) {
 			return nil, usage("--component %s: must be one of %s", component, strings.Join(deploy.HubComponents(), ", "))
 		}
 	}
-	objects, err := deploy.Hub(components...)
+	objects, err := deploy.Hub(f.components...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +120,13 @@ func hubObjects(image, server string, components []string) ([]*unstructured.Unst
 	if server != "" {
 		arguments = append(arguments, "--api-server-url="+server)
 	}
-	return deploy.Customize(objects, deploy.Customization{Image: image, Arguments: arguments})
+	arguments = append(arguments, f.arguments...)
+	return deploy.Customize(objects, deploy.Customization{Image: f.image, Arguments: arguments})
 }
 
 func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 	if f.manifests {
-		objects, err := hubObjects(f.image, f.server, f.components)
+		objects, err := hubObjects(f, f.server)
 		if err != nil {
 			return err
 		}
@@ -132,7 +142,7 @@ func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 	}
 	var objects []*unstructured.Unstructured
 	if f.image != "" {
-		if objects, err = hubObjects(f.image, server, f.components); err != nil {
+		if objects, err = hubObjects(f, server); err != nil {
 			return err
 		}
 		if server == "" {
@@ -158,7 +168,7 @@ func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 		return hub.explain(err)
 	}
 	if f.printRegisterCommand {
-		return a.printRegisterCommand(ctx, config, admin.TokenOptions{Timeout: f.timeout}, "")
+		return a.printRegisterCommand(ctx, config, admin.TokenOptions{Timeout: f.timeout}, f.register)
 	}
 	if err := format.print(a.out, results, appliedTable(results)); err != nil {
 		return err

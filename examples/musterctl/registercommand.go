@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -20,6 +21,26 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/discovery"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
+
+// registerFlags are the flags of commands that print a register command.
+type registerFlags struct {
+	file       string // the join file to write; empty: none
+	agentImage string
+}
+
+// addImage adds the flag --agent-image.
+func (f *registerFlags) addImage(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.agentImage, "agent-image", "",
+		"image of the agent in the printed command, which then deploys the agent (default: it stores the credential only)")
+}
+
+// image is the flag --image of the printed command; empty: none.
+func (f *registerFlags) image() string {
+	if f.agentImage == "" {
+		return ""
+	}
+	return " --image " + quoted(f.agentImage)
+}
 
 // createToken makes a token, and shows how far it is.
 func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOptions) (
@@ -34,7 +55,8 @@ func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOp
 // printRegisterCommand makes a token and prints what to call where the member is. Everyone who reads the output can
 // use it. A short token is made where the hub can be found by it, or where one was asked for; for any other the
 // command has, or names, a join file.
-func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions, file string) error {
+func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions,
+	f registerFlags) error {
 	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name,
 		bootstrapapi.BootstrapTokenSecretPrefix)
 	published, why, err := a.published(ctx)
@@ -55,35 +77,35 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 	if published == nil || o.Spec.Type != v1alpha1.JoinTokenBootstrapToken {
 		why = cmp.Or(why, "the name is that of another kind of token")
 	}
-	return a.printCommandFor(ctx, bootstrap, why == "", why, file)
+	return a.printCommandFor(ctx, bootstrap, why == "", why, f)
 }
 
 // printCommandFor prints the command that registers a cluster with a credential: a short one if the token is short and
 // the hub can be found with it, otherwise one that contains or names a join file. Why is the reason for the join file,
-// if it is known. File is the join file to write; empty: none.
-func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why,
-	file string) error {
+// if it is known.
+func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why string,
+	f registerFlags) error {
 	data, err := bootstrap.Marshal()
 	if err != nil {
 		return err
 	}
-	if file != "" {
-		if err := writeSecretFile(file, data); err != nil {
+	if f.file != "" {
+		if err := writeSecretFile(f.file, data); err != nil {
 			return err
 		}
 	}
 	if short {
 		var pins []string
 		if pins, why = a.pins(ctx, bootstrap); why == "" {
-			return a.line("%s", strings.Join(a.discovering(bootstrap, pins), " "))
+			return a.line("%s%s", strings.Join(a.discovering(bootstrap, pins), " "), f.image())
 		}
 	}
 	why = cmp.Or(why, "the token is not short")
 	a.note("The hub cannot be found by a short token alone: %s. So the command has a join file.", why)
-	if file != "" {
-		return a.line("%s register --join-file %s", a.program, quoted(file))
+	if f.file != "" {
+		return a.line("%s register --join-file %s%s", a.program, quoted(f.file), f.image())
 	}
-	return a.line("%s register --join-file - <<'JOIN'\n%sJOIN", a.program, data)
+	return a.line("%s register --join-file -%s <<'JOIN'\n%sJOIN", a.program, f.image(), data)
 }
 
 // published returns the publication of the hub, or why clusters cannot find the hub by it.
@@ -150,7 +172,7 @@ func (a *app) discovering(bootstrap *registration.Bootstrap, pins []string) []st
 
 // quoted is a word for a shell.
 func quoted(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-") == "" {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:@_-") == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -64,7 +64,7 @@ func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Se
 }
 
 func eventually(is func() bool) bool {
-	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true,
+	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, 2*time.Minute, true,
 		func(context.Context) (bool, error) { return is(), nil }) == nil
 }
 
@@ -196,8 +196,8 @@ func TestStory(t *testing.T) {
 	require.Equal(t, exitDone, code, errs)
 	written := filepath.Join(dir, "it's.yaml")
 	quotedFile := `'` + strings.ReplaceAll(written, `'`, `'\''`) + `'`
-	want(exitDone, "musterctl register --join-file "+quotedFile, onHub("token", "create", "--short", "--join-file",
-		written, "--print-register-command")...)
+	want(exitDone, "musterctl register --join-file "+quotedFile+" --image agent:v1", onHub("token", "create", "--short",
+		"--join-file", written, "--print-register-command", "--agent-image", "agent:v1")...)
 	want(exitDone, "", onBoth("register", "--join-file", written)...)
 	tokens := v1alpha1.JoinTokenList{}
 	require.NoError(t, json.Unmarshal([]byte(want(exitDone, "", onHub("token", "list", "-o", "json")...)), &tokens))

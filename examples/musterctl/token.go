@@ -50,7 +50,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	o := admin.TokenOptions{}
 	var ttl, credentialTTL time.Duration
 	var maxUses int32
-	var file string
+	var printed registerFlags
 	var allowed []string
 	var short, printCommand bool
 	cmd := &cobra.Command{
@@ -74,7 +74,7 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
 	flags.StringArrayVar(&allowed, "allow-label", nil,
 		"a label that a cluster may request, key=value or key for every value; it can be repeated")
-	flags.StringVar(&file, "join-file", "",
+	flags.StringVar(&printed.file, "join-file", "",
 		`file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
 	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with "+
@@ -82,6 +82,7 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	flags.BoolVar(&printCommand, "print-register-command", false,
 		`print the command to register a cluster with, which is a secret: with a short token where the hub has
 published itself (see init --publish-cluster-info) and keeps such tokens, else with a join file`)
+	printed.addImage(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if short {
 			o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
@@ -96,7 +97,10 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 		if maxUses < 0 {
 			return usage("--max-uses must be 1 or more, or 0 for no bound")
 		}
-		if printCommand && file == "-" {
+		if printed.agentImage != "" && !printCommand {
+			return usage("--agent-image requires --print-register-command")
+		}
+		if printCommand && printed.file == "-" {
 			return usage("--join-file - and --print-register-command both write to the standard output")
 		}
 		if len(args) > 0 {
@@ -114,13 +118,13 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 			return err
 		}
 		if printCommand {
-			return a.printRegisterCommand(cmd.Context(), hub, o, file)
+			return a.printRegisterCommand(cmd.Context(), hub, o, printed)
 		}
 		token, bootstrap, err := a.createToken(cmd.Context(), hub, o)
 		if err != nil {
 			return err
 		}
-		if file != "" {
+		if file := printed.file; file != "" {
 			data, err := bootstrap.Marshal()
 			if err != nil {
 				return err
@@ -194,6 +198,8 @@ func (a *app) getTokenCommand() *cobra.Command {
 	}
 	var namespace string
 	namespaceFlag(cmd, &namespace)
+	printed := registerFlags{}
+	printed.addImage(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		hub, err := a.hubClient()
 		if err != nil {
@@ -210,7 +216,7 @@ func (a *app) getTokenCommand() *cobra.Command {
 		case err != nil:
 			return err
 		}
-		return a.printCommandFor(cmd.Context(), bootstrap, token.Spec.Type == v1alpha1.JoinTokenBootstrapToken, "", "")
+		return a.printCommandFor(cmd.Context(), bootstrap, token.Spec.Type == v1alpha1.JoinTokenBootstrapToken, "", printed)
 	}
 	return cmd
 }

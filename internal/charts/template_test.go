@@ -46,9 +46,9 @@ func TestCharts_EqualKustomize(t *testing.T) {
 			"hub with all components", hubChart,
 			values{
 				"selectAnything": true, "usersPlace": true, "serviceMonitor": values{"enabled": true},
-				"push": values{"enabled": true},
+				"push": values{"enabled": true}, "bootstrapTokens": values{"enabled": true},
 			},
-			hub("select-anything", "users-place", "monitoring", "push"),
+			hub("select-anything", "users-place", "monitoring", "push", "bootstrap-tokens"),
 		},
 		{"default agent", agentChart, nil, agent("singleton")},
 		{"agent without Works", agentChart, values{"works": false}, agent("membership")},

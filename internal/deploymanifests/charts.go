@@ -32,6 +32,10 @@ func hubTemplates() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	bootstrapTokens, err := bootstrapTokenObjects()
+	if err != nil {
+		return nil, err
+	}
 	owns := func(namespace string) string {
 		return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")`
 	}
@@ -45,10 +49,11 @@ func hubTemplates() (map[string]string, error) {
 		"flow-control.yaml":    hub.template(".Values.flowControl.enabled", flowControl()),
 		"connections.yaml": hub.template("and .Values.push.enabled ("+owns(membership.ConnectionNamespace)+")",
 			[]any{connections}),
-		"push.yaml":            hub.template(".Values.push.enabled", push),
-		"users.yaml":           hub.template("", []any{viewRole(), platformRole()}),
-		"users-place.yaml":     hub.template(".Values.usersPlace", []any{editRole()}),
-		"select-anything.yaml": hub.template(".Values.selectAnything", []any{selectAnythingRole()}),
+		"push.yaml":             hub.template(".Values.push.enabled", push),
+		"bootstrap-tokens.yaml": hub.template(".Values.bootstrapTokens.enabled", bootstrapTokens),
+		"users.yaml":            hub.template("", []any{viewRole(), platformRole()}),
+		"users-place.yaml":      hub.template(".Values.usersPlace", []any{editRole()}),
+		"select-anything.yaml":  hub.template(".Values.selectAnything", []any{selectAnythingRole()}),
 	}, nil
 }
 

@@ -39,6 +39,12 @@ func pushObjects() ([]any, error) {
 	return append([]any{connectionNamespace()}, permissions...), err
 }
 
+// bootstrapTokenObjects returns the permissions for JoinTokens of type BootstrapToken.
+func bootstrapTokenObjects() ([]any, error) {
+	roles, err := readRoles("membership/hub/rbac/bootstrap-tokens.yaml")
+	return hub.bind(roles), err
+}
+
 func connectionNamespace() object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.ConnectionNamespace, "")}
 }
@@ -58,6 +64,10 @@ func hubFiles() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	bootstrapTokens, err := bootstrapTokenObjects()
+	if err != nil {
+		return nil, err
+	}
 	monitor := hub.metaOf(string(hub), namespace)
 	text := map[string]string{
 		"base/account.yaml": documents(append(hub.accountObjects(), object{
@@ -73,11 +83,12 @@ func hubFiles() (map[string]string, error) {
 
 		"components/push/permissions.yaml": documents(push),
 		"components/push/kustomization.yaml": component(
-			"The hub connects to members with joinMode Push, and runs their agents.", "permissions.yaml") + `patches:
-- target: {kind: Deployment, name: muster-hub}
-  patch: |
-    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --push}
-`,
+			"The hub connects to members with joinMode Push, and runs their agents.", "permissions.yaml") +
+			addingArgument("--push"),
+		"components/bootstrap-tokens/permissions.yaml": documents(bootstrapTokens),
+		"components/bootstrap-tokens/kustomization.yaml": component(
+			"The hub supports JoinTokens of type BootstrapToken, which are Secrets in the namespace kube-system.",
+			"permissions.yaml") + addingArgument("--bootstrap-tokens"),
 
 		"components/select-anything/role.yaml": documents([]any{selectAnythingRole()}),
 		"components/monitoring/service.yaml": documents([]any{
@@ -129,6 +140,15 @@ func (p program) rolesOf(packages []string) (out []any, err error) {
 		out = append(out, p.bind(local)...)
 	}
 	return out, nil
+}
+
+// addingArgument returns the patch of a component that adds an argument to the program.
+func addingArgument(argument string) string {
+	return `patches:
+- target: {kind: Deployment, name: muster-hub}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: ` + argument + `}
+`
 }
 
 // definitionsAndSelection returns the permissions that no package declares: to install definitions and policies, and
