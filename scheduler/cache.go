@@ -176,18 +176,24 @@ func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 // contain.
 func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot {
 	next := *s
-	next.considered, next.present = s.present, NewSet(len(s.clusters))
-	undecided := s.present.Clone()
-	if earlier != nil && s.columns != nil && earlier.columns == s.columns {
-		if changed, known := s.columns.since(earlier.generation, s.generation); known {
-			undecided.Discard(earlier.considered)
-			next.present.Insert(earlier.present)
-			next.present.Retain(s.present)
-			for _, slot := range changed {
-				if s.present.Has(int(slot)) {
-					undecided.Add(int(slot))
-					next.present.Remove(int(slot))
-				}
+	next.considered = s.present
+	changed, known := s.since(earlier)
+	if known && same(earlier.considered, s.present) {
+		next.present, next.size = earlier.present, earlier.size
+		next.decideAgain(keep, changed)
+		return &next
+	}
+	next.present = NewSet(len(s.clusters))
+	undecided := s.present
+	if known {
+		undecided = s.present.Clone()
+		undecided.Discard(earlier.considered)
+		next.present.Insert(earlier.present)
+		next.present.Retain(s.present)
+		for _, slot := range changed {
+			if s.present.Has(int(slot)) {
+				undecided.Add(int(slot))
+				next.present.Remove(int(slot))
 			}
 		}
 	}
@@ -198,6 +204,37 @@ func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot
 	}
 	next.size = next.present.Len()
 	return &next
+}
+
+// since returns the slots that have changed since an earlier snapshot. known is false if there is none of the same
+// cache, or the changes are not remembered any more.
+func (s *Snapshot) since(earlier *Snapshot) (changed []int32, known bool) {
+	if earlier == nil || s.columns == nil || earlier.columns != s.columns {
+		return nil, false
+	}
+	return s.columns.since(earlier.generation, s.generation)
+}
+
+// decideAgain decides about clusters that have changed. Most changes change no decision, so that the result shares the
+// set of the earlier snapshot until one does.
+func (s *Snapshot) decideAgain(keep func(*Cluster) bool, changed []int32) {
+	ours := false
+	for _, i := range changed {
+		slot := int(i)
+		if !s.considered.Has(slot) || keep(s.clusters[slot]) == s.present.Has(slot) {
+			continue
+		}
+		if !ours {
+			s.present, ours = s.present.Clone(), true
+		}
+		if s.present.Has(slot) {
+			s.present.Remove(slot)
+			s.size--
+		} else {
+			s.present.Add(slot)
+			s.size++
+		}
+	}
 }
 
 // filtered reports whether the snapshot was made by Filter.
@@ -215,7 +252,7 @@ func (s *Snapshot) at(slot int32) *Cluster {
 // changes returns the slots in which two snapshots of a cache differ, without repetitions. known is false if the
 // changes are not remembered any more.
 func (s *Snapshot) changes(earlier *Snapshot) (changed []int32, known bool) {
-	changed, known = s.columns.since(earlier.generation, s.generation)
+	changed, known = s.since(earlier)
 	if s.filtered() || earlier.filtered() {
 		differ := NewSet(max(len(s.clusters), len(earlier.clusters)))
 		differ.Insert(s.present)

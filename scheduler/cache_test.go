@@ -179,12 +179,35 @@ func TestFilter_IsIncremental(t *testing.T) {
 	require.Equal(t, 2, second.Len())
 	filter(whole, second, "7", "9")
 
+	// While no cluster comes or goes, each result has its own clusters.
+	cache.Update(&Cluster{Name: "7"})
+	cache.Update(&Cluster{Name: "8", Healthy: true})
+	cache.Update(&Cluster{Name: "10", Healthy: true})
+	cache.Update(&Cluster{Name: "11"})
+	third := filter(cache.Snapshot(), second, "7", "8", "10", "11")
+	for s, want := range map[*Snapshot][]string{second: {"7", "new"}, third: {"10", "8", "new"}} {
+		require.Equal(t, len(want), s.Len())
+		var got []string
+		for slot := range s.All().All() {
+			got = append(got, s.Cluster(slot).Name)
+		}
+		require.ElementsMatch(t, want, got)
+	}
+
+	// A change of a cluster that another filter left out is not asked about.
+	without8 := func(c *Cluster) bool { return c.Name != "8" }
+	outer := cache.Snapshot().Filter(without8, nil)
+	inner := outer.Filter(healthy, third)
+	require.Equal(t, 2, inner.Len())
+	cache.Update(&Cluster{Name: "8", Healthy: true, Absent: true})
+	require.Equal(t, 2, filter(cache.Snapshot().Filter(without8, outer), inner).Len())
+
 	// Of another filter's result.
 	odd := func(without string) *Snapshot {
 		return cache.Snapshot().Filter(func(c *Cluster) bool { return c.Name != without }, nil)
 	}
-	stacked := filter(odd("7"), second)
-	require.Equal(t, 1, stacked.Len())
+	stacked := filter(odd("7"), third, "8")
+	require.Equal(t, 3, stacked.Len())
 	require.Equal(t, 2, filter(odd("8"), stacked, "7").Len())
 
 	// Of another cache, nothing is taken over.

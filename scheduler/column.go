@@ -55,8 +55,7 @@ func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
 func (s *Snapshot) Where(key string, holds func(*Cluster) bool) Set {
 	set := s.where(key, holds)
 	if s.filtered() {
-		set = set.Clone()
-		set.Retain(s.present)
+		return within(set, s.present)
 	}
 	return set
 }

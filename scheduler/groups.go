@@ -33,9 +33,7 @@ func (g *Groups) Len() int { return g.names.len() }
 // Set returns the clusters with a value. The set is shared and must not be changed.
 func (g *Groups) Set(name string) Set {
 	if g.whole != nil {
-		set := g.whole.Set(name).Clone()
-		set.Retain(g.within)
-		return set
+		return within(g.whole.Set(name), g.within)
 	}
 	group, known := g.names.find(name)
 	if !known {

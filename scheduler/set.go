@@ -59,6 +59,23 @@ func (s Set) Retain(other Set) {
 	clear(s.words[n:])
 }
 
+// same reports whether two sets share their bits.
+func same(a, b Set) bool {
+	return len(a.words) == len(b.words) && len(a.words) > 0 && &a.words[0] == &b.words[0]
+}
+
+// within returns the slots of a shared set that are in another set, too. It copies the set only if a slot is not.
+func within(shared, other Set) Set {
+	for i, word := range shared.words {
+		if i >= len(other.words) || word&^other.words[i] != 0 {
+			set := shared.Clone()
+			set.Retain(other)
+			return set
+		}
+	}
+	return shared
+}
+
 // Discard removes all slots that are in the other set.
 func (s Set) Discard(other Set) {
 	for i := range min(len(s.words), len(other.words)) {
