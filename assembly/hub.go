@@ -25,6 +25,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/interop"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 	"github.com/muster-sdk/muster/tenancy"
@@ -60,6 +61,10 @@ type HubOptions struct {
 
 	// Addons are the options of package addon. Default of Tenancy: the ClusterSetBindings of the hub.
 	Addons addon.Options
+
+	// ClusterProfiles exports members and decisions as ClusterProfiles and PlacementDecisions of SIG Multicluster, if
+	// their definitions are installed. Default nil: off. Default of Tenancy: the ClusterSetBindings of the hub.
+	ClusterProfiles *interop.Options
 
 	// UnassignedWorks are the options of package work/unassigned.
 	UnassignedWorks unassigned.Options
@@ -262,6 +267,10 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 			placements.Ready = worksets.Readiness
 		}
 	}
+	var profiles interop.Options
+	if o.ClusterProfiles != nil {
+		profiles = *o.ClusterProfiles
+	}
 	if o.has(PartTenancy) {
 		grants, err := tenancy.SetupWithManager(mgr, o.Tenancy)
 		if err != nil {
@@ -275,6 +284,9 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		}
 		if addons.Tenancy == nil {
 			addons.Tenancy = grants
+		}
+		if profiles.Tenancy == nil {
+			profiles.Tenancy = grants
 		}
 	}
 	for _, setup := range []struct {
@@ -292,6 +304,12 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		if err := setup.with(); err != nil {
 			return fmt.Errorf("set up %s: %w", setup.part, err)
 		}
+	}
+	if o.ClusterProfiles == nil {
+		return nil
+	}
+	if err := interop.SetupWithManager(mgr, profiles); err != nil {
+		return fmt.Errorf("set up ClusterProfiles: %w", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
 func HubComponents() []string {
-	return []string{"bootstrap-tokens", "monitoring", "push", "select-anything", "users-place"}
+	return []string{"bootstrap-tokens", "cluster-profiles", "monitoring", "push", "select-anything", "users-place"}
 }
 
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the
@@ -36,7 +36,9 @@ func Hub(components ...string) ([]*unstructured.Unstructured, error) {
 }
 
 // componentArguments are the arguments of the program that the kustomizations of components add.
-var componentArguments = map[string]string{"bootstrap-tokens": "--bootstrap-tokens", "push": "--push"}
+var componentArguments = map[string]string{
+	"bootstrap-tokens": "--bootstrap-tokens", "cluster-profiles": "--cluster-profiles", "push": "--push",
+}
 
 // addArgument adds an argument to the program of the Deployment.
 func addArgument(objects []*unstructured.Unstructured, argument string) error {

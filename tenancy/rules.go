@@ -215,6 +215,16 @@ func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
 	return &next
 }
 
+// OfSet returns the rules by the bindings of one set alone.
+func (r *Rules) OfSet(set string) *Rules {
+	if r == nil || r.clusterScope {
+		return r
+	}
+	next := *r
+	next.bindings = slices.DeleteFunc(slices.Clone(r.bindings), func(b rule) bool { return b.Set != set })
+	return &next
+}
+
 // Bound reports whether the namespace has a binding that is not deleted, or needs none.
 func (r *Rules) Bound() bool {
 	return r != nil && (r.clusterScope || slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted }))

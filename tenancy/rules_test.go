@@ -204,3 +204,37 @@ func BenchmarkRules(b *testing.B) {
 		}
 	}
 }
+
+// TestOfSet checks that the rules of one set neither allow nor deny by the bindings of others.
+func TestOfSet(t *testing.T) {
+	rules := tenancy.NewRules("shop", []tenancy.Set{
+		{Name: "europe", Selector: labels.SelectorFromSet(labels.Set{"region": "eu"})},
+		{Name: "all", Selector: labels.Everything()},
+	}, []tenancy.Binding{
+		{Namespace: "shop", Name: "a", Set: "all"}, {Namespace: "shop", Name: "e", Set: "europe"}})
+	eu, us := labels.Set{"region": "eu"}, labels.Set{"region": "us"}
+	for _, test := range []struct {
+		set     string
+		cluster tenancy.Cluster
+		access  tenancy.Access
+		binding string
+	}{
+		{"europe", tenancy.Cluster{Labels: eu}, tenancy.Allowed, "e"},
+		{"europe", tenancy.Cluster{Labels: us}, tenancy.Unknown, ""},
+		{"europe", tenancy.Cluster{Labels: us, Binding: "e"}, tenancy.Denied, "e"},
+		{"europe", tenancy.Cluster{Labels: us, Binding: "a"}, tenancy.Unknown, ""},
+		{"all", tenancy.Cluster{Labels: us, Binding: "e"}, tenancy.Allowed, "a"},
+		{"none", tenancy.Cluster{Labels: eu}, tenancy.Unknown, ""},
+	} {
+		if d := rules.OfSet(test.set).Decide(test.cluster); d.Access != test.access || d.Binding != test.binding {
+			t.Errorf("ClusterSet %s, %v: %+v", test.set, test.cluster, d)
+		}
+	}
+	if d := rules.Decide(tenancy.Cluster{Labels: us}); d.Binding != "a" {
+		t.Errorf("the rules of all sets have changed: %+v", d)
+	}
+	var none *tenancy.Rules
+	if d := none.OfSet("all").Decide(tenancy.Cluster{Labels: eu}); d.Access != tenancy.Unknown {
+		t.Errorf("the nil Rules decide %+v", d)
+	}
+}

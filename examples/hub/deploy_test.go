@@ -23,9 +23,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/assembly"
@@ -35,6 +37,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/placement/interop"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -169,7 +172,7 @@ func bind(t *testing.T, c client.Client, user, role string) error {
 // runs here, so the ports of probes and metrics, which may be in use on this machine, become random ones.
 func applyManifests(t *testing.T, c client.Client) (args []string) {
 	t.Helper()
-	objects, err := deploy.Hub("select-anything", "bootstrap-tokens")
+	objects, err := deploy.Hub("select-anything", "bootstrap-tokens", "cluster-profiles")
 	require.NoError(t, err)
 	for _, object := range objects {
 		require.NoError(t, c.Create(t.Context(), object), "%s %s", object.GetKind(), object.GetName())
@@ -285,8 +288,19 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 		{RawExtension: runtime.RawExtension{
 			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"}}`)}},
 	}}}
+	profiles, err := os.ReadFile("../../placement/interop/testdata/clusterprofiles.yaml")
+	require.NoError(t, err)
+	definition := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(profiles, &definition.Object))
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	member.Spec.Accepted = new(true)
+	profile := &unstructured.Unstructured{}
+	profile.SetGroupVersionKind(schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: "v1alpha1",
+		Kind: "ClusterProfile"})
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, definition, member,
 		&corev1.ConfigMap{ObjectMeta: inNamespace, Data: map[string]string{"a": "b"}},
 		token, short, placement, set, addon, work,
 	}
@@ -302,6 +316,10 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				return err
 			}
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: interop.DefaultProfileNamespace, Name: name},
+			profile); err != nil {
+			return err
 		}
 		switch {
 		case token.Status.SecretName == "":

@@ -34,6 +34,7 @@ import (
 	"github.com/muster-sdk/muster/deploy"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/push"
+	"github.com/muster-sdk/muster/placement/interop"
 )
 
 // leaseName is the name of the Lease by which replicas elect their leader.
@@ -45,6 +46,7 @@ type flags struct {
 	server, caFile             string
 	skipDefinitions            bool
 	push, bootstrapTokens      bool
+	clusterProfiles            bool
 	installImage               string
 	namespaceQuota             quotaFlag
 }
@@ -87,6 +89,8 @@ func parse(args []string) (flags, error) {
 		"agents with this image; default: they are not installed")
 	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are "+
 		"Secrets in the namespace kube-system")
+	set.BoolVar(&f.clusterProfiles, "cluster-profiles", false, "export members as ClusterProfiles and decisions as "+
+		"PlacementDecisions of SIG Multicluster, if their definitions are installed")
 	set.Var(&f.namespaceQuota, "namespace-quota", "limits for the objects in the namespace of each member, such as "+
 		"count/works.work.muster.dev=500,count/secrets=20; default: no limit")
 	if err := set.Parse(args); err != nil {
@@ -148,6 +152,9 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	options := assembly.HubOptions{SkipDefinitions: f.skipDefinitions}
 	options.Membership.Server, options.Membership.BootstrapTokens = f.server, f.bootstrapTokens
 	options.Membership.NamespaceQuota = corev1.ResourceList(f.namespaceQuota)
+	if f.clusterProfiles {
+		options.ClusterProfiles = &interop.Options{}
+	}
 	if options.Connections, err = f.connections(); err != nil {
 		return err
 	}

@@ -47,8 +47,9 @@ func TestCharts_EqualKustomize(t *testing.T) {
 			values{
 				"selectAnything": true, "usersPlace": true, "serviceMonitor": values{"enabled": true},
 				"push": values{"enabled": true}, "bootstrapTokens": values{"enabled": true},
+				"clusterProfiles": values{"enabled": true},
 			},
-			hub("select-anything", "users-place", "monitoring", "push", "bootstrap-tokens"),
+			hub("select-anything", "users-place", "monitoring", "push", "bootstrap-tokens", "cluster-profiles"),
 		},
 		{"default agent", agentChart, nil, agent("singleton")},
 		{"agent without Works", agentChart, values{"works": false}, agent("membership")},

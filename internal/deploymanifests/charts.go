@@ -36,6 +36,10 @@ func hubTemplates() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	profiles, err := clusterProfileObjects()
+	if err != nil {
+		return nil, err
+	}
 	owns := func(namespace string) string {
 		return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")`
 	}
@@ -51,6 +55,7 @@ func hubTemplates() (map[string]string, error) {
 			[]any{connections}),
 		"push.yaml":             hub.template(".Values.push.enabled", push),
 		"bootstrap-tokens.yaml": hub.template(".Values.bootstrapTokens.enabled", bootstrapTokens),
+		"cluster-profiles.yaml": hub.template(".Values.clusterProfiles.enabled", profiles),
 		"users.yaml":            hub.template("", []any{viewRole(), platformRole()}),
 		"users-place.yaml":      hub.template(".Values.usersPlace", []any{editRole()}),
 		"select-anything.yaml":  hub.template(".Values.selectAnything", []any{selectAnythingRole()}),

@@ -45,6 +45,9 @@ func bootstrapTokenObjects() ([]any, error) {
 	return hub.bind(roles), err
 }
 
+// clusterProfileObjects returns the permissions for the export of ClusterProfiles.
+func clusterProfileObjects() ([]any, error) { return hub.rolesOf([]string{"placement/interop"}) }
+
 func connectionNamespace() object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.ConnectionNamespace, "")}
 }
@@ -65,6 +68,10 @@ func hubFiles() (map[string]string, error) {
 		return nil, err
 	}
 	bootstrapTokens, err := bootstrapTokenObjects()
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := clusterProfileObjects()
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +96,10 @@ func hubFiles() (map[string]string, error) {
 		"components/bootstrap-tokens/kustomization.yaml": component(
 			"The hub supports JoinTokens of type BootstrapToken, which are Secrets in the namespace kube-system.",
 			"permissions.yaml") + addingArgument("--bootstrap-tokens"),
+		"components/cluster-profiles/permissions.yaml": documents(profiles),
+		"components/cluster-profiles/kustomization.yaml": component(
+			"The hub exports members as ClusterProfiles and decisions as PlacementDecisions of SIG Multicluster.",
+			"permissions.yaml") + addingArgument("--cluster-profiles"),
 
 		"components/select-anything/role.yaml": documents([]any{selectAnythingRole()}),
 		"components/monitoring/service.yaml": documents([]any{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -20,7 +21,7 @@ func (e *exporter) decisionKind() kind {
 	return kind{
 		resource: schema.GroupVersionResource{Group: group, Version: version, Resource: "placementdecisions"},
 		source:   &v1alpha1.PlacementDecision{},
-		keyOf:    toolscache.MetaObjectToName,
+		keysOf:   func(decision metav1.Object) []key { return []key{toolscache.MetaObjectToName(decision)} },
 		isOurs:   func(decision *unstructured.Unstructured) bool { return ownerOf(decision, decisionKind) != nil },
 		sync:     e.syncDecision,
 	}
@@ -63,7 +64,7 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 // now.
 func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
 	x := e.decisions.Load()
-	if x == nil || managerOf(profile) == e.ClusterManager {
+	if x == nil || managerOf(profile) == e.ClusterManager || profile.GetNamespace() != e.ProfileNamespace {
 		return
 	}
 	var decisions v1alpha1.PlacementDecisionList
@@ -76,7 +77,7 @@ func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
 		if slices.ContainsFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool {
 			return d.ClusterName == profile.GetName()
 		}) {
-			x.queue.Add(x.keyOf(decision))
+			x.queue.Add(toolscache.MetaObjectToName(decision))
 		}
 	}
 }

@@ -35,6 +35,20 @@
 // Access providers of other names and conditions of other types are left as they are, so another controller can add
 // them. Properties are not shared: the list is the cluster manager's.
 //
+// With [Options].Tenancy, ClusterSets have profiles in namespaces of their own, by the convention of KEP-4322: a
+// namespace with the label
+//
+//	multicluster.x-k8s.io/clusterset: <name of a ClusterSet>
+//
+// contains the profiles of the members of this set, if it has a ClusterSetBinding of the set as well. The label says
+// that the namespace is an inventory, and the binding that it may be one, so that a user who labels a namespace learns
+// nothing about clusters that the user may not use. These profiles have the label, too. KEP-4322 wants each cluster in
+// at most one set; ClusterSets of muster may overlap, so label namespaces of disjoint sets.
+//
+// A profile is removed from the namespace of a set if the set does not select the member any more, if the deletion of
+// the binding was requested, or if the namespace has lost the label. If a ClusterSet, a binding or the definition of
+// either is only missing, the profiles stay. Remove the label of the namespaces before you turn off Tenancy.
+//
 // KEP-4322 allows a profile one write in 30 s on average, with bursts of 10, and so does the export: a condition that
 // turns goes out at once, as long as the burst lasts; anything else waits until 30 s have passed for each write before
 // it, and what changes again in the meantime is written once, as it is then. The count begins anew in a restart. What

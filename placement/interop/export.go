@@ -35,7 +35,10 @@ type kind struct {
 	resource  schema.GroupVersionResource
 	namespace string // of the objects; empty: all
 	source    client.Object
-	keyOf     func(source metav1.Object) key
+	keysOf    func(source metav1.Object) []key
+	// prepare, unless nil, observes what sync needs beyond the objects of the kind and of the source. It is called before
+	// sync, and what it starts ends with the context.
+	prepare func(context.Context, *export) error
 	// isOurs reports whether an object is one that was exported.
 	isOurs func(*unstructured.Unstructured) bool
 	// seen, unless nil, is told of objects that have come, changed or gone.
@@ -53,6 +56,7 @@ type export struct {
 	queue      workqueue.TypedRateLimitingInterface[key]
 	store      toolscache.MutationCache // the informer's, and what has been written since
 	ready      atomic.Bool              // the store has all objects
+	running    sync.WaitGroup           // what stop waits for
 	stop       func()
 
 	mu        sync.Mutex
@@ -79,16 +83,15 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 	// These fail only on an informer that has begun.
 	_ = informer.SetTransform(func(object any) (any, error) { return x.slim(object), nil })
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(k.resource.GroupResource().String()))
-	var running sync.WaitGroup
-	running.Go(func() { informer.RunWithContext(ctx) })
-	running.Go(func() {
+	x.running.Go(func() { informer.RunWithContext(ctx) })
+	x.running.Go(func() {
 		if err := x.run(ctx, informer); err != nil && ctx.Err() == nil {
 			e.fail(err)
 		}
 	})
 	x.stop = func() {
 		cancel()
-		running.Wait()
+		x.running.Wait()
 	}
 	return x
 }
@@ -118,11 +121,20 @@ func (x *export) run(ctx context.Context, informer toolscache.SharedIndexInforme
 	}
 	x.ready.Store(true)
 	x.look()
+	if x.prepare != nil {
+		if err := x.prepare(ctx, x); err != nil {
+			return err
+		}
+	}
 	source, err := x.cache.GetInformer(ctx, x.source)
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", x.source, err)
 	}
-	if err := follow(ctx, source, func(object metav1.Object) { x.queue.Add(x.keyOf(object)) }); err != nil {
+	if err := follow(ctx, source, func(object metav1.Object) {
+		for _, k := range x.keysOf(object) {
+			x.queue.Add(k)
+		}
+	}); err != nil {
 		return err
 	}
 	var working sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -25,16 +26,21 @@ const fieldOwner = "muster-interop"
 type exporter struct {
 	Options
 
-	cache    cache.Cache
-	live     client.Reader // not a cache
-	dynamic  dynamic.Interface
-	log      logr.Logger
-	recorder events.EventRecorder
+	cache   cache.Cache
+	live    client.Reader // not a cache
+	dynamic dynamic.Interface
+	// namespaces reads the metadata of namespaces from the API server.
+	namespaces metadata.Getter
+	log        logr.Logger
+	recorder   events.EventRecorder
 
 	changed   chan struct{} // holds a value when there is something for Start to look at
 	fail      context.CancelCauseFunc
 	profiles  atomic.Pointer[export]
 	decisions atomic.Pointer[export]
+
+	// sets are the namespaces of ClusterSets.
+	sets atomic.Pointer[setNamespaces]
 }
 
 // NeedLeaderElection is true: two writers would be twice as many writes.

@@ -38,16 +38,16 @@ func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference
 	return owner
 }
 
-// missing are the labels that are not as wanted, as part of a merge patch; nil: all are.
+// missing returns the labels or annotations that are not as wanted, as part of a merge patch. Nil: all are.
 func missing(have, want map[string]string) map[string]any {
-	var labels map[string]any
+	var patch map[string]any
 	for key, value := range want {
 		if is, there := have[key]; !there || is != value {
-			if labels == nil {
-				labels = map[string]any{}
+			if patch == nil {
+				patch = map[string]any{}
 			}
-			labels[key] = value
+			patch[key] = value
 		}
 	}
-	return labels
+	return patch
 }

@@ -2,17 +2,21 @@ package interop
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/tenancy"
 )
 
 // What the options are unless they say otherwise.
@@ -23,8 +27,8 @@ const (
 
 // Options are the options of the export. The zero value is valid.
 type Options struct {
-	// ProfileNamespace is the namespace of all ClusterProfiles. It is created together with the first ClusterProfile if it
-	// does not exist. Empty: DefaultProfileNamespace.
+	// ProfileNamespace is the namespace with a ClusterProfile of each member. It is created together with the first
+	// ClusterProfile if it does not exist. Empty: DefaultProfileNamespace.
 	ProfileNamespace string
 	// ClusterManager identifies the manager of the ClusterProfiles: it is the value of spec.clusterManager.name and of
 	// their label, and the schedulerName of decisions. A product should set its own name and never change it:
@@ -34,8 +38,22 @@ type Options struct {
 	// AccessProviders are the access providers that ClusterProfiles list, such as [KubeconfigSecretReader]. Providers of
 	// other names are not changed. Nil: none.
 	AccessProviders []AccessProvider
+	// Tenancy adds ClusterProfiles in the namespaces of ClusterSets: a namespace with the label
+	// multicluster.x-k8s.io/clusterset and with a ClusterSetBinding of the ClusterSet that is the label's value gets a
+	// ClusterProfile for each member of the set. Nil: ClusterProfiles exist in ProfileNamespace only.
+	Tenancy Tenancy
 	// Clock provides the time. Nil: the system's clock.
 	Clock clock.WithTicker
+}
+
+// Tenancy decides which members a namespace may use. *Grants of package tenancy implements it. Its methods may be
+// called concurrently.
+type Tenancy interface {
+	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
+	// everything that exists was observed. The export writes nothing before.
+	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
+	// Rules returns the rules of a namespace. Nil: no rules were observed.
+	Rules(namespace string) *tenancy.Rules
 }
 
 func (o Options) withDefaults() Options {
@@ -97,8 +115,13 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make a client for multicluster.x-k8s.io: %w", err)
 	}
+	m, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client for namespaces: %w", err)
+	}
 	return mgr.Add(&exporter{
 		Options: o, cache: mgr.GetCache(), live: mgr.GetAPIReader(), dynamic: d, changed: make(chan struct{}, 1),
-		log: mgr.GetLogger().WithName("muster-interop"), recorder: mgr.GetEventRecorder("muster-interop"),
+		namespaces: m.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
+		log:        mgr.GetLogger().WithName("muster-interop"), recorder: mgr.GetEventRecorder("muster-interop"),
 	})
 }

@@ -9,5 +9,5 @@ package interop
 // +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=placementdecisions,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=placementdecisions,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create;get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

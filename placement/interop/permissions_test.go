@@ -19,7 +19,7 @@ import (
 
 // The role in the folder rbac is enough for all that the export does, and has nothing that it does not use.
 func TestPermissions(t *testing.T) {
-	h := newHub(t)
+	h, _, team := withSets(t)
 	role := mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = h.namespace
 	require.NoError(t, mustertest.Grant(t.Context(), h.client, h.namespace, role))
@@ -27,12 +27,14 @@ func TestPermissions(t *testing.T) {
 	r := h.start(func(config *rest.Config, _ *manager.Options) {
 		config.TLSClientConfig, config.BearerToken = user.TLSClientConfig, user.BearerToken
 	})
-	h.define(profiles)
 	h.define(decisions)
-	east := h.member("east")
+	east := h.member("east", inEnvironment("prod"))
 	decision := h.slice("web-decision-0", "east")
 	h.there(profiles, "east", complete)
 	h.there(decisions, "web-decision-0", on("east"))
+	h.profilesIn(team, "prod", "east")
+	h.labelNamespace(team, "")
+	h.profilesIn(team, "")
 	r.quiet(t)
 	h.clock.Step(time.Hour)
 	h.patch(h.get(profiles, "east"), `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)

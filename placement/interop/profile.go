@@ -101,8 +101,15 @@ func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) 
 // providers that are not ours.
 func amendProfile(have, want *unstructured.Unstructured,
 	access []AccessProvider) (metadata, status map[string]any, turned bool) {
+	wrong := map[string]any{}
 	if labels := missing(have.GetLabels(), want.GetLabels()); labels != nil {
-		metadata = map[string]any{"metadata": map[string]any{"labels": labels}}
+		wrong["labels"] = labels
+	}
+	if annotations := missing(have.GetAnnotations(), want.GetAnnotations()); annotations != nil {
+		wrong["annotations"] = annotations
+	}
+	if len(wrong) > 0 {
+		metadata = map[string]any{"metadata": wrong}
 	}
 	is, _ := have.Object["status"].(map[string]any)
 	shall := want.Object["status"].(map[string]any)

@@ -18,17 +18,21 @@ import (
 var memberKind = schema.GroupKind{Group: membershipv1alpha1.GroupName, Kind: "MemberCluster"}
 
 func (e *exporter) profileKind() kind {
-	return kind{
+	k := kind{
 		resource:  schema.GroupVersionResource{Group: group, Version: version, Resource: "clusterprofiles"},
 		namespace: e.ProfileNamespace,
 		source:    &membershipv1alpha1.MemberCluster{},
-		keyOf:     func(member metav1.Object) key { return key{Namespace: e.ProfileNamespace, Name: member.GetName()} },
+		keysOf:    e.profilesOf,
 		isOurs: func(profile *unstructured.Unstructured) bool {
 			return managerOf(profile) == e.ClusterManager && ownerOf(profile, memberKind) != nil
 		},
 		seen: e.sawProfile,
 		sync: e.syncProfile,
 	}
+	if e.Tenancy != nil {
+		k.namespace, k.prepare = metav1.NamespaceAll, e.watchSets
+	}
+	return k
 }
 
 // managerOf is whose a profile says that it is.
@@ -51,7 +55,11 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 		x.forget(k)
 		return 0, nil
 	case have == nil:
-		return e.createProfile(ctx, x, member)
+		want, err := e.wantedProfile(ctx, k, nil, member)
+		if want == nil || err != nil {
+			return 0, err
+		}
+		return e.createProfile(ctx, x, member, want)
 	case !x.isOurs(have):
 		if member != nil {
 			x.notify(member, have, fmt.Sprintf("of cluster manager %q and not of this member", managerOf(have)))
@@ -62,20 +70,35 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 	case member == nil || member.UID != ownerOf(have, memberKind).UID:
 		return 0, e.deleteProfile(ctx, x, have)
 	default:
-		return x.amendProfile(ctx, have, ProfileOf(member, e.Options))
+		want, err := e.wantedProfile(ctx, k, have, member)
+		if err != nil {
+			return 0, err
+		}
+		if want == nil {
+			return 0, x.deleteUnchanged(ctx, have)
+		}
+		return x.amendProfile(ctx, have, want)
 	}
+}
+
+// wantedProfile returns the profile of a member that a namespace is to have. Nil: none, and one that exists is deleted.
+func (e *exporter) wantedProfile(ctx context.Context, k key, have *unstructured.Unstructured,
+	member *membershipv1alpha1.MemberCluster) (*unstructured.Unstructured, error) {
+	if k.Namespace == e.ProfileNamespace {
+		return ProfileOf(member, e.Options), nil
+	}
+	return e.wantedInSet(ctx, k, have, member)
 }
 
 // createProfile creates the profile of an accepted member: every agent with a join credential can cause a
 // MemberCluster, which must not be taken for a cluster of the fleet. A profile that is there stays as long as the
 // member, and tells what has become of it.
-func (e *exporter) createProfile(ctx context.Context, x *export,
-	member *membershipv1alpha1.MemberCluster) (time.Duration, error) {
+func (e *exporter) createProfile(ctx context.Context, x *export, member *membershipv1alpha1.MemberCluster,
+	want *unstructured.Unstructured) (time.Duration, error) {
 	if member.DeletionTimestamp != nil || member.Spec.Accepted == nil || !*member.Spec.Accepted {
 		return 0, nil
 	}
-	want := ProfileOf(member, e.Options)
-	if wait := x.spend(x.keyOf(member), true); wait > 0 {
+	if wait := x.spend(key{Namespace: want.GetNamespace(), Name: want.GetName()}, true); wait > 0 {
 		return wait, nil
 	}
 	created, err := x.create(ctx, want)
@@ -148,9 +171,14 @@ func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructu
 	if err == nil && member.UID == ownerOf(have, memberKind).UID {
 		return errBehind
 	}
+	return x.deleteUnchanged(ctx, have)
+}
+
+// deleteUnchanged deletes a profile if it is still as it was read.
+func (x *export) deleteUnchanged(ctx context.Context, have *unstructured.Unstructured) error {
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
 	unchanged := &metav1.Preconditions{UID: new(have.GetUID()), ResourceVersion: new(have.GetResourceVersion())}
-	err = x.objects(k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: unchanged})
+	err := x.objects(k).Delete(ctx, k.Name, metav1.DeleteOptions{Preconditions: unchanged})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete ClusterProfile %s: %w", k, err)
 	}
