@@ -13,7 +13,8 @@
 //   - membership/heartbeat renews Leases on members and evaluates them on the hub. It can be used on its own.
 //   - membership/registration exchanges a bootstrap credential for a credential of the member.
 //   - membership/fleet connects a hub to members by their kubeconfigs. membership/push runs agents on the hub,
-//     membership/install installs agents on members, and deploy contains the manifests.
+//     membership/install installs agents on members, and deploy contains the manifests. membership/clusterapi creates
+//     members for Clusters of Cluster API.
 //   - membership/admin contains administrative tasks as functions.
 //   - tenancy decides which namespaces may place on which members.
 //   - scheduler selects clusters with plugins and has no client. scheduler/plugins contains the default plugins, and

@@ -22,6 +22,8 @@ package muster
 //go:generate controller-gen rbac:roleName=muster-hub-bootstrap-tokens,fileName=bootstrap-tokens.yaml paths=./membership/registration/jointoken/internal/bootstrapsecret output:rbac:dir=membership/hub/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-fleet paths=./membership/fleet output:rbac:dir=membership/fleet/rbac
 //go:generate controller-gen rbac:roleName=muster-agent-member paths=./membership/agent output:rbac:dir=membership/agent/rbac
+//go:generate controller-gen rbac:roleName=muster-cluster-api paths=./membership/clusterapi output:rbac:dir=membership/clusterapi/rbac
+//go:generate controller-gen rbac:roleName=muster-cluster-api-source paths=./membership/clusterapi/internal/source output:rbac:dir=membership/clusterapi/internal/source/rbac
 //go:generate controller-gen rbac:roleName=muster-push paths=./membership/push output:rbac:dir=membership/push/rbac
 //go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent paths=./tenancy/memberpolicy output:rbac:dir=work/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac

@@ -9,7 +9,11 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/clusterapi"
 	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/push"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
@@ -70,4 +74,31 @@ func TestPushAgent(t *testing.T) {
 func TestHubOptions_UnknownPart(t *testing.T) {
 	options := HubOptions{Without: []Part{"Scheduler"}}
 	require.ErrorContains(t, options.validate(), `Without: has "Scheduler"`)
+}
+
+// TestConnections_Validate checks that the hub has the runner for the join mode of imported Clusters.
+func TestConnections_Validate(t *testing.T) {
+	const noPush, noInstall = "Connections.Push: is required", "Connections.Install: is required"
+	imported := func(mode v1alpha1.JoinMode) *clusterapi.Options {
+		return &clusterapi.Options{Namespaces: []string{"clusters"}, JoinMode: mode}
+	}
+	for _, test := range []struct {
+		connections *Connections
+		want        string // a part of the error; empty: none
+	}{
+		{nil, ""},
+		{&Connections{}, ""},
+		{&Connections{ClusterAPI: imported("")}, noPush},
+		{&Connections{ClusterAPI: imported(v1alpha1.JoinPush), Install: &install.Options{}}, noPush},
+		{&Connections{ClusterAPI: imported(v1alpha1.JoinInstall), Push: &push.Options{}}, noInstall},
+		{&Connections{ClusterAPI: imported(""), Push: &push.Options{}}, ""},
+		{&Connections{ClusterAPI: imported(v1alpha1.JoinInstall), Install: &install.Options{}}, ""},
+	} {
+		err := (&HubOptions{Connections: test.connections}).validate()
+		if test.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, test.want)
+		}
+	}
 }

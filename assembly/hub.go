@@ -17,6 +17,7 @@ import (
 	addonleave "github.com/muster-sdk/muster/addon/leave"
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/clusterapi"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -92,6 +93,27 @@ type Connections struct {
 
 	// Install installs the agents of members with joinMode Install. Default nil: Install is off.
 	Install *install.Options
+
+	// ClusterAPI creates MemberClusters for Clusters of Cluster API. It requires Push or Install, as its JoinMode says.
+	// SetupHub adds its namespaces to those of Fleet. Default nil: off.
+	ClusterAPI *clusterapi.Options
+}
+
+// validate checks that the hub has the runner for the join mode of imported Clusters.
+func (c *Connections) validate() error {
+	if c == nil || c.ClusterAPI == nil {
+		return nil
+	}
+	const required = "is required by the JoinMode of Connections.ClusterAPI"
+	installs := c.ClusterAPI.JoinMode == membershipv1alpha1.JoinInstall
+	switch {
+	case installs && c.Install == nil:
+		return &membership.InvalidError{Field: "Connections.Install", Problem: required}
+	case !installs && c.Push == nil:
+		return &membership.InvalidError{Field: "Connections.Push", Problem: required}
+	default:
+		return nil
+	}
 }
 
 // Part is a part of a complete hub that can be left out.
@@ -176,7 +198,7 @@ func (o *HubOptions) validate() error {
 			return &membership.InvalidError{Field: "Without", Problem: fmt.Sprintf("has %q, which is none of %v", part, parts)}
 		}
 	}
-	return nil
+	return o.Connections.validate()
 }
 
 // setupConnections returns the gate of installed agents, or nil if the hub installs none.
@@ -204,6 +226,15 @@ func (o *HubOptions) setupConnections(mgr manager.Manager) (membership.LeaveGate
 			return nil, fmt.Errorf("set up joinMode Install: %w", err)
 		}
 		options.Runners, gate = append(options.Runners, runner), runner
+	}
+	if imported := o.Connections.ClusterAPI; imported != nil {
+		if len(options.Namespaces) == 0 {
+			options.Namespaces = []string{membership.ConnectionNamespace}
+		}
+		options.Namespaces = slices.Concat(options.Namespaces, imported.Namespaces)
+		if err := clusterapi.SetupWithManager(mgr, *imported); err != nil {
+			return nil, fmt.Errorf("set up the import of Clusters: %w", err)
+		}
 	}
 	if _, err := fleet.SetupWithManager(mgr, options); err != nil {
 		return nil, fmt.Errorf("set up connections: %w", err)

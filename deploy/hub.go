@@ -9,7 +9,8 @@ import (
 
 // HubComponents returns the names of the folders of hub/components, sorted: the components that [Hub] accepts.
 func HubComponents() []string {
-	return []string{"bootstrap-tokens", "cluster-profiles", "monitoring", "push", "select-anything", "users-place"}
+	return []string{"bootstrap-tokens", "cluster-api", "cluster-profiles", "monitoring", "push", "select-anything",
+		"users-place"}
 }
 
 // Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the

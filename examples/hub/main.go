@@ -32,8 +32,10 @@ import (
 
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/deploy"
+	"github.com/muster-sdk/muster/membership/clusterapi"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/push"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/interop"
 )
 
@@ -45,10 +47,19 @@ type flags struct {
 	namespace, probes, metrics string
 	server, caFile             string
 	skipDefinitions            bool
-	push, bootstrapTokens      bool
+	bootstrapTokens            bool
 	clusterProfiles            bool
-	installImage               string
 	namespaceQuota             quotaFlag
+	connect                    connectionFlags
+}
+
+// connectionFlags are the flags of a hub that connects to members.
+type connectionFlags struct {
+	push         bool
+	installImage string
+	// clusterAPI are the namespaces of Clusters, separated by commas.
+	clusterAPI   string
+	leaveDeleted bool
 }
 
 // quotaFlag is a list of limits such as count/works.work.muster.dev=500,count/secrets=20.
@@ -84,13 +95,19 @@ func parse(args []string) (flags, error) {
 		"server; default: those that this program uses")
 	set.BoolVar(&f.skipDefinitions, "skip-definitions", false,
 		"do not install the CustomResourceDefinitions; they must exist")
-	set.BoolVar(&f.push, "push", false, "connect to members with joinMode Push, and run their agents in this program")
-	set.StringVar(&f.installImage, "install-image", "", "connect to members with joinMode Install, and install their "+
-		"agents with this image; default: they are not installed")
+	set.BoolVar(&f.connect.push, "push", false,
+		"connect to members with joinMode Push, and run their agents in this program")
+	set.StringVar(&f.connect.installImage, "install-image", "", "connect to members with joinMode Install, and install "+
+		"their agents with this image; default: they are not installed")
 	set.BoolVar(&f.bootstrapTokens, "bootstrap-tokens", false, "allow JoinTokens of type BootstrapToken, which are "+
 		"Secrets in the namespace kube-system")
 	set.BoolVar(&f.clusterProfiles, "cluster-profiles", false, "export members as ClusterProfiles and decisions as "+
 		"PlacementDecisions of SIG Multicluster, if their definitions are installed")
+	set.StringVar(&f.connect.clusterAPI, "cluster-api-namespaces", "", "create MemberClusters for the Clusters of "+
+		"Cluster API with the label "+clusterapi.ImportLabel+"=true in these namespaces, separated by commas; with --push, "+
+		"their joinMode is Push, and otherwise Install; default: none")
+	set.BoolVar(&f.connect.leaveDeleted, "cluster-api-leave-deleted", false, "let a member leave when the deletion of "+
+		"its Cluster of Cluster API was requested")
 	set.Var(&f.namespaceQuota, "namespace-quota", "limits for the objects in the namespace of each member, such as "+
 		"count/works.work.muster.dev=500,count/secrets=20; default: no limit")
 	if err := set.Parse(args); err != nil {
@@ -101,6 +118,10 @@ func parse(args []string) (flags, error) {
 		return f, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case f.elect && f.namespace == "":
 		return f, errors.New("--leader-elect requires --namespace")
+	case f.connect.clusterAPI != "" && !f.connect.push && f.connect.installImage == "":
+		return f, errors.New("--cluster-api-namespaces requires --push or --install-image")
+	case f.connect.leaveDeleted && f.connect.clusterAPI == "":
+		return f, errors.New("--cluster-api-leave-deleted requires --cluster-api-namespaces")
 	case f.server != "" && !strings.HasPrefix(f.server, "https://"):
 		return f, fmt.Errorf("--api-server-url must begin with https://, got %q", f.server)
 	}
@@ -155,7 +176,7 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	if f.clusterProfiles {
 		options.ClusterProfiles = &interop.Options{}
 	}
-	if options.Connections, err = f.connections(); err != nil {
+	if options.Connections, err = f.connect.options(); err != nil {
 		return err
 	}
 	if f.caFile != "" {
@@ -169,12 +190,19 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	return mgr.Start(ctx)
 }
 
-// connections returns the options of a hub that connects to members, or nil.
-func (f flags) connections() (*assembly.Connections, error) {
+// options returns the options of a hub that connects to members, or nil.
+func (f connectionFlags) options() (*assembly.Connections, error) {
 	if !f.push && f.installImage == "" {
 		return nil, nil
 	}
 	connections := &assembly.Connections{}
+	if f.clusterAPI != "" {
+		connections.ClusterAPI = &clusterapi.Options{Namespaces: strings.Split(f.clusterAPI, ","),
+			LeaveDeleted: f.leaveDeleted}
+		if !f.push {
+			connections.ClusterAPI.JoinMode = membershipv1alpha1.JoinInstall
+		}
+	}
 	if f.push {
 		connections.Push = &push.Options{}
 	}

@@ -222,3 +222,32 @@ func bootstrapIn(t *testing.T, objects []*unstructured.Unstructured) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+// TestHubChart_ClusterAPI checks that the import of Clusters has the role of the hub in each namespace.
+func TestHubChart_ClusterAPI(t *testing.T) {
+	objects, err := template(t, hubChart, values{
+		"push": values{"enabled": true}, "clusterAPI": values{"namespaces": []any{"a", "b"}, "leaveDeleted": true}})
+	require.NoError(t, err)
+	args := containerOf(t, find(objects, "Deployment", hubChart)).Args
+	require.Contains(t, args, "--cluster-api-namespaces=a,b")
+	require.Contains(t, args, "--cluster-api-leave-deleted")
+	var namespaces []string
+	for _, o := range objects {
+		if o.GetKind() == "RoleBinding" && o.GetName() == "muster-cluster-api-source" {
+			namespaces = append(namespaces, o.GetNamespace())
+			role, _, err := unstructured.NestedString(o.Object, "roleRef", "name")
+			require.NoError(t, err)
+			require.NotNil(t, find(objects, "ClusterRole", role))
+		}
+	}
+	require.ElementsMatch(t, []string{"a", "b"}, namespaces)
+	require.NotNil(t, find(objects, "ClusterRoleBinding", "muster-cluster-api"))
+
+	objects, err = template(t, hubChart, nil)
+	require.NoError(t, err)
+	require.Nil(t, find(objects, "ClusterRole", "muster-cluster-api-source"))
+
+	manifests, err := deploy.Hub("cluster-api")
+	require.NoError(t, err)
+	require.NotNil(t, find(manifests, "ClusterRole", "muster-cluster-api-source"))
+}

@@ -40,6 +40,10 @@ func hubTemplates() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	clusterAPI, err := clusterAPIObjects()
+	if err != nil {
+		return nil, err
+	}
 	owns := func(namespace string) string {
 		return `include "muster-hub.ownsNamespace" (list . "` + namespace + `")`
 	}
@@ -56,6 +60,7 @@ func hubTemplates() (map[string]string, error) {
 		"push.yaml":             hub.template(".Values.push.enabled", push),
 		"bootstrap-tokens.yaml": hub.template(".Values.bootstrapTokens.enabled", bootstrapTokens),
 		"cluster-profiles.yaml": hub.template(".Values.clusterProfiles.enabled", profiles),
+		"cluster-api.yaml":      hub.template(".Values.clusterAPI.namespaces", clusterAPI),
 		"users.yaml":            hub.template("", []any{viewRole(), platformRole()}),
 		"users-place.yaml":      hub.template(".Values.usersPlace", []any{editRole()}),
 		"select-anything.yaml":  hub.template(".Values.selectAnything", []any{selectAnythingRole()}),

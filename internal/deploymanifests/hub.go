@@ -48,6 +48,28 @@ func bootstrapTokenObjects() ([]any, error) {
 // clusterProfileObjects returns the permissions for the export of ClusterProfiles.
 func clusterProfileObjects() ([]any, error) { return hub.rolesOf([]string{"placement/interop"}) }
 
+// clusterAPIObjects returns the permissions for the import of Clusters of Cluster API. The second ClusterRole is bound
+// in each namespace of Clusters: it contains what the hub reads there.
+func clusterAPIObjects() ([]any, error) {
+	permissions, err := hub.rolesOf([]string{"membership/clusterapi"})
+	if err != nil {
+		return nil, err
+	}
+	sources, err := readRoles("membership/clusterapi/internal/source/rbac/role.yaml")
+	if err != nil {
+		return nil, err
+	}
+	connections, err := readRoles("membership/fleet/rbac/role.yaml")
+	if err != nil {
+		return nil, err
+	}
+	_, secrets := apart(connections)
+	return append(permissions, object{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole",
+		"metadata": hub.metaOf(sources[0].Name, ""), "rules": append(sources[0].Rules, secrets[0].Rules...),
+	}), nil
+}
+
 func connectionNamespace() object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.ConnectionNamespace, "")}
 }
@@ -72,6 +94,10 @@ func hubFiles() (map[string]string, error) {
 		return nil, err
 	}
 	profiles, err := clusterProfileObjects()
+	if err != nil {
+		return nil, err
+	}
+	clusterAPI, err := clusterAPIObjects()
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +126,11 @@ func hubFiles() (map[string]string, error) {
 		"components/cluster-profiles/kustomization.yaml": component(
 			"The hub exports members as ClusterProfiles and decisions as PlacementDecisions of SIG Multicluster.",
 			"permissions.yaml") + addingArgument("--cluster-profiles"),
+
+		"components/cluster-api/permissions.yaml": documents(clusterAPI),
+		"components/cluster-api/kustomization.yaml": component(
+			"What a hub with --cluster-api-namespaces needs. Bind muster-cluster-api-source in each of the namespaces.",
+			"permissions.yaml"),
 
 		"components/select-anything/role.yaml": documents([]any{selectAnythingRole()}),
 		"components/monitoring/service.yaml": documents([]any{

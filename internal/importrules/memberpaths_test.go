@@ -89,9 +89,9 @@ var guards = []string{
 
 // hubPackages are the packages of the hub that write objects.
 var hubPackages = []string{
-	"addon", "addon/internal/registration", "addon/leave", "assembly", "membership/admin", "membership/fleet",
-	"membership/hub", "membership/install", "membership/push", "placement", "placement/interop", "placement/workset",
-	"tenancy", "work/leave", "work/unassigned",
+	"addon", "addon/internal/registration", "addon/leave", "assembly", "membership/admin", "membership/clusterapi",
+	"membership/fleet", "membership/hub", "membership/install", "membership/push", "placement", "placement/interop",
+	"placement/workset", "tenancy", "work/leave", "work/unassigned",
 }
 
 // TestEveryPathToAMemberIsGuarded checks with the types of the code that each function that writes what reaches a
