@@ -35,6 +35,7 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/internal/readycondition"
+	"github.com/muster-sdk/muster/internal/tracing"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -190,7 +191,8 @@ func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallT
 
 func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error {
 	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
-		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true),
+		Reconciler:              tracing.Reconciler("muster-addon", addons{c}),
+		MaxConcurrentReconciles: 4, UsePriorityQueue: new(true),
 		ReconciliationTimeout: c.lookTimeout(),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod,
 			30*time.Second),
@@ -237,7 +239,8 @@ func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error
 
 func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced, tenants <-chan struct{}) error {
 	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
-		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true),
+		Reconciler:              tracing.Reconciler("muster-memberaddon", members{c}),
+		MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true),
 		ReconciliationTimeout: c.lookTimeout(),
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod/2,
 			30*time.Second),

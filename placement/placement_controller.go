@@ -8,17 +8,20 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/version"
@@ -181,6 +184,9 @@ func (d *decisionController) guarded(ctx context.Context, k key) (_ queue.Outcom
 	}()
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout+writeTimeout)
 	defer cancel()
+	namespace, name, _ := strings.Cut(k, "/")
+	ctx, end := tracing.Start(ctx, "muster-placement", types.NamespacedName{Namespace: namespace, Name: name})
+	defer func() { end(err) }()
 	return d.decide(ctx, k)
 }
 

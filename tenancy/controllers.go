@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/tracing"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
@@ -71,7 +72,7 @@ func setupControllers(mgr manager.Manager, o Options) error {
 			predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleted)))).
 		Watches(&membershipv1alpha1.MemberCluster{}, setsSelecting,
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: countsChanged})).
-		Complete(&setReconciler{o, c, reporter{c, recorder}})
+		Complete(tracing.Reconciler("muster-clustersets", &setReconciler{o, c, reporter{c, recorder}}))
 	if err != nil {
 		return fmt.Errorf("set up the controller of ClusterSets: %w", err)
 	}
@@ -100,7 +101,7 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		For(&v1alpha1.ClusterSetBinding{}).
 		Watches(&v1alpha1.ClusterSet{}, bindingsOf, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1alpha1.PlacementDecision{}, usedBindings).
-		Complete(&bindingReconciler{o, c, reporter{c, recorder}})
+		Complete(tracing.Reconciler("muster-clustersetbindings", &bindingReconciler{o, c, reporter{c, recorder}}))
 	if err != nil {
 		return fmt.Errorf("set up the controller of ClusterSetBindings: %w", err)
 	}

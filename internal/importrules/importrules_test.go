@@ -59,7 +59,7 @@ var rules = []rule{
 	},
 	{
 		packages: "work/unassigned", // it tells the namespaces of members from others
-		ours:     []string{"internal/readycondition", "work/v1alpha1", "membership", "membership/v1alpha1"},
+		ours:     []string{"internal/readycondition", "internal/tracing", "work/v1alpha1", "membership", "membership/v1alpha1"},
 	},
 	{
 		packages: "work/companion", // the agent of Works beside the agent of membership
@@ -110,7 +110,7 @@ var rules = []rule{
 		packages: "deploy", // what is installed on a member is of all that runs there
 		ours: []string{
 			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
-			"internal/precondition", "internal/storeversion",
+			"internal/precondition", "internal/storeversion", "internal/tracing",
 		},
 	},
 	{

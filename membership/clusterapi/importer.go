@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership/clusterapi/internal/source"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -183,7 +184,9 @@ func (w *work) process(ctx context.Context) {
 var errChanged = errors.New("the object has changed since it was observed")
 
 // sync decides about one Cluster and acts.
-func (w *work) sync(ctx context.Context, key types.NamespacedName) error {
+func (w *work) sync(ctx context.Context, key types.NamespacedName) (err error) {
+	ctx, end := tracing.Start(ctx, "muster-cluster-api", key)
+	defer func() { end(err) }()
 	object, _, err := w.stores[key.Namespace].GetByKey(key.String())
 	if err != nil {
 		return fmt.Errorf("read Cluster %s from the cache: %w", key, err)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -101,5 +102,5 @@ func (f *Fleet) setup(mgr manager.Manager) error {
 		WatchesRawSource(source.Kind(f.cache, &v1alpha1.MemberCluster{},
 			&handler.TypedEnqueueRequestForObject[*v1alpha1.MemberCluster]{})).
 		WatchesRawSource(source.Kind(f.cache, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(f.membersOf))).
-		Complete(f)
+		Complete(tracing.Reconciler(controllerName, f))
 }

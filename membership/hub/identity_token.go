@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration/identity"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -47,7 +48,7 @@ const checkOffer = time.Minute
 
 func (r *identityTokens) setup(mgr manager.Manager, hub cluster.Cluster, workers int) error {
 	options := controllerOptions(workers)
-	options.Reconciler = r
+	options.Reconciler = tracing.Reconciler("muster-identity", r)
 	c, err := controller.New("muster-identity", mgr, options)
 	if err != nil {
 		return err

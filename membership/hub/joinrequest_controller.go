@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -75,7 +76,7 @@ const (
 
 func (d *joinRequestController) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	options := controllerOptions(d.options.Workers)
-	options.Reconciler = d
+	options.Reconciler = tracing.Reconciler("muster-joinrequest", d)
 	c, err := controller.New("muster-joinrequest", mgr, options)
 	if err != nil {
 		return err

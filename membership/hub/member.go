@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-sdk/muster/internal/storeversion"
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -67,7 +68,7 @@ type members struct {
 
 func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	options := controllerOptions(r.options.Workers)
-	options.Reconciler = r
+	options.Reconciler = tracing.Reconciler("muster-membercluster", r)
 	c, err := controller.New("muster-membercluster", mgr, options)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -51,7 +52,7 @@ type namespaceQuotas struct {
 
 func (q *namespaceQuotas) setup(mgr manager.Manager, hub cluster.Cluster, workers int) error {
 	options := controllerOptions(workers)
-	options.Reconciler = q
+	options.Reconciler = tracing.Reconciler("muster-namespacequota", q)
 	c, err := controller.New("muster-namespacequota", mgr, options)
 	if err != nil {
 		return err

@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/tracing"
 )
 
 const (
@@ -183,7 +185,7 @@ func (x *export) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		wait, err := x.sync(ctx, x, k)
+		wait, err := x.traced(ctx, k)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && !passes(err) {
@@ -199,6 +201,13 @@ func (x *export) work(ctx context.Context) {
 		}
 		x.queue.Done(k)
 	}
+}
+
+// traced is sync with a span.
+func (x *export) traced(ctx context.Context, k key) (wait time.Duration, err error) {
+	ctx, end := tracing.Start(ctx, "muster-interop", types.NamespacedName{Namespace: k.Namespace, Name: k.Name})
+	defer func() { end(err) }()
+	return x.sync(ctx, x, k)
 }
 
 // passes reports whether an error says no more than that something has changed in the meantime, which the watches will

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -34,7 +35,9 @@ const (
 )
 
 // deliver writes the Works of a cluster. The queue repeats it until they are written or other Works are desired.
-func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result, error) {
+func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Result, err error) {
+	ctx, end := tracing.Start(ctx, "muster-workset-delivery", d.set)
+	defer func() { end(err) }()
 	s := c.stateIfKnown(d.set)
 	if s == nil {
 		c.overtaken.Forget(d)

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-sdk/muster/internal/openqueue"
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
@@ -119,7 +120,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 // watch enqueues WorkSets after events of them, their Placements and PlacementDecisions.
 func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	looks, err := ctrl.New("muster-workset", mgr, ctrl.Options{
-		Reconciler: c, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: lookTimeout,
+		Reconciler:              tracing.Reconciler("muster-workset", c),
+		MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: lookTimeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod, 30*time.Second),
 	})
 	if err != nil {

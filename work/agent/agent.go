@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -243,7 +244,7 @@ func (a *Agent) controller() (controller.Controller, error) {
 		MaxConcurrentReconciles: a.options.Workers,
 		ReconciliationTimeout:   reconcileTimeout,
 		SkipNameValidation:      new(true), // one program may be the agent of several members
-		Reconciler:              reconcile.Func(a.reconcile),
+		Reconciler:              tracing.Reconciler("muster-work", reconcile.Func(a.reconcile)),
 		Logger:                  a.options.Log,
 	})
 	if err != nil {

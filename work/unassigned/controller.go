@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -63,7 +64,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		recorder: mgr.GetEventRecorder("muster-work-unassigned"), reported: map[string]bool{},
 	}
-	c, err := controller.New("muster-work-unassigned", mgr, controller.Options{Reconciler: r})
+	c, err := controller.New("muster-work-unassigned", mgr,
+		controller.Options{Reconciler: tracing.Reconciler("muster-work-unassigned", r)})
 	if err != nil {
 		return fmt.Errorf("make the controller of unassigned Works: %w", err)
 	}

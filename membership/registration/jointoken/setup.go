@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/jointoken/internal/bootstrapsecret"
@@ -105,7 +106,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		builder.WatchesRawSource(
 			source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenIn(options.Namespace))))
 	}
-	if err := builder.Complete(r); err != nil {
+	if err := builder.Complete(tracing.Reconciler(controllerName, r)); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}
 	return nil
