@@ -59,7 +59,8 @@ var rules = []rule{
 	},
 	{
 		packages: "work/unassigned", // it tells the namespaces of members from others
-		ours:     []string{"internal/readycondition", "internal/tracing", "work/v1alpha1", "membership", "membership/v1alpha1"},
+		ours: []string{"internal/readycondition", "internal/tracing", "work/v1alpha1", "membership",
+			"membership/v1alpha1"},
 	},
 	{
 		packages: "work/companion", // the agent of Works beside the agent of membership
