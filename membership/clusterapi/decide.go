@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -72,12 +73,13 @@ func decide(c *cluster, m *member, leaveDeleted bool) action {
 const maxName = 63
 
 // memberName returns the name of the MemberCluster of a Cluster. It is "<namespace>-<name>", or a part of it and a hash
-// if that is too long.
+// if that is no DNS label.
 func memberName(namespace, name string) string {
 	joined := namespace + "-" + name
-	if len(joined) <= maxName {
+	if len(joined) <= maxName && !strings.Contains(joined, ".") {
 		return joined
 	}
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
-	return joined[:maxName-9] + "-" + hex.EncodeToString(sum[:4])
+	joined = strings.ReplaceAll(joined[:min(len(joined), maxName-9)], ".", "-")
+	return joined + "-" + hex.EncodeToString(sum[:4])
 }

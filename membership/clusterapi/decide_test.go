@@ -81,6 +81,8 @@ func TestMemberName(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	first, second := memberName(long, long+"1"), memberName(long, long+"2")
 	require.NotEqual(t, first, second)
+	require.NotEqual(t, memberName("a", "b.c"), memberName("a", "b-c"))
+	require.Empty(t, validation.IsDNS1123Label(memberName("a", "b.c")))
 	require.NotEqual(t, memberName(long+"-a", long), memberName(long, "a-"+long))
 	for _, length := range []int{1, 61, 62, 253} {
 		name := memberName("a", strings.Repeat("y", length))

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -35,7 +36,7 @@ type importer struct {
 	Options
 
 	clusters  metadata.Interface
-	discovery discovery.ServerGroupsInterface
+	discovery discovery.DiscoveryInterface
 	members   cache.Cache
 	live      client.Reader
 	client    client.Client
@@ -62,7 +63,7 @@ func (i *importer) Start(ctx context.Context) error {
 			waiting = false
 			i.run(ctx, resource)
 		case errors.Is(err, source.ErrNotServed) && !waiting:
-			i.log.Info("Waiting for the definition of Clusters", "resource", source.Kind.String())
+			i.log.Info("Waiting for the definition of Clusters", "kind", source.Kind.String())
 			waiting = true
 		case !errors.Is(err, source.ErrNotServed) && ctx.Err() == nil:
 			i.log.Error(err, "Cannot discover the definition of Clusters")
@@ -86,15 +87,17 @@ type work struct {
 // run imports Clusters until the context ends or the version is not served any more.
 func (i *importer) run(ctx context.Context, resource schema.GroupVersionResource) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	w := &work{
 		importer: i, resource: resource, stores: map[string]toolscache.Store{},
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstWait, lastWait)),
 	}
 	var running sync.WaitGroup
-	defer running.Wait()
-	defer w.queue.ShutDown()
+	defer func() {
+		cancel()
+		w.queue.ShutDown()
+		running.Wait()
+	}()
 	var synced []toolscache.InformerSynced
 	for _, namespace := range i.Namespaces {
 		informer := metadatainformer.NewFilteredMetadataInformer(i.clusters, resource, namespace, 0, toolscache.Indexers{},
@@ -260,7 +263,7 @@ func (w *work) leave(ctx context.Context, c *cluster, name string) error {
 	if err != nil {
 		return err
 	}
-	if latest.UID != c.uid || decide(clusterOf(latest), m, w.LeaveDeleted).step != leave {
+	if !w.Selector.Matches(labels.Set(latest.Labels)) || decide(clusterOf(latest), m, w.LeaveDeleted).step != leave {
 		return errChanged
 	}
 	err = w.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
