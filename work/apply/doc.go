@@ -6,9 +6,11 @@
 //
 //	engine := apply.New(c, apply.Options{})
 //	set := apply.Set{Owner: owner, Objects: objects, Inventory: inventory, Record: store}
-//	changes, err := engine.Apply(ctx, set, nil)
-//	...
-//	pruned, err := engine.Prune(ctx, owner, apply.Stale(changes.Inventory, objects), v1alpha1.DeletePolicy{})
+//	result, err := engine.Sync(ctx, set, nil, v1alpha1.DeletePolicy{})
+//
+// [Engine.Sync] applies the objects and deletes those that the set no longer contains. [Engine.Apply] and
+// [Engine.Prune] are the two parts of it. An owner can be an object of this or of another cluster, in any namespace, or
+// no object at all.
 //
 // # Detection of differences
 //

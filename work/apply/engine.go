@@ -59,7 +59,7 @@ type Engine struct {
 	options Options
 
 	mu     sync.Mutex
-	memory map[types.UID]memories // by owner
+	memory map[types.UID]memories // by the ID of the owner
 }
 
 // New returns an engine that uses a client. The client must not read from a cache, and its RESTMapper must discover new
@@ -125,7 +125,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 
 // applyWave applies the objects of a wave, and waits until the kinds that they define are served.
 func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, changes []Change) {
-	e.resolveNewKinds(ctx, owner, wave, changes)
+	e.resolveNewKinds(ctx, wave, changes)
 	var unknown []*task
 	for i := range wave {
 		t := &wave[i]
@@ -177,7 +177,7 @@ var ErrInvalid = errors.New("invalid set")
 
 func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	resolve := e.resolver(ctx)
-	if err := set.check(resolve); err != nil {
+	if err := set.check(); err != nil {
 		return nil, err
 	}
 	recorded := inventory{set.Inventory}.byKey()
@@ -204,7 +204,7 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 		}
 		first[keyOf(t.id)] = i
 		if t.err == nil && t.definition == nil {
-			t.err = t.settle(set.Owner, resolve)
+			t.err = t.settle(resolve)
 		}
 		plan[i] = t
 	}

@@ -43,8 +43,8 @@ func namespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// settle resolves the kind of an object, and checks that the namespace of the object suits its kind and its owner.
-func (t *task) settle(owner Owner, resolve resolver) error {
+// settle resolves the kind of an object, and checks that the namespace of the object suits its kind.
+func (t *task) settle(resolve resolver) error {
 	mapping, err := resolve(t.id.GroupVersionKind())
 	if err != nil {
 		return err
@@ -56,10 +56,6 @@ func (t *task) settle(owner Owner, resolve resolver) error {
 		return invalid("is required, since " + t.id.Kind + " is namespaced")
 	case !namespaced(mapping) && t.id.Namespace != "": // its definition in the set says otherwise
 		return invalid("must not be set, since " + t.id.Kind + " is cluster-scoped on the member")
-	case owner.Namespace != "" && t.id.Namespace == "":
-		return invalid("cannot be set, and so the object cannot belong to an owner that is in a namespace")
-	case owner.Namespace != "" && t.id.Namespace != owner.Namespace:
-		return invalid("must be " + owner.Namespace + ", where its owner is")
 	}
 	return nil
 }
@@ -119,7 +115,7 @@ var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomRe
 
 // resolveNewKinds settles the objects of a wave whose kinds the set defines. It waits only for kinds whose definition
 // was written in this pass. Waiting for others would delay each pass.
-func (e *Engine) resolveNewKinds(ctx context.Context, owner Owner, wave []task, changes []Change) {
+func (e *Engine) resolveNewKinds(ctx context.Context, wave []task, changes []Change) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.EstablishTimeout)
 	defer cancel()
 	resolve := e.resolver(ctx)
@@ -131,7 +127,7 @@ func (e *Engine) resolveNewKinds(ctx context.Context, owner Owner, wave []task, 
 		t.resend = changes[*t.definition].written()
 		backoff := newBackoff()
 		for {
-			t.err = t.settle(owner, resolve)
+			t.err = t.settle(resolve)
 			if !meta.IsNoMatchError(t.err) || !changes[*t.definition].written() || !pause(ctx, &backoff) {
 				break
 			}

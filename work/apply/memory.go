@@ -36,7 +36,7 @@ type memories map[sameObject]memory
 func (e *Engine) recall(owner Owner, t *task) memory {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m := e.memory[owner.Reference.UID][keyOf(t.id)]
+	m := e.memory[owner.ID()][keyOf(t.id)]
 	if m.hash != t.hash {
 		m.contest = nil
 	}
@@ -46,10 +46,10 @@ func (e *Engine) recall(owner Owner, t *task) memory {
 func (e *Engine) remember(owner Owner, t *task, m memory) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	of := e.memory[owner.Reference.UID]
+	of := e.memory[owner.ID()]
 	if of == nil {
 		of = memories{}
-		e.memory[owner.Reference.UID] = of
+		e.memory[owner.ID()] = of
 	}
 	of[keyOf(t.id)] = m
 }
@@ -65,9 +65,9 @@ func (e *Engine) retain(owner Owner, recorded []v1alpha1.AppliedResource, plan t
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for key := range e.memory[owner.Reference.UID] {
+	for key := range e.memory[owner.ID()] {
 		if !keep[key] {
-			delete(e.memory[owner.Reference.UID], key)
+			delete(e.memory[owner.ID()], key)
 		}
 	}
 }
@@ -75,10 +75,10 @@ func (e *Engine) retain(owner Owner, recorded []v1alpha1.AppliedResource, plan t
 func (e *Engine) forget(owner Owner, id v1alpha1.ResourceIdentifier) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.memory[owner.Reference.UID], keyOf(id))
+	delete(e.memory[owner.ID()], keyOf(id))
 }
 
-// Forget drops the cached state of an owner that does not exist any more.
+// Forget drops the cached state of an owner that does not exist any more, given its [Owner.ID].
 func (e *Engine) Forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

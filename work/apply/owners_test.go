@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -114,28 +115,56 @@ func TestPruneLeavesWhatOthersOwn(t *testing.T) {
 	require.Empty(t, live.GetLabels())
 }
 
-func TestNamespacedOwner(t *testing.T) {
+// TestOwners checks that an owner can be in a namespace, in another cluster, or no object, that its objects can be
+// anywhere, and that such owners are different from each other.
+func TestOwners(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	holder := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, namespace: NS}}")
-	w.owner.Reference = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "holder", UID: holder.GetUID()}
-	_, err := w.engine.Apply(t.Context(), w.set(w.configMap("a", "{k: v}")), nil)
-	require.ErrorIs(t, err, apply.ErrInvalid, "an owner of a namespaced kind needs a namespace")
-
-	w.owner.Namespace = w.namespace
-	elsewhere := w.configMap("a", "{k: v}")
-	elsewhere.Manifest.SetNamespace("default")
-	changes := w.apply(w.configMap("a", "{k: v}"), elsewhere,
-		w.object("{apiVersion: v1, kind: Namespace, metadata: {name: x}}"))
-	require.Equal(t, apply.Created, changes[0].Action)
-	require.Equal(t, "metadata.namespace: must be "+w.namespace+", where its owner is", changes[1].Message)
-	require.Equal(t, v1alpha1.ReasonInvalid, changes[2].Reason)
+	first := newWorld(t)
+	reference := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "shop", UID: "1"}
+	owners := map[string]apply.Owner{
+		"namespaced, of a kind that the cluster does not have": {Reference: reference, Namespace: "apps"},
+		"in another cluster":     {Reference: reference, Namespace: "apps", Cluster: "other"},
+		"in a third cluster":     {Reference: reference, Namespace: "apps", Cluster: "third"},
+		"no object":              {},
+		"another without object": {Cluster: "other"},
+	}
+	marks := map[string]string{}
+	for name, owner := range owners {
+		w := first.in(t)
+		w.restart()
+		owner.FieldOwner = "owner-" + strings.ReplaceAll(name[:3]+name[len(name)-3:], " ", "")
+		w.owner = owner
+		require.Empty(t, marks[owner.Mark()], "%s has the mark of another owner", name)
+		marks[owner.Mark()] = name
+		elsewhere := w.configMap(owner.FieldOwner, "{k: v}")
+		elsewhere.Manifest.SetNamespace("default")
+		here := w.configMap(owner.FieldOwner, "{k: v}")
+		role := w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-" +
+			owner.FieldOwner + "}, rules: []}")
+		for _, change := range w.apply(elsewhere, here, role) {
+			require.Equal(t, apply.Created, change.Action, "%s: %s %v", name, change.Message, change.Err)
+		}
+		require.Empty(t, w.get(here.Manifest).GetOwnerReferences(), name)
+		w.restart()
+		for _, change := range w.apply(elsewhere, here, role) {
+			require.Equal(t, apply.Unchanged, change.Action, "%s: %s %v", name, change.Message, change.Err)
+		}
+		w.prune(v1alpha1.DeletePolicy{})
+		require.True(t, w.isGone(elsewhere.Manifest), name)
+	}
 }
 
-func TestKindOfTheOwnerMustBeKnown(t *testing.T) {
+func TestOwner_Invalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owner.Reference.Kind = "Nothing"
-	_, err := w.engine.Apply(t.Context(), w.set(), nil)
-	require.ErrorContains(t, err, "find the kind of the owner")
+	for problem, owner := range map[string]apply.Owner{
+		"owner.reference needs":                    {Reference: metav1.OwnerReference{Name: "a"}, FieldOwner: "x"},
+		"owner.namespace requires owner.reference": {Namespace: "apps", FieldOwner: "x"},
+		"owner.fieldOwner must have":               {},
+	} {
+		w.owner = owner
+		_, err := w.engine.Apply(t.Context(), w.set(), nil)
+		require.ErrorIs(t, err, apply.ErrInvalid)
+		require.ErrorContains(t, err, problem)
+	}
 }

@@ -19,12 +19,28 @@ import (
 // MarkPrefix is the prefix of the annotations that record which owners have applied an object.
 const MarkPrefix = annotationPrefix + "owner-"
 
-// Mark is the name of the annotation that objects of this owner have. It is derived from the group, kind, namespace
-// and name of Reference, so an owner that is deleted and created again has the same mark.
+// Mark is the name of the annotation that objects of this owner have. It is derived from Cluster, and from the group,
+// kind, namespace and name of Reference, so an owner that is deleted and created again has the same mark. Without a
+// Reference, it is derived from Cluster and FieldOwner.
 func (o Owner) Mark() string {
 	r := o.Reference
 	group, _, _ := strings.Cut(r.APIVersion, "/")
-	return MarkPrefix + digest([]byte(strings.Join([]string{group, r.Kind, o.Namespace, r.Name}, "\x00")))
+	parts := []string{group, r.Kind, o.Namespace, r.Name}
+	if r == (metav1.OwnerReference{}) {
+		parts = []string{"", "", "", "", o.FieldOwner}
+	}
+	if o.Cluster != "" {
+		parts = append([]string{"", o.Cluster}, parts...)
+	}
+	return MarkPrefix + digest([]byte(strings.Join(parts, "\x00")))
+}
+
+// ID identifies the owner in [Engine.Forget]: the UID of Reference or, without one, the mark.
+func (o Owner) ID() types.UID {
+	if o.Reference.UID != "" {
+		return o.Reference.UID
+	}
+	return types.UID(o.Mark())
 }
 
 // formerMark is the annotation that earlier releases used. It was derived from the UID of the owner.
@@ -33,6 +49,9 @@ func formerMark(owner types.UID) string { return annotationPrefix + digest([]byt
 // isFormer reports whether a reference is one that an earlier release put on an object for this owner. Kubernetes
 // deletes the object when the owner is deleted, for example with its definition, so such references are removed.
 func (o Owner) isFormer(r metav1.OwnerReference) bool {
+	if o.Reference == (metav1.OwnerReference{}) || o.Cluster != "" {
+		return false // Earlier releases had no such owners.
+	}
 	if r.UID == o.Reference.UID {
 		return true
 	}

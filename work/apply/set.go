@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -17,13 +16,15 @@ import (
 // Owner is the owner of applied objects. An object belongs to an owner if it has the owner's [Owner.Mark], or if its
 // UID is recorded.
 type Owner struct {
-	// Reference identifies the owner, which is in the same cluster. It is not added to objects, because Kubernetes would
-	// delete them with the owner, and thus with the owner's definition. The next apply removes references that earlier
-	// releases added.
+	// Reference identifies the owner by its apiVersion, kind, name and UID. It is not added to objects, because Kubernetes
+	// would delete them with the owner, and thus with the owner's definition. The next apply removes references that
+	// earlier releases added. The zero value: the owner is not an object, and FieldOwner identifies it.
 	Reference metav1.OwnerReference
-	// Namespace is the namespace of the owner. Empty: the owner is cluster-scoped. Objects of a namespaced owner must be
-	// in its namespace; others are rejected.
+	// Namespace is the namespace of the owner. Empty: the owner is cluster-scoped. Its objects can be in any namespace.
 	Namespace string
+	// Cluster distinguishes owners of different clusters with the same kind and name, for example by the UID of the
+	// namespace kube-system of their cluster. Empty: all owners are in one cluster.
+	Cluster string
 	// FieldOwner is the field manager, at most 128 characters. It must be unique to the owner.
 	FieldOwner string
 }
@@ -66,11 +67,17 @@ type Set struct {
 }
 
 // check returns why a set is invalid as a whole.
-func (s Set) check(resolve resolver) error {
+func (s Set) check() error {
 	owner := s.Owner.Reference
 	switch {
+	case owner == metav1.OwnerReference{}:
+		if s.Owner.Namespace != "" {
+			return fmt.Errorf("%w: owner.namespace requires owner.reference", ErrInvalid)
+		}
 	case owner.UID == "" || owner.Name == "" || owner.Kind == "" || owner.APIVersion == "":
 		return fmt.Errorf("%w: owner.reference needs apiVersion, kind, name and uid", ErrInvalid)
+	}
+	switch {
 	case s.Owner.FieldOwner == "" || len(s.Owner.FieldOwner) > 128:
 		return fmt.Errorf("%w: owner.fieldOwner must have 1 to 128 characters", ErrInvalid)
 	case s.Record == nil:
@@ -86,13 +93,6 @@ func (s Set) check(resolve resolver) error {
 			return fmt.Errorf("%w: objects[%d] and objects[%d] are both %s", ErrInvalid, other, i, id)
 		}
 		seen[keyOf(id)] = i
-	}
-	mapping, err := resolve(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
-	if err != nil {
-		return fmt.Errorf("find the kind of the owner: %w", err)
-	}
-	if namespaced(mapping) != (s.Owner.Namespace != "") {
-		return fmt.Errorf("%w: owner.namespace must be set where the owner's kind is namespaced, and only there", ErrInvalid)
 	}
 	return nil
 }
