@@ -107,7 +107,7 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"init", "--print-register-command"}, "--print-register-command requires --image"},
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--dry-run"}, "--manifests and --dry-run"},
 		{[]string{"init", "--image", "hub:v1", "--manifests", "--component", "bogus"},
-			"must be one of bootstrap-tokens, monitoring"},
+			"must be one of bootstrap-tokens, cluster-api, cluster-profiles, monitoring"},
 		{[]string{"init", "--image", "hub v1", "--manifests"}, "--image"},
 		{[]string{"register", "--cluster-name", "east"}, "require --image"},
 		{[]string{"register", "--method", "csr"}, "require --image"},

@@ -181,7 +181,8 @@ func TestProxyInFrontOfAPlane(t *testing.T) {
 	var timeout net.Error
 	require.True(t, errors.As(get(t, cfg), &timeout) && timeout.Timeout(), "a partition is a timeout")
 	proxy.Cut()
-	require.ErrorIs(t, get(t, cfg), syscall.ECONNRESET)
+	err := get(t, cfg) // The reader of a pooled connection can see the reset before a request is written to it.
+	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE), "a cut is a reset: %v", err)
 	proxy.Heal()
 	cfg.Timeout = eventually
 	require.NoError(t, get(t, cfg))

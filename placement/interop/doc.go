@@ -45,9 +45,11 @@
 // nothing about clusters that the user may not use. These profiles have the label, too. KEP-4322 wants each cluster in
 // at most one set; ClusterSets of muster may overlap, so label namespaces of disjoint sets.
 //
-// A profile is removed from the namespace of a set if the set does not select the member any more, if the deletion of
-// the binding was requested, or if the namespace has lost the label. If a ClusterSet, a binding or the definition of
-// either is only missing, the profiles stay. Remove the label of the namespaces before you turn off Tenancy.
+// Profiles in the namespaces of sets have the annotation placement.muster.dev/cluster-set-binding. Others in these
+// namespaces are not changed. A profile is removed from the namespace of a set if the set does not select the member
+// any more, if the deletion of the binding was requested, or if the namespace has lost the label. If a ClusterSet, a
+// binding or the definition of either is only missing, the profiles stay. Remove the label of the namespaces before you
+// turn off Tenancy.
 //
 // KEP-4322 allows a profile one write in 30 s on average, with bursts of 10, and so does the export: a condition that
 // turns goes out at once, as long as the burst lasts; anything else waits until 30 s have passed for each write before

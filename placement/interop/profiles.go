@@ -23,16 +23,21 @@ func (e *exporter) profileKind() kind {
 		namespace: e.ProfileNamespace,
 		source:    &membershipv1alpha1.MemberCluster{},
 		keysOf:    e.profilesOf,
-		isOurs: func(profile *unstructured.Unstructured) bool {
-			return managerOf(profile) == e.ClusterManager && ownerOf(profile, memberKind) != nil
-		},
-		seen: e.sawProfile,
-		sync: e.syncProfile,
+		isOurs:    e.isOurProfile,
+		seen:      e.sawProfile,
+		sync:      e.syncProfile,
 	}
 	if e.Tenancy != nil {
 		k.namespace, k.prepare = metav1.NamespaceAll, e.watchSets
 	}
 	return k
+}
+
+// isOurProfile reports whether this export made a profile. In other namespaces than that of the fleet, a profile needs
+// the annotation of a ClusterSetBinding as well: another export with the same cluster manager may have its own there.
+func (e *exporter) isOurProfile(profile *unstructured.Unstructured) bool {
+	return managerOf(profile) == e.ClusterManager && ownerOf(profile, memberKind) != nil &&
+		(profile.GetNamespace() == e.ProfileNamespace || profile.GetAnnotations()[bindingAnnotation] != "")
 }
 
 // managerOf is whose a profile says that it is.
@@ -61,7 +66,7 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 		}
 		return e.createProfile(ctx, x, member, want)
 	case !x.isOurs(have):
-		if member != nil {
+		if member != nil && (k.Namespace == e.ProfileNamespace || e.sets.Load().set(k.Namespace) != "") {
 			x.notify(member, have, fmt.Sprintf("of cluster manager %q and not of this member", managerOf(have)))
 		}
 		return 0, nil
@@ -81,7 +86,8 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 	}
 }
 
-// wantedProfile returns the profile of a member that a namespace is to have. Nil: none, and one that exists is deleted.
+// wantedProfile returns the desired profile of a member in a namespace. If it is nil, the caller creates no profile, and
+// deletes the existing one.
 func (e *exporter) wantedProfile(ctx context.Context, k key, have *unstructured.Unstructured,
 	member *membershipv1alpha1.MemberCluster) (*unstructured.Unstructured, error) {
 	if k.Namespace == e.ProfileNamespace {

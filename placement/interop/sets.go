@@ -139,6 +139,7 @@ func (e *exporter) wantedInSet(ctx context.Context, k key, have *unstructured.Un
 	if have == nil {
 		return nil, nil
 	}
+	// The label can be missing only on a profile that another client has changed: it still is of the same set.
 	if recorded := have.GetLabels()[setLabel]; set == "" || recorded != "" && recorded != set {
 		return nil, e.confirmSet(ctx, k.Namespace, set)
 	}

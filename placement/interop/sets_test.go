@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/interop"
 	"github.com/muster-sdk/muster/tenancy"
 )
 
@@ -205,4 +206,23 @@ func TestSets_RequestsRemoveProfiles(t *testing.T) {
 	h.profilesIn(team, "")
 	h.there(profiles, "east", complete)
 	h.there(profiles, "west", complete)
+}
+
+// TestSets_OtherExportsStay checks that profiles of another export with the same cluster manager, such as those in a
+// former ProfileNamespace, stay as they are.
+func TestSets_OtherExportsStay(t *testing.T) {
+	h, _, team := withSets(t)
+	member := h.member("east", inEnvironment("prod"))
+	running := h.start()
+	h.profilesIn(team, "prod", "east")
+	h.there(profiles, "east", complete)
+	other := object(profiles, h.namespace, "east", map[string]any{
+		"spec": map[string]any{"clusterManager": map[string]any{"name": interop.DefaultClusterManager}}})
+	other.SetOwnerReferences(h.get(profiles, "east").GetOwnerReferences())
+	require.Equal(t, member.UID, other.GetOwnerReferences()[0].UID)
+	require.NoError(t, h.client.Create(t.Context(), other))
+	h.labelNamespace(team, "")
+	h.profilesIn(team, "")
+	running.quiet(t)
+	require.Equal(t, other.GetResourceVersion(), h.profileIn(h.namespace, "east").GetResourceVersion())
 }

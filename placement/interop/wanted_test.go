@@ -75,7 +75,6 @@ func TestWantedInSet(t *testing.T) {
 	existing := profileInSet(member("prod"), o, "team", "prod", "p")
 	stripped := existing.DeepCopy()
 	stripped.SetLabels(nil)
-	stripped.SetAnnotations(nil)
 	for _, test := range []struct {
 		reason       string
 		rules        *tenancy.Rules
@@ -97,8 +96,8 @@ func TestWantedInSet(t *testing.T) {
 		{reason: "the cache of members is stale", rules: both, cached: namespace("prod"), member: "dev",
 			liveMember: "prod", have: existing, behind: true},
 		{reason: "no rules", cached: namespace("prod"), member: "prod", have: existing, want: "prod", by: "p"},
-		{reason: "neither rules nor the marks of the profile", cached: namespace("prod"), member: "prod", have: stripped,
-			want: "prod"},
+		{reason: "neither rules nor the label of the profile", cached: namespace("prod"), member: "prod", have: stripped,
+			want: "prod", by: "p"},
 		{reason: "the label is removed", rules: both, live: namespace(""), member: "prod", have: existing},
 		{reason: "the cache of namespaces is stale", rules: both, live: namespace("prod"), member: "prod", have: existing,
 			behind: true},
