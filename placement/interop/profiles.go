@@ -86,8 +86,8 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 	}
 }
 
-// wantedProfile returns the desired profile of a member in a namespace. If it is nil, the caller creates no profile, and
-// deletes the existing one.
+// wantedProfile returns the desired profile of a member in a namespace. If it is nil, the caller creates no profile,
+// and deletes the existing one.
 func (e *exporter) wantedProfile(ctx context.Context, k key, have *unstructured.Unstructured,
 	member *membershipv1alpha1.MemberCluster) (*unstructured.Unstructured, error) {
 	if k.Namespace == e.ProfileNamespace {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -149,7 +150,11 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	a.watches = newWatches(metadataClient, a.options.Log, func(work string) { a.wake(work, settle) })
+	jobs, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
+	a.watches = newWatches(metadataClient, jobs, a.options.Log, func(work string) { a.wake(work, settle) })
 	a.engines = newEngines(a.member.Client, config, a.options.Apply, a.watches)
 	a.member.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,

@@ -85,7 +85,8 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	if work.Spec.Suspend {
 		objects = st.plan.suspended()
 	}
-	evaluator := &evaluator{agent: a, engine: engine, plan: st.plan, before: st.status(work), evaluated: st.evaluated}
+	evaluator := &evaluator{agent: a, engine: engine, plan: st.plan, before: st.status(work), evaluated: st.evaluated,
+		inventory: st.applied.latest.Status.Resources}
 	gate := evaluator.gate(work.Spec.Waves, st.status(work))
 	if !work.Spec.Suspend {
 		if err := st.applied.takeRelease(ctx); err != nil {

@@ -39,6 +39,7 @@
 // until it has a status, for at most [Options.StatusGracePeriod]. A rule in the Work decides without this time.
 //
 // A Job with ttlSecondsAfterFinished runs once per manifest. If the Job is gone, its Work keeps reporting its result.
+// If the Job finished and was deleted while the agent did not run, its result is unknown, and the Work is not complete.
 //
 // An exported manifest, which has metadata of an API server such as uid, is applied without the fields that belong to
 // the cluster that it was read from. The condition Applied names them.

@@ -38,6 +38,7 @@ type evaluator struct {
 
 	mu        sync.Mutex
 	before    *v1alpha1.WorkStatus // as reported last
+	inventory []v1alpha1.AppliedResource
 	evaluated map[objectKey]evaluation
 	blocked   *v1alpha1.ResourceIdentifier // the object that holds back a wave
 }
@@ -65,7 +66,7 @@ func (e *evaluator) all(ctx context.Context, changes []apply.Change) map[int]eva
 
 func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) evaluation {
 	if change.Reason == v1alpha1.ReasonCompleted && change.UID == "" {
-		return e.finished(m.id)
+		return e.finished(m)
 	}
 	key := keyOf(m.id)
 	e.mu.Lock()
@@ -130,13 +131,48 @@ func untilReported(evaluations map[int]evaluation, now time.Time) (shortest time
 	return shortest
 }
 
-// finished is the evaluation of a Job that has run and was removed by its TTL. The status remembers that it failed.
-func (e *evaluator) finished(id v1alpha1.ResourceIdentifier) evaluation {
-	result := readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: "the Job has run"}
-	for _, manifest := range e.before.Manifests {
+// finished evaluates a Job with ttlSecondsAfterFinished that does not exist any more.
+func (e *evaluator) finished(m *planned) evaluation {
+	last := e.agent.watches.lastState(keyOf(m.id))
+	if last != nil && last.GetUID() != e.uid(m.id) {
+		last = nil
+	}
+	return m.finished(last, e.before, e.agent.options.Readiness)
+}
+
+// uid returns the UID of an object in the inventory.
+func (e *evaluator) uid(id v1alpha1.ResourceIdentifier) types.UID {
+	for i := range e.inventory {
+		if keyOf(e.inventory[i].ResourceIdentifier) == keyOf(id) {
+			return e.inventory[i].UID
+		}
+	}
+	return ""
+}
+
+// finished evaluates a Job that does not exist any more, by its last state (nil: unknown) and the status that was
+// reported before. A Job whose result was not read is not reported as successful.
+func (m *planned) finished(last *unstructured.Unstructured, before *v1alpha1.WorkStatus,
+	registry readiness.Registry) evaluation {
+	if last != nil {
+		made := m.evaluate(last, registry)
+		if made.ready.Status == readiness.Progressing {
+			made.ready = readiness.Result{Status: readiness.Failed, Ends: true,
+				Message: "The Job was deleted before it had finished. Change the manifest to run it again."}
+		}
+		return made
+	}
+	result := readiness.Result{Status: readiness.Unknown, Ends: true, Message: "The Job was deleted before the agent " +
+		"had read its result. Increase ttlSecondsAfterFinished, which runs the Job again."}
+	for _, manifest := range before.Manifests {
 		available := findCondition(manifest.Conditions, v1alpha1.ConditionAvailable)
-		if keyOf(manifest.ResourceIdentifier) == keyOf(id) && available != nil &&
-			available.Reason == v1alpha1.ReasonNotReady {
+		if keyOf(manifest.ResourceIdentifier) != keyOf(m.id) || available == nil {
+			continue
+		}
+		switch available.Reason {
+		case v1alpha1.ReasonReady:
+			result = readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: available.Message}
+		case v1alpha1.ReasonNotReady:
 			result = readiness.Result{Status: readiness.Failed, Ends: true, Message: available.Message}
 		}
 	}
@@ -154,6 +190,10 @@ func (e *evaluator) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*
 // evaluate is a pure function of the object.
 func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.Registry) evaluation {
 	made := evaluation{version: live.GetResourceVersion(), asked: m.asks, uid: live.GetUID()}
+	if removesItself(live) && live.GetDeletionTimestamp() != nil {
+		live = live.DeepCopy() // The result of a Job does not change because the Job is deleted.
+		live.SetDeletionTimestamp(nil)
+	}
 	if m.rule != nil {
 		made.ready = m.rule.Assess(live)
 	} else {
@@ -175,6 +215,12 @@ func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.R
 		}
 	}
 	return made
+}
+
+// removesItself reports whether an object is a Job that Kubernetes deletes after it has finished.
+func removesItself(live *unstructured.Unstructured) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished")
+	return found && live.GroupVersionKind().GroupKind() == jobKind
 }
 
 // gate holds back a wave until all objects of the one before are applied and ready. Nil: waves do not wait. They have

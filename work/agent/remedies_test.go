@@ -125,26 +125,8 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.start()
-	const once = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS},
-  spec: {ttlSecondsAfterFinished: 5, backoffLimit: 0,
-  template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
-	work := w.work("migration", "{"+manifests(once, configMap("a", "{k: v}"))+"}")
-	w.eventually(func() error {
-		pods := &corev1.PodList{}
-		if err := w.member.List(t.Context(), pods, client.InNamespace(w.name)); err != nil {
-			return err
-		}
-		for i := range pods.Items {
-			pods.Items[i].Status.Phase = corev1.PodFailed
-			if err := w.member.Status().Update(t.Context(), &pods.Items[i]); err != nil {
-				return err
-			}
-		}
-		if len(pods.Items) == 0 {
-			return fmt.Errorf("the Job has no pods yet")
-		}
-		return nil
-	})
+	work := w.work("migration", "{"+manifests(jobOnce, configMap("a", "{k: v}"))+"}")
+	w.eventually(w.failPods)
 	failed := func() error {
 		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
 			return err
@@ -164,6 +146,68 @@ func TestJobThatFailedAndIsGone(t *testing.T) {
 	w.eventually(func() error { return equal("v", w.data("a", "k")) }) // so that the agent has reconciled
 	w.calm()
 	require.NoError(t, failed())
+}
+
+// jobOnce is a Job that Kubernetes deletes as soon as it has finished.
+const jobOnce = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: NS},
+  spec: {ttlSecondsAfterFinished: 0, backoffLimit: 0,
+  template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
+
+// failPods has all pods of the member fail. It returns an error if there is none.
+func (w *world) failPods() error {
+	pods := &corev1.PodList{}
+	if err := w.member.List(w.t.Context(), pods, client.InNamespace(w.name)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		pods.Items[i].Status.Phase = corev1.PodFailed
+		if err := w.member.Status().Update(w.t.Context(), &pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Errorf("the Job has no pods yet")
+	}
+	return nil
+}
+
+// TestJobThatEndedUnseen checks that a Job which failed and was deleted while the agent did not run is not reported as
+// successful, and that a Job which a user deletes while it runs has failed.
+func TestJobThatEndedUnseen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	is := func(work *v1alpha1.Work, status metav1.ConditionStatus, message string) func() error {
+		return func() error {
+			if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+				return err
+			}
+			complete := condition(work, v1alpha1.ConditionComplete)
+			if complete == nil || complete.Status != "False" {
+				return fmt.Errorf("want an incomplete Work, got:\n%s", render(work.Status))
+			}
+			available := findManifestCondition(work, 0, v1alpha1.ConditionAvailable)
+			if available.Status != status || !strings.Contains(available.Message, message) {
+				return fmt.Errorf("want Available=%s with %q, got:\n%s", status, message, render(work.Status))
+			}
+			return nil
+		}
+	}
+	work := w.work("migration", "{"+manifests(jobOnce)+"}")
+	w.eventually(is(work, "False", ""))
+	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
+	stop()
+	w.eventually(w.failPods)
+	w.eventually(func() error { return equal(true, w.read("Job", "once") == nil) })
+	stop = w.start()
+	w.eventually(is(work, "Unknown", "Increase ttlSecondsAfterFinished"))
+	stop()
+	w.start()
+	w.change(work, "{"+manifests(strings.Replace(jobOnce, "image: i", "image: other", 1))+"}")
+	w.eventually(func() error { return equal(true, w.read("Job", "once") != nil) })
+	require.NoError(t, w.member.Delete(t.Context(), w.read("Job", "once"),
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	w.eventually(is(work, "False", "before it had finished"))
 }
 
 // TestRejectedNextToABusyObject has that a manifest which is rejected is not sent each time that another object of its

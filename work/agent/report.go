@@ -222,7 +222,8 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 			c.culprit, c.culpritReason = &o, available
 		}
 	}
-	c.retry = c.retry || worthRetry(applied.Reason) || available.Status == metav1.ConditionUnknown
+	c.retry = c.retry || worthRetry(applied.Reason) ||
+		available.Status == metav1.ConditionUnknown && applied.Reason != v1alpha1.ReasonCompleted
 }
 
 // troubled reports whether a manifest that is not applied will not come right by itself.

@@ -10,8 +10,10 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -31,22 +33,13 @@ type watch struct {
 
 // start has a watch run, which ends by its stop.
 func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
-	informer := metadatainformer.NewFilteredMetadataInformer(w.client, t.resource, t.namespace, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) {
-			switch t.which {
-			case labeled:
-				options.LabelSelector = v1alpha1.AppliedLabel + "=true"
-			case single:
-				options.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.name).String()
-			case everything:
-			}
-		}).Informer()
+	informer := w.newInformer(t, kind.GroupKind())
 	changed := func(object any) {
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
-		if meta, ok := object.(*metav1.PartialObjectMetadata); ok {
-			w.tell(objectKey{kind.GroupKind(), meta.Namespace, meta.Name})
+		if observed, ok := object.(metav1.Object); ok {
+			w.tell(objectKey{kind.GroupKind(), observed.GetNamespace(), observed.GetName()})
 		}
 	}
 	failed, logged := make(chan struct{}), logFailures(w.log, "member")
@@ -57,7 +50,13 @@ func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
 		once()
 	})
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed, DeleteFunc: changed,
+		AddFunc: changed,
+		DeleteFunc: func(object any) {
+			if job, ok := object.(*unstructured.Unstructured); ok { // Otherwise the last state is not known.
+				w.deletedJob(objectKey{kind.GroupKind(), job.GetNamespace(), job.GetName()}, job)
+			}
+			changed(object)
+		},
 		UpdateFunc: func(before, after any) {
 			if before.(metav1.Object).GetResourceVersion() != after.(metav1.Object).GetResourceVersion() {
 				changed(after)
@@ -67,6 +66,28 @@ func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), w.log))
 	w.ended.Go(func() { informer.RunWithContext(ctx) })
 	return &watch{informer: informer, stop: stop, began: time.Now(), failed: failed}
+}
+
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// newInformer returns the informer of a target. It reads the metadata of objects, and whole Jobs: the result of a Job
+// with ttlSecondsAfterFinished can be read only from the event of its deletion, if the Job is deleted at once.
+func (w *watches) newInformer(t target, kind schema.GroupKind) cache.SharedIndexInformer {
+	narrow := func(options *metav1.ListOptions) {
+		switch t.which {
+		case labeled:
+			options.LabelSelector = v1alpha1.AppliedLabel + "=true"
+		case single:
+			options.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.name).String()
+		case everything:
+		}
+	}
+	if kind == jobKind {
+		return dynamicinformer.NewFilteredDynamicInformer(w.jobs.client, t.resource, t.namespace, 0, cache.Indexers{},
+			narrow).Informer()
+	}
+	return metadatainformer.NewFilteredMetadataInformer(w.client, t.resource, t.namespace, 0, cache.Indexers{},
+		narrow).Informer()
 }
 
 // logFailures logs what goes wrong with watches, but for what belongs to them.

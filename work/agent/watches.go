@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +23,7 @@ import (
 // [apply.Metadata].
 type watches struct {
 	client metadata.Interface
+	jobs   jobs
 	log    logr.Logger
 	notify func(work string) // called when an object of a Work has changed
 
@@ -31,6 +35,12 @@ type watches struct {
 	kinds   map[schema.GroupVersionKind]schema.GroupVersionResource // of all that was ever watched
 	closed  bool
 	ended   sync.WaitGroup // of those that run
+}
+
+// jobs are what is known of Jobs but their metadata.
+type jobs struct {
+	client  dynamic.Interface
+	deleted map[objectKey]*unstructured.Unstructured // the last states of deleted Jobs that Works have
 }
 
 // target is what is watched: the labeled objects of a resource, one object of it, or all that are in a namespace.
@@ -58,11 +68,13 @@ type objectKey struct {
 	namespace, name string
 }
 
-func newWatches(client metadata.Interface, log logr.Logger, notify func(work string)) *watches {
+func newWatches(client metadata.Interface, jobClient dynamic.Interface, log logr.Logger,
+	notify func(work string)) *watches {
 	return &watches{
-		client: client, log: log, notify: notify, running: map[target]*watch{}, wanted: map[string][]target{},
-		of: map[objectKey][]string{}, objects: map[string][]objectKey{},
-		kinds: map[schema.GroupVersionKind]schema.GroupVersionResource{},
+		client: client, jobs: jobs{jobClient, map[objectKey]*unstructured.Unstructured{}}, log: log, notify: notify,
+		running: map[target]*watch{}, wanted: map[string][]target{}, of: map[objectKey][]string{},
+		objects: map[string][]objectKey{},
+		kinds:   map[schema.GroupVersionKind]schema.GroupVersionResource{},
 	}
 }
 
@@ -79,7 +91,8 @@ func (w *watches) want(work string, objects []watched) {
 	if w.closed {
 		return
 	}
-	for _, key := range w.objects[work] {
+	former := w.objects[work]
+	for _, key := range former {
 		if w.of[key] = slices.DeleteFunc(w.of[key], func(other string) bool { return other == work }); len(w.of[key]) == 0 {
 			delete(w.of, key)
 		}
@@ -90,6 +103,11 @@ func (w *watches) want(work string, objects []watched) {
 		w.of[key] = append(w.of[key], work)
 		w.objects[work] = append(w.objects[work], key)
 		w.kinds[object.id.GroupVersionKind()] = resourceOf(object.id)
+	}
+	for _, key := range former {
+		if w.of[key] == nil {
+			delete(w.jobs.deleted, key)
+		}
 	}
 	before, targets := w.wanted[work], targetsOf(objects)
 	for t, kind := range targets {
@@ -143,6 +161,22 @@ func targetsOf(objects []watched) map[target]schema.GroupVersionKind {
 
 func resourceOf(id v1alpha1.ResourceIdentifier) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}
+}
+
+// deletedJob records the last state of a deleted Job that a Work has.
+func (w *watches) deletedJob(key objectKey, job *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of[key] != nil {
+		w.jobs.deleted[key] = job
+	}
+}
+
+// lastState returns the last state of a Job that was deleted. Nil: it is not known.
+func (w *watches) lastState(key objectKey) *unstructured.Unstructured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jobs.deleted[key]
 }
 
 func (w *watches) tell(key objectKey) {
@@ -201,6 +235,9 @@ func (w *watches) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *me
 			continue
 		}
 		if object, exists, err := watch.informer.GetStore().GetByKey(name); err == nil && exists {
+			if job, ok := object.(*unstructured.Unstructured); ok {
+				return meta.AsPartialObjectMetadata(job)
+			}
 			return object.(*metav1.PartialObjectMetadata)
 		}
 	}

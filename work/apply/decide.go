@@ -61,7 +61,8 @@ func decide(o Object, k known, s *seen) decision {
 			"Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
 	case s == nil && k.ran != "" && k.ran == k.hash:
 		return left(Skipped, v1alpha1.ReasonCompleted,
-			"The Job has run and was removed, as ttlSecondsAfterFinished says. Change the manifest to run it again.")
+			"The Job has ttlSecondsAfterFinished, so it runs once, and it does not exist any more. "+
+				"Change the manifest to run it again.")
 	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
 		d := left(Skipped, v1alpha1.ReasonDrifted,
 			"The object was deleted on the member. Set drift to Correct to create it again.")
