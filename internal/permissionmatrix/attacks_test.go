@@ -65,6 +65,13 @@ var attacks = []attack{
 	}},
 	{"stolen agent credential", "renewal without the claim key", "Renewals are signed with the claim key.",
 		map[string][]string{"membership/hub": {"TestMembersOfOneHub"}}},
+	{"copy of an agent's Secrets", "renewal and join beside the agent", "Agents replace their claim keys. A request " +
+		"without the current one is refused, and the condition `ClusterIDUnique` reports it with the reason " +
+		"`ClaimKeyReused`.", map[string][]string{
+		"membership/hub":          {"TestMembersOfOneHub"},
+		"membership/lifecycle":    {"TestClaimKeys_FindsCopies", "TestClaimKeys_NoFalseReports"},
+		"membership/registration": {"TestKeys", "TestKeys_OfAnotherRequest"},
+	}},
 	{"add-on's agent", "other add-ons, other members, more permissions", "One Role in the member's namespace; the hub " +
 		"rejects rules that lead out of it.", map[string][]string{
 		"addon/internal/registration": {"TestAgentsAreConfined", "TestValidateRules", "TestNoRuleGetsAround"},

@@ -157,7 +157,8 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 		}
 		return lifecycle.JoinRequestDeregistered, why
 	case v1alpha1.AnswerIssued:
-		if !bytes.Equal(theirs.Spec.Credential.PublicKey, mine.Spec.Credential.PublicKey) {
+		if asked, want := theirs.Spec.Credential, mine.Spec.Credential; !bytes.Equal(asked.PublicKey, want.PublicKey) ||
+			!bytes.Equal(asked.CertificateRequest, want.CertificateRequest) {
 			return lifecycle.JoinRequestHeld, olderRequest
 		}
 		return lifecycle.JoinRequestIssued, why
@@ -259,7 +260,11 @@ func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration
 	if r.moves(bootstrap) {
 		request.Spec.MemberUID, request.Spec.HubID = "", "" // of another hub
 	}
-	if err := registration.Sign(request, claim, bootstrap); err != nil {
+	later, err := r.laterKeys()
+	if err != nil {
+		return nil, err
+	}
+	if err := registration.Sign(request, claim, bootstrap, later...); err != nil {
 		return nil, fmt.Errorf("make the JoinRequest: %w", err)
 	}
 	return request, nil

@@ -36,9 +36,12 @@ func newKeeper(material registration.Material, claim *registration.ClaimKey) (*k
 func (k *keeper) keep(material registration.Material, claim *registration.ClaimKey) error {
 	next := &held{token: material.Token}
 	if len(material.Certificate) > 0 {
-		key, err := claim.Marshal()
-		if err != nil {
-			return err
+		key := material.Key
+		if len(key) == 0 {
+			var err error
+			if key, err = claim.Marshal(); err != nil {
+				return err
+			}
 		}
 		pair, err := tls.X509KeyPair(material.Certificate, key)
 		if err != nil {

@@ -348,14 +348,14 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"),
+	r := record{ClusterID: "id", Name: "east", claimKeys: claimKeys{ClaimKey: []byte("key")},
 		Request: &recordedRequest{Private: []byte("p"), MadeAt: noon}}
 	data, err := r.marshal()
 	require.NoError(t, err)
 	r.Version = recordVersion
 	got, err := parseRecord(data)
 	require.NoError(t, err)
-	if diff := cmp.Diff(r, got); diff != "" {
+	if diff := cmp.Diff(r, got, cmp.AllowUnexported(record{})); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
 	}
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", r, r, r, r), "key", "a record is a secret")
@@ -699,7 +699,7 @@ func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
 
 // Whatever prints a record by mistake prints no secret of it.
 func TestRecordIsNotPrinted(t *testing.T) {
-	r := record{Name: "east", ClaimKey: []byte("a secret key"),
+	r := record{Name: "east", claimKeys: claimKeys{ClaimKey: []byte("a secret key")},
 		Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
 	var out strings.Builder
 	logger := funcr.New(func(prefix, args string) { out.WriteString(args) }, funcr.Options{})
@@ -726,4 +726,38 @@ func TestFactsArePartialUntilAllHaveAnswered(t *testing.T) {
 	fails = errors.New("not any more")
 	c.round(t.Context())
 	require.False(t, c.facts().partial, "what it found before is kept")
+}
+
+// TestNextKeys checks when an agent replaces its claim key, and how many keys it keeps.
+func TestNextKeys(t *testing.T) {
+	var keys []laterKey
+	var made []string
+	for week := range maxKeys + 3 {
+		now := noon.Add(time.Duration(week) * keyPeriod)
+		next, err := nextKeys(keys, now)
+		require.NoError(t, err)
+		require.NotContains(t, made, string(next[0].Key), "each period has a new key")
+		made = append(made, string(next[0].Key))
+		require.Len(t, next, min(week+1, maxKeys))
+		require.True(t, slices.EqualFunc(next[1:], keys[:len(next)-1],
+			func(a, b laterKey) bool { return string(a.Key) == string(b.Key) }), "newest first")
+		keys = next
+		same, err := nextKeys(keys, now.Add(keyPeriod-1))
+		require.NoError(t, err)
+		require.Equal(t, keys, same)
+	}
+	r := record{claimKeys: claimKeys{Keys: keys}}
+	parsed, err := r.laterKeys()
+	require.NoError(t, err)
+	require.Len(t, parsed, maxKeys)
+	require.NotContains(t, fmt.Sprintf("%v %+v %s", r, r, r), "PRIVATE")
+	r.Keys = append(r.Keys, laterKey{Key: []byte("a secret key")})
+	_, err = r.laterKeys()
+	require.ErrorIs(t, err, errRecord)
+	require.NotContains(t, err.Error(), "secret")
+
+	// A clock that was wrong must not keep a key for ever.
+	next, err := nextKeys([]laterKey{{Key: keys[0].Key, MadeAt: noon.AddDate(5, 0, 0)}}, noon)
+	require.NoError(t, err)
+	require.Len(t, next, 2)
 }

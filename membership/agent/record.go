@@ -24,12 +24,11 @@ type record struct {
 	ClusterID string `json:"clusterID"`
 	// Name is the requested name.
 	Name string `json:"name"`
-	// ClaimKey is the output of registration.ClaimKey.Marshal.
-	ClaimKey []byte                `json:"claimKey"`
-	Request  *recordedRequest      `json:"request,omitempty"`
-	Member   *registered           `json:"member,omitempty"`
-	Renewal  *renewalRequest       `json:"renewal,omitempty"`
-	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
+	claimKeys
+	Request *recordedRequest      `json:"request,omitempty"`
+	Member  *registered           `json:"member,omitempty"`
+	Renewal *renewalRequest       `json:"renewal,omitempty"`
+	Leave   *v1alpha1.LeavePolicy `json:"leave,omitempty"`
 
 	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
 	Deregistered bool `json:"deregistered,omitempty"`
@@ -93,9 +92,64 @@ type registered struct {
 // difference of two times of the hub's clock.
 type credential struct {
 	Certificate []byte        `json:"certificate,omitempty"`
+	Key         []byte        `json:"key,omitempty"` // of the certificate; empty: the claim key
 	Token       string        `json:"token,omitempty"`
 	Since       time.Time     `json:"since"`
 	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: unlimited
+}
+
+// claimKeys are the claim keys of the agent.
+type claimKeys struct {
+	// ClaimKey is the output of registration.ClaimKey.Marshal.
+	ClaimKey []byte `json:"claimKey"`
+	// Keys are the later claim keys, newest first.
+	Keys []laterKey `json:"keys,omitempty"`
+}
+
+// laterKey is a key that the agent has replaced its claim key with, or will with its next credential. It is stored
+// before it is used. The agent keeps the last ones, because a hub whose store was restored knows an earlier one.
+type laterKey struct {
+	// Key is the output of registration.ClaimKey.Marshal.
+	Key    []byte    `json:"key"`
+	MadeAt time.Time `json:"madeAt"`
+}
+
+const (
+	// keyPeriod is the minimum age of the newest claim key when the agent replaces it. With maxKeys, the agent has the
+	// keys of at least eight weeks, which is how old a restored backup of the hub may be.
+	keyPeriod = 7 * 24 * time.Hour
+	// maxKeys is the maximum number of later keys, as in the API.
+	maxKeys = 8
+)
+
+// nextKeys returns the later keys of the next renewal: with a new one if the newest is too old.
+func nextKeys(keys []laterKey, now time.Time) ([]laterKey, error) {
+	if len(keys) > 0 && now.Sub(keys[0].MadeAt).Abs() < keyPeriod {
+		return keys, nil
+	}
+	key, err := registration.NewClaimKey()
+	if err != nil {
+		return nil, err
+	}
+	private, err := key.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	next := append([]laterKey{{Key: private, MadeAt: now}}, keys...)
+	return next[:min(maxKeys, len(next))], nil
+}
+
+// laterKeys are the parsed later keys, newest first.
+func (r claimKeys) laterKeys() ([]*registration.ClaimKey, error) {
+	var keys []*registration.ClaimKey
+	for i := range r.Keys {
+		key, err := registration.ParseClaimKey(r.Keys[i].Key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errRecord, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // renewalRequest is the request for the next credential.
@@ -103,6 +157,7 @@ type renewalRequest struct {
 	ID         string                     `json:"id"`
 	Credential v1alpha1.CredentialRequest `json:"credential"`
 	Signature  []byte                     `json:"signature"`
+	Keys       []v1alpha1.KeyProof        `json:"keys,omitempty"`
 	Private    []byte                     `json:"private,omitempty"`
 	MadeAt     time.Time                  `json:"madeAt"`
 }
@@ -198,7 +253,7 @@ func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 // issued is the credential of the material. Since is the last time, by the agent's clock, when the credential is known
 // not to have existed.
 func issued(material registration.Material, answer v1alpha1.Credential, since, now time.Time) credential {
-	c := credential{Certificate: material.Certificate, Token: material.Token, Since: since}
+	c := credential{Certificate: material.Certificate, Key: material.Key, Token: material.Token, Since: since}
 	switch {
 	case answer.ExpirationTime == nil:
 		return c
@@ -218,7 +273,7 @@ func issued(material registration.Material, answer v1alpha1.Credential, since, n
 const unknownLife = 10 * time.Minute
 
 func (c credential) material() registration.Material {
-	return registration.Material{Certificate: c.Certificate, Token: c.Token}
+	return registration.Material{Certificate: c.Certificate, Key: c.Key, Token: c.Token}
 }
 
 func (c credential) same(material registration.Material) bool {

@@ -45,13 +45,21 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		signed := v1alpha1.Renewal{ID: string(uuid.NewUUID()), Request: request}
-		if err := registration.SignRenewal(&signed, a.state.record.Member.UID, a.state.claim); err != nil {
+		now, proving := a.Clock.Now(), a.state.record
+		if proving.Keys, err = nextKeys(proving.Keys, now); err != nil {
 			return err
 		}
-		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Private: private,
-			MadeAt: a.Clock.Now()}
-		if err := a.save(ctx, func(r *record) { r.Renewal = next }); err != nil {
+		later, err := proving.laterKeys()
+		if err != nil {
+			return err
+		}
+		signed := v1alpha1.Renewal{ID: string(uuid.NewUUID()), Request: request}
+		if err := registration.SignRenewal(&signed, proving.Member.UID, a.state.claim, later...); err != nil {
+			return err
+		}
+		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Keys: signed.Keys,
+			Private: private, MadeAt: now}
+		if err := a.save(ctx, func(r *record) { r.Keys, r.Renewal = proving.Keys, next }); err != nil {
 			return err
 		}
 	}

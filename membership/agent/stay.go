@@ -109,7 +109,7 @@ func (a *agent) report() report {
 	}
 	if asked := a.state.record.Renewal; asked != nil {
 		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.state.claim.Public(),
-			Signature: asked.Signature}
+			Signature: asked.Signature, Keys: asked.Keys}
 	}
 	return report{claim: a.state.claim.Fingerprint(), joined: joinedCondition, member: m}
 }

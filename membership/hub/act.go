@@ -58,7 +58,9 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.WriteTombstone:
 		return r.writeTombstone(ctx, o)
 	case lifecycle.ReleaseClaim:
-		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Claim, o.cluster.Spec.Credential = "", "" })
+		return r.patch(ctx, o.cluster, func() {
+			o.cluster.Spec.Claim, o.cluster.Spec.ClaimKeys, o.cluster.Spec.Credential = "", nil, ""
+		})
 	case lifecycle.CreateNamespace:
 		return r.createNamespace(ctx, o)
 	case lifecycle.WriteMembership:

@@ -241,14 +241,17 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 		Name:  request.Spec.Name,
 		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID,
 		Type:      request.Spec.Credential.Type,
-		CreatedAt: request.CreationTimestamp.Time, AgentHubID: request.Spec.HubID,
+		CreatedAt: request.CreationTimestamp.Time,
 	}
+	o.AgentHubID = request.Spec.HubID
 	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
 		o.Reason = issued.Reason
 	}
 	if err := registration.Verify(request); err != nil {
 		return o, nil, invalid(err, &o.Invalid)
 	}
+	proven := registration.ProvenKeys(request.Spec.ClaimKey, request.Spec.Keys)
+	o.Keys = proven[:len(proven)-1]
 	var err error
 	if o.HubID, err = d.identity.id(ctx); err != nil {
 		return o, nil, err
@@ -422,9 +425,11 @@ func (d *joinRequestController) see(ctx context.Context,
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
 		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
-		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil,
-		Desired: cluster.Spec.State,
-		Leaving: cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
+		AgentSeen:  lifecycle.AgentSeen{Keys: cluster.Spec.ClaimKeys},
+		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted,
+		Deleting: cluster.DeletionTimestamp != nil,
+		Desired:  cluster.Spec.State,
+		Leaving:  cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
 	}
 	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName},
 		&rbacv1.RoleBinding{})
@@ -458,6 +463,8 @@ func (d *joinRequestController) admit(ctx context.Context, members client.Reader
 		spec := &cluster.Spec
 		spec.ClusterID, spec.Credential = request.Spec.ClusterID, request.Spec.Credential.Type
 		spec.Claim = registration.Fingerprint(request.Spec.ClaimKey)
+		spec.ClaimKeys = lifecycle.BoundClaimKeys(spec.Claim, spec.ClaimKeys,
+			registration.ProvenKeys(request.Spec.ClaimKey, request.Spec.Keys), d.options.Clock.Now())
 		if slices.Contains(step.Actions, lifecycle.AcceptMember) {
 			spec.Accepted = new(true)
 		}
@@ -475,11 +482,16 @@ func (d *joinRequestController) admit(ctx context.Context, members client.Reader
 		return nil, nil
 	}
 	cluster, err := found(ctx, members, client.ObjectKey{Name: step.Member.Name}, &v1alpha1.MemberCluster{})
-	if err != nil || cluster == nil || !bind {
+	reused := slices.Contains(step.Actions, lifecycle.ReportReuse)
+	if err != nil || cluster == nil || !bind && !reused {
 		return cluster, err
 	}
 	before := cluster.DeepCopy()
-	write(cluster)
+	if bind {
+		write(cluster)
+	} else if keys := cluster.Spec.ClaimKeys; keys != nil && keys.ReusedAt == nil {
+		keys.ReusedAt = new(metav1.NewTime(d.options.Clock.Now()))
+	}
 	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 

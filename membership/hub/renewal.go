@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,17 +52,48 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	}
 	var credential v1alpha1.Credential
 	if err = registration.VerifyRenewal(asked, member); err == nil {
+		if !lifecycle.HasCurrentKey(member.Claim, o.cluster.Spec.ClaimKeys, provenKeys(asked)) {
+			if err := r.reportReuse(ctx, o.cluster); err != nil {
+				return answered, fmt.Errorf("report that a replaced claim key was used: %w", err)
+			}
+			return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.KeyReplaced}, nil
+		}
 		credential, err = issuer.Issue(ctx, member, asked.Request)
 	}
 	var invalid *membership.InvalidError
 	switch {
 	case err == nil:
+		// The key first: after a crash here, this renewal still proves the current key, and no earlier one does.
+		if err := r.rotate(ctx, o.cluster, asked); err != nil {
+			return answered, fmt.Errorf("record the new claim key: %w", err)
+		}
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Credential: &credential}, nil
 	case errors.As(err, &invalid):
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.Sentence(invalid.Error())}, nil
 	default:
 		return answered, fmt.Errorf("renew the credential: %w", err)
 	}
+}
+
+func provenKeys(asked *v1alpha1.Renewal) []string {
+	return registration.ProvenKeys(asked.ClaimKey, asked.Keys)
+}
+
+// rotate records the newest key of a renewal as the current claim key.
+func (r *members) rotate(ctx context.Context, cluster *v1alpha1.MemberCluster, asked *v1alpha1.Renewal) error {
+	return r.patch(ctx, cluster, func() {
+		cluster.Spec.ClaimKeys = lifecycle.NextClaimKeys(cluster.Spec.Claim, cluster.Spec.ClaimKeys, provenKeys(asked),
+			r.options.Clock.Now())
+	})
+}
+
+// reportReuse records that a renewal was signed with replaced keys. The first time is kept.
+func (r *members) reportReuse(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
+	return r.patch(ctx, cluster, func() {
+		if keys := cluster.Spec.ClaimKeys; keys != nil && keys.ReusedAt == nil {
+			keys.ReusedAt = new(metav1.NewTime(r.options.Clock.Now()))
+		}
+	})
 }
 
 // freshMember returns a member from the API server, to issue a credential to, or [membership.ErrPending] if the member
@@ -72,7 +105,9 @@ func freshMember(ctx context.Context, reader client.Reader, decided *v1alpha1.Me
 	case err != nil:
 		return membership.Member{}, fmt.Errorf("read MemberCluster %s: %w", decided.Name, err)
 	case latest == nil || latest.UID != decided.UID || latest.Spec.Claim != decided.Spec.Claim ||
-		latest.Spec.Credential != decided.Spec.Credential || !ptr.Equal(latest.Spec.Accepted, decided.Spec.Accepted):
+		latest.Spec.Credential != decided.Spec.Credential ||
+		!equality.Semantic.DeepEqual(latest.Spec.ClaimKeys, decided.Spec.ClaimKeys) ||
+		!ptr.Equal(latest.Spec.Accepted, decided.Spec.Accepted):
 		return membership.Member{}, membership.ErrPending
 	default:
 		return memberOf(latest, namespacePrefix), nil

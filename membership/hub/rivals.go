@@ -65,6 +65,9 @@ func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 			"Several agents send the heartbeats of this member with the same credential: %s. The cluster was probably "+
 				"cloned with the Secrets of its agent. Stop the agent of the clone, delete its Secrets, and register the clone "+
 				"with a cluster ID of its own.", named(agents))
+	case lifecycle.ReusedMessage(cluster.Spec.Claim, cluster.Spec.ClaimKeys) != "":
+		reason, message = v1alpha1.ReasonClaimKeyReused,
+			lifecycle.ReusedMessage(cluster.Spec.Claim, cluster.Spec.ClaimKeys)
 	case len(rivals) > 0:
 		message = fmt.Sprintf(
 			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+

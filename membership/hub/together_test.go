@@ -24,6 +24,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"AgentClockIsAnHourOff", testAgentClockIsAnHourOff},
 		{"AgentKilledAfterEachRequest", testAgentKilledAfterEachRequest},
 		{"Renewal", testRenewal},
+		{"ClaimKeys", testClaimKeys},
 		{"StolenCredentialIsNotRenewed", testStolenCredentialIsNotRenewed},
 		{"Identity", testIdentity},
 		{"Events", testEvents},

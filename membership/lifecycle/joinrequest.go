@@ -38,8 +38,8 @@ type JoinRequestObserved struct {
 	MemberUID types.UID // of the MemberCluster that the agent is registered with
 	Type      v1alpha1.CredentialType
 
-	HubID      string // of this hub
-	AgentHubID string // of the hub that the agent is registered with; empty: unknown
+	HubID string // of this hub
+	RequesterObserved
 
 	// Tombstones of members with the request's cluster ID. They are required if the request has a member UID, or if the
 	// MemberCluster that it waited for was deleted.
@@ -49,6 +49,12 @@ type JoinRequestObserved struct {
 	ByID    *MemberSeen // the MemberCluster with the request's cluster ID
 	Others  []string    // further MemberClusters with that cluster ID, which is a conflict
 	ByName  *MemberSeen // the MemberCluster with the requested name
+}
+
+// RequesterObserved is what a JoinRequest contains about its agent besides the claim, as observed.
+type RequesterObserved struct {
+	Keys       []string // fingerprints of the later claim keys that the request proves, newest first
+	AgentHubID string   // of the hub that the agent is registered with; empty: unknown
 }
 
 // TokenObserved is the JoinToken of a JoinRequest, as observed.
@@ -77,6 +83,13 @@ type MemberSeen struct {
 	Leaving    bool // a leave is in progress, whatever the desired state is
 	Prepared   bool // its namespace and Membership exist, and its subject has access
 	Identified bool // spec.identity is set
+	AgentSeen
+}
+
+// AgentSeen is what is known of the agent of a MemberCluster besides its claim.
+type AgentSeen struct {
+	// Keys is spec.claimKeys. Nil: the current key is the claim key.
+	Keys *v1alpha1.ClaimKeys
 	// Reported is the claim of the agent that last wrote the status of the Membership. Empty: none has.
 	Reported string
 }
@@ -93,6 +106,8 @@ const (
 	BindMember JoinRequestAction = "BindMember"
 	// AcceptMember sets spec.accepted in the same write as CreateMember or BindMember.
 	AcceptMember JoinRequestAction = "AcceptMember"
+	// ReportReuse records in the MemberCluster that the request was signed with replaced keys.
+	ReportReuse JoinRequestAction = "ReportReuse"
 	// IssueCredential issues the credential and writes it into the status.
 	IssueCredential JoinRequestAction = "IssueCredential"
 )
@@ -328,6 +343,8 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 			Message: "The credential is in the status.",
 			Member:  member,
 		}
+	case !HasCurrentKey(member.Claim, member.Keys, append(slices.Clip(o.Keys), o.Claim)):
+		return replacedKey(o, member)
 	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
 		// An agent that was a member and still has access gets a credential nevertheless, because it must confirm that the
 		// member is clean.
@@ -359,6 +376,16 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 			Member: member, Actions: []JoinRequestAction{IssueCredential},
 		}
 	}
+}
+
+// replacedKey handles an agent that does not have the current key of its claim. A request that is older than that key
+// is no sign of a second agent.
+func replacedKey(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
+	step := held(member, v1alpha1.ReasonClaimKeyReplaced, KeyReplaced)
+	if keys := member.Keys; keys != nil && keys.ReusedAt == nil && !o.CreatedAt.Before(keys.Since.Time) {
+		step.Actions = []JoinRequestAction{ReportReuse}
+	}
+	return step
 }
 
 func (m *MemberSeen) leaving() bool {

@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/membership"
@@ -543,5 +545,53 @@ func TestJoinRequestFinal(t *testing.T) {
 				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
 			}
 		})
+	}
+}
+
+// TestJoinRequest_ReplacedKeys checks that a request needs the current claim key, and when its lack is reported.
+func TestJoinRequest_ReplacedKeys(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	known := v1alpha1.ClaimKeys{Claim: "mine", Current: "current", Since: since}
+	reported, other := known, known
+	reported.ReusedAt, other.Claim = &since, "other"
+	report := []JoinRequestAction{ReportReuse}
+	issue := []JoinRequestAction{IssueCredential}
+	for _, test := range []struct {
+		reason  string
+		known   *v1alpha1.ClaimKeys
+		keys    []string
+		created time.Time
+		answer  v1alpha1.JoinAnswer // of before
+		change  func(*MemberSeen)
+		want    []JoinRequestAction
+		refused bool
+	}{
+		{reason: "the claim key is current until it is replaced", want: issue},
+		{reason: "the agent has the current key", known: &known, keys: []string{"newest", "current"}, want: issue},
+		{reason: "keys of another claim have no effect", known: &other, want: issue},
+		{reason: "a copy has the claim key only", known: &known, created: since.Time, refused: true, want: report},
+		{reason: "a copy has replaced keys", known: &known, keys: []string{"former"}, created: since.Time, refused: true,
+			want: report},
+		{reason: "the first report is kept", known: &reported, created: since.Time, refused: true},
+		{reason: "the request is older than the key", known: &known, created: since.Add(-time.Second), refused: true},
+		{reason: "a leaving member gives no credential to a copy", known: &known, created: since.Time, refused: true,
+			change: func(m *MemberSeen) { m.Leaving = true }, want: report},
+		{reason: "an answer stays", known: &known, answer: v1alpha1.AnswerIssued},
+	} {
+		member := &MemberSeen{Name: "east", UID: "uid", ClusterID: "id", Claim: "mine", Accepted: new(true),
+			Credential: v1alpha1.CredentialToken, Desired: v1alpha1.StateJoin, Prepared: true,
+			AgentSeen: AgentSeen{Keys: test.known}}
+		if test.change != nil {
+			test.change(member)
+		}
+		step := NextJoinRequest(JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "uid",
+			Type: v1alpha1.CredentialToken, ByClaim: member, ByID: member, Answer: test.answer, CreatedAt: test.created,
+			RequesterObserved: RequesterObserved{Keys: test.keys}})
+		if diff := cmp.Diff(test.want, step.Actions); diff != "" {
+			t.Errorf("%s: %s", test.reason, diff)
+		}
+		if refused := step.Reason == v1alpha1.ReasonClaimKeyReplaced; refused != test.refused {
+			t.Errorf("%s: %s: %s", test.reason, step.Reason, step.Message)
+		}
 	}
 }

@@ -359,7 +359,7 @@ func (w *world) joinRequestSees(i int, verdict membership.Decision) JoinRequestO
 			Desired:    w.desired(),
 			Leaving:    w.leave.there && !w.leave.ended,
 			Prepared:   w.prepared(),
-			Reported:   w.reported(),
+			AgentSeen:  AgentSeen{Reported: w.reported()},
 		}
 		o.ByName = o.ByID
 	}

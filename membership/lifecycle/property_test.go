@@ -38,6 +38,7 @@ var (
 	}
 	joinRequestReasons = []string{
 		v1alpha1.ReasonWaitingForAcceptance,
+		v1alpha1.ReasonClaimKeyReplaced,
 		v1alpha1.ReasonClusterIDTaken,
 		v1alpha1.ReasonNameTaken,
 		v1alpha1.ReasonNameReserved,
@@ -206,6 +207,9 @@ func anyMember(t *rapid.T, name string) *MemberSeen {
 		Leaving:    rapid.Bool().Draw(t, name+" leaving"),
 		Prepared:   rapid.Bool().Draw(t, name+" prepared"),
 		Identified: rapid.Bool().Draw(t, name+" identified"),
+		AgentSeen: AgentSeen{Keys: rapid.SampledFrom([]*v1alpha1.ClaimKeys{
+			nil, {Claim: "mine", Current: "later"}, {Claim: "mine", Current: "unknown"}, {Claim: "other", Current: "theirs"},
+		}).Draw(t, name+" keys")},
 	}
 }
 
@@ -259,8 +263,11 @@ func TestNextJoinRequestAlways(t *testing.T) {
 				t,
 				"type",
 			),
-			HubID:      "this",
-			AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
+			HubID: "this",
+			RequesterObserved: RequesterObserved{
+				Keys:       rapid.SampledFrom([][]string{nil, {"later"}, {"newest", "later"}}).Draw(t, "keys"),
+				AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
+			},
 			Tombstones: rapid.SliceOfN(rapid.Custom(anyTombstone), 0, 2).Draw(t, "tombstones"),
 			ByID:       anyMember(t, "east"),
 			ByName:     anyMember(t, "named"),
@@ -304,6 +311,13 @@ func TestNextJoinRequestAlways(t *testing.T) {
 			case IssueCredential:
 				if m == nil || !accepted(m) || m.Claim != o.Claim || m.Credential != o.Type || !m.Prepared {
 					t.Fatalf("it issues a credential to %+v", m)
+				}
+				if k := m.Keys; k != nil && k.Claim == o.Claim && !slices.Contains(o.Keys, k.Current) {
+					t.Fatalf("it issues a credential for replaced keys: %v, current is %s", o.Keys, k.Current)
+				}
+			case ReportReuse:
+				if k := m.Keys; k.Claim != o.Claim || slices.Contains(o.Keys, k.Current) || step.Answer != v1alpha1.AnswerHeld {
+					t.Fatalf("it reports a reuse of %v, current is %s: %+v", o.Keys, k.Current, step)
 				}
 			}
 		}

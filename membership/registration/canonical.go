@@ -17,6 +17,7 @@ import (
 const (
 	joinDomain  = "muster join v1"
 	renewDomain = "muster renew v1"
+	keysDomain  = "muster keys v1"
 )
 
 // canonical encodes the spec without the MAC and the signature, which are computed from the result. Every value is
@@ -53,6 +54,19 @@ func canonicalRenewal(member types.UID, renewal *v1alpha1.Renewal) []byte {
 	e.text(renewal.ID)
 	e.credential(&renewal.Request)
 	e.bytes(renewal.ClaimKey)
+	return e.out
+}
+
+// canonicalKeys encodes what each of the later claim keys signs: what the first claim key signs, and all later keys.
+// The first claim key does not sign them, so that hubs and agents that do not know later keys agree on its signature.
+func canonicalKeys(signed []byte, keys []v1alpha1.KeyProof) []byte {
+	var e encoder
+	e.text(keysDomain)
+	e.bytes(signed)
+	e.count(len(keys))
+	for i := range keys {
+		e.bytes(keys[i].Key)
+	}
 	return e.out
 }
 

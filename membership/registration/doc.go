@@ -11,7 +11,7 @@
 // A [Method] determines what the agent requests, and a membership.Issuer what the hub issues. There is a pair of them
 // for each type of credential:
 //
-//   - csr: a client certificate for the claim key, signed by the hub's own control plane.
+//   - csr: a client certificate for a new key, signed by the hub's own control plane.
 //   - token: an expiring token of a ServiceAccount, sealed so that only the requesting agent can read it.
 //   - identity: nothing, for agents that have a credential of their own.
 //
@@ -20,6 +20,10 @@
 //
 // A renewal is signed with the claim key as well ([SignRenewal], [VerifyRenewal]): a stolen credential ends when it
 // expires, or when its member's acceptance is withdrawn, and cannot be renewed without the key.
+//
+// An agent replaces its claim key with later keys. Its requests prove the last ones as well ([ProvenKeys]), and the hub
+// requires the newest one that it has seen, see package lifecycle. So a copy of the keys of an agent is refused after
+// the agent has replaced them.
 //
 // # Value of a stolen bootstrap credential
 //

@@ -29,8 +29,10 @@ type Method interface {
 // Material is what an agent authenticates to the hub with: a certificate, a token, or, if zero, a credential that the
 // agent already had. Its secrets are never printed.
 type Material struct {
-	// Certificate is a PEM-encoded client certificate whose private key is the claim key.
+	// Certificate is a PEM-encoded client certificate.
 	Certificate []byte
+	// Key is the PEM-encoded private key of the certificate. Empty: the claim key, as in earlier versions.
+	Key []byte
 	// Token is a bearer token.
 	Token string
 }
@@ -44,16 +46,19 @@ func (m Material) Config(hub *rest.Config, claim *ClaimKey) (*rest.Config, error
 	config := rest.AnonymousClientConfig(hub)
 	config.BearerToken = m.Token
 	if len(m.Certificate) > 0 {
-		key, err := claim.Marshal()
-		if err != nil {
-			return nil, err
+		key := m.Key
+		if len(key) == 0 {
+			var err error
+			if key, err = claim.Marshal(); err != nil {
+				return nil, err
+			}
 		}
 		config.CertData, config.KeyData = m.Certificate, key
 	}
 	return config, nil
 }
 
-// String keeps the token out of logs. Some loggers use only this method.
+// String keeps the secrets out of logs. Some loggers use only this method.
 func (m Material) String() string {
 	switch {
 	case m.Token != "":
@@ -65,8 +70,8 @@ func (m Material) String() string {
 	}
 }
 
-// Format keeps the token out of printed text, for every verb.
+// Format keeps the secrets out of printed text, for every verb.
 func (m Material) Format(state fmt.State, _ rune) { fmt.Fprint(state, m.String()) }
 
-// MarshalJSON keeps the token out of logs.
+// MarshalJSON keeps the secrets out of logs.
 func (m Material) MarshalJSON() ([]byte, error) { return json.Marshal(m.String()) }

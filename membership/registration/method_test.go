@@ -19,14 +19,17 @@ func TestMaterialConfig(t *testing.T) {
 	token, certificate := rest.CopyConfig(anonymous), rest.CopyConfig(anonymous)
 	token.BearerToken = "mine"
 	certificate.CertData, certificate.KeyData = []byte("PEM"), key
+	own := rest.CopyConfig(certificate)
+	own.KeyData = []byte("key")
 	for _, test := range []struct {
 		reason   string
 		material Material
 		want     *rest.Config
 	}{
 		{"a token takes the place of the bootstrap's", Material{Token: "mine"}, token},
-		{"a certificate goes with the claim key, and without the bootstrap's token", Material{Certificate: []byte("PEM")},
-			certificate},
+		{"a certificate goes with its key, and without the bootstrap's token",
+			Material{Certificate: []byte("PEM"), Key: []byte("key")}, own},
+		{"one of an earlier version is for the claim key", Material{Certificate: []byte("PEM")}, certificate},
 		{"an identity is what the agent has already", Material{}, hub},
 	} {
 		got, err := test.material.Config(hub, claim)

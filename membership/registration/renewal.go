@@ -9,20 +9,25 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// SignRenewal completes a renewal with the claim key and its signature, given the UID of the agent's MemberCluster. The
-// same key, UID and renewal always result in the same signature.
-func SignRenewal(renewal *v1alpha1.Renewal, member types.UID, claim *ClaimKey) error {
+// SignRenewal completes a renewal with the claim key, the later keys of the agent, newest first, and their signatures,
+// given the UID of the agent's MemberCluster. The same keys, UID and renewal always result in the same signatures.
+func SignRenewal(renewal *v1alpha1.Renewal, member types.UID, claim *ClaimKey, later ...*ClaimKey) error {
 	renewal.ClaimKey = claim.Public()
-	signature, err := claim.sign(canonicalRenewal(member, renewal))
+	signed := canonicalRenewal(member, renewal)
+	signature, err := claim.sign(signed)
 	if err != nil {
 		return fmt.Errorf("sign renewal %s: %w", renewal.ID, err)
 	}
 	renewal.Signature = signature
+	if renewal.Keys, err = signKeys(signed, later); err != nil {
+		return fmt.Errorf("sign renewal %s: %w", renewal.ID, err)
+	}
 	return nil
 }
 
-// VerifyRenewal checks that a renewal is signed with the claim key of the member's agent, and is for that member. The
-// error is an [*membership.InvalidError]. The credential that wrote the renewal proves nothing.
+// VerifyRenewal checks that a renewal is signed with the claim key of the member's agent and all its later keys, and is
+// for that member. The error is an [*membership.InvalidError]. The credential that wrote the renewal proves nothing.
+// Whether one of the keys is the current one, see [ProvenKeys], is up to the caller.
 func VerifyRenewal(renewal *v1alpha1.Renewal, member membership.Member) error {
 	if len(renewal.Signature) == 0 {
 		return &membership.InvalidError{Field: "signature", Problem: "must be set: the claim key signs each renewal"}
@@ -35,9 +40,10 @@ func VerifyRenewal(renewal *v1alpha1.Renewal, member membership.Member) error {
 		return &membership.InvalidError{Field: "claimKey", Problem: fmt.Sprintf(
 			"is %s, and the agent of member %s has %s", got, member.Name, member.Claim)}
 	}
-	if !verifies(public, canonicalRenewal(member.UID, renewal), renewal.Signature) {
+	signed := canonicalRenewal(member.UID, renewal)
+	if !verifies(public, signed, renewal.Signature) {
 		return &membership.InvalidError{Field: "signature", Problem: "is not a signature of this renewal by its claim key: " +
 			"the renewal was changed, or the agent is of a version that signs other fields"}
 	}
-	return nil
+	return verifyKeys("keys", signed, renewal.ClaimKey, renewal.Keys)
 }

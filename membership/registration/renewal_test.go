@@ -20,6 +20,7 @@ import (
 func testRenewal() v1alpha1.Renewal {
 	return v1alpha1.Renewal{
 		ID: "id", Request: testSpec().Credential, ClaimKey: []byte("claim"), Signature: []byte("signature"),
+		Keys: testSpec().Keys,
 	}
 }
 
@@ -92,7 +93,8 @@ func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 		require.Truef(t, field.IsValid() && !field.IsZero(), "testRenewal leaves %s out", name)
 		field.SetZero()
 		changed := string(canonicalRenewal("uid", &renewal)) != string(before)
-		require.Equalf(t, name != "renewal.Signature", changed,
+		unsigned := name == "renewal.Signature" || name == "renewal.Keys" // later keys sign themselves, see TestKeys
+		require.Equalf(t, !unsigned, changed,
 			"whether a change of %s shows: add it to canonicalRenewal, under a new version", name)
 	}
 }

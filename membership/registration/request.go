@@ -26,8 +26,8 @@ func RequestName(fingerprint string) string {
 // bootstrap credential, proves the JoinToken and signs the request. Without a bootstrap credential (nil: an
 // administrator gave the agent another credential to create the request with) the namespace and spec.token are not
 // changed; hubs deny such a request unless they are configured to accept it. The same key, bootstrap and spec always
-// result in the same request.
-func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) error {
+// result in the same request. The agent proves its later keys as well, newest first.
+func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap, later ...*ClaimKey) error {
 	spec := &request.Spec
 	request.Name = RequestName(claim.Fingerprint())
 	spec.ClaimKey = claim.Public()
@@ -36,17 +36,21 @@ func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) 
 		spec.Token = &v1alpha1.TokenProof{Name: bootstrap.TokenName}
 		spec.Token.MAC = mac(spec, bootstrap.Key)
 	}
-	signature, err := claim.sign(canonical(spec))
+	signed := canonical(spec)
+	signature, err := claim.sign(signed)
 	if err != nil {
 		return fmt.Errorf("sign JoinRequest %s: %w", request.Name, err)
 	}
 	spec.Signature = signature
+	if spec.Keys, err = signKeys(signed, later); err != nil {
+		return fmt.Errorf("sign JoinRequest %s: %w", request.Name, err)
+	}
 	return nil
 }
 
-// Verify checks the content of a request: its name and signature must match its claim key, and its labels must be
-// allowed for an agent. The error is an [*membership.InvalidError]. All other fields are the wishes of the owner of the
-// claim key, and are not verified.
+// Verify checks the content of a request: its name and signature must match its claim key, all its later keys must have
+// signed it, and its labels must be allowed for an agent. The error is an [*membership.InvalidError]. All other fields
+// are the wishes of the owner of the claim key, and are not verified.
 func Verify(request *v1alpha1.JoinRequest) error {
 	spec := &request.Spec
 	public, err := parsePublic(spec.ClaimKey)
@@ -56,10 +60,14 @@ func Verify(request *v1alpha1.JoinRequest) error {
 	if want := RequestName(Fingerprint(spec.ClaimKey)); request.Name != want {
 		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
 	}
-	if !verifies(public, canonical(spec), spec.Signature) {
+	signed := canonical(spec)
+	if !verifies(public, signed, spec.Signature) {
 		return &membership.InvalidError{Field: "spec.signature",
 			Problem: "is not a signature of this request by its claim key: " +
 				"the request was changed, or the agent is of a version that signs other fields"}
+	}
+	if err := verifyKeys("spec.keys", signed, spec.ClaimKey, spec.Keys); err != nil {
+		return err
 	}
 	return CheckLabels("spec.labels", spec.Labels)
 }

@@ -77,6 +77,13 @@ type JoinRequestSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Signature []byte `json:"signature"`
+
+	// keys are the later claim keys of the agent, newest first. If the claim belongs to a MemberCluster, one of all keys
+	// must be its current one.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Keys []KeyProof `json:"keys,omitempty"`
 }
 
 // JoinAnswer is the hub's decision on a request.
@@ -130,6 +137,8 @@ const (
 	ReasonUnknownMember = "UnknownMember"
 	// ReasonClaimReleased: the MemberCluster of the agent has no claim any more, and the member did not leave.
 	ReasonClaimReleased = "ClaimReleased"
+	// ReasonClaimKeyReplaced: the request is not signed with the current claim key of the agent.
+	ReasonClaimKeyReplaced = "ClaimKeyReplaced"
 	// ReasonClusterIDChanged: the claim of the agent belongs to a MemberCluster with another cluster ID.
 	ReasonClusterIDChanged = "ClusterIDChanged"
 	// ReasonIdentityMissing: the agent brings its own credential; set spec.identity of its MemberCluster.

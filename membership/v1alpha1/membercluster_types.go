@@ -36,6 +36,12 @@ type MemberClusterSpec struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
+	// claimKeys are the keys that the agent with the claim has replaced its claim key with. The hub writes them. Unset:
+	// the claim key is the current one. Remove the field to accept the first key of an agent again that was restored from
+	// a backup.
+	// +optional
+	ClaimKeys *ClaimKeys `json:"claimKeys,omitempty"`
+
 	// credential is the type of the credential that the agent requested. The JoinRequest of the agent with the claim sets
 	// it.
 	// +optional
@@ -79,6 +85,29 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(t, !t.key.startsWith('membership.muster.dev/')).size() <= 62",message="at most 62 taints: the hub needs room for its own"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
+}
+
+// ClaimKeys are the claim keys of an agent that has renewed its credential. The fingerprint of the first one stays in
+// spec.claim and identifies the agent.
+type ClaimKeys struct {
+	// claim is the spec.claim that these keys belong to. Keys of another claim have no effect.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	Claim string `json:"claim"`
+
+	// current is the fingerprint of the newest key. A request must prove that the agent has it.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	Current string `json:"current"`
+
+	// since is when the key became the current one.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// reusedAt is when a request was first signed with replaced keys only: two parties use the credential of the agent.
+	// It is reported in the condition ClusterIDUnique until the field is removed.
+	// +optional
+	ReusedAt *metav1.Time `json:"reusedAt,omitempty"`
 }
 
 // JoinMode defines where the agent of a member runs and how it is installed.
@@ -175,8 +204,9 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
-	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well, or while
-	// several agents use the credential of the member. It exists only then.
+	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well, while
+	// several agents use the credential of the member, or after a claim key was used that its agent had replaced. It
+	// exists only then.
 	ConditionClusterIDUnique = "ClusterIDUnique"
 	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work contains any more although
 	// no user requested their deletion. After that it is True. It does not exist on a member that never had any.
@@ -228,6 +258,9 @@ const (
 	// ReasonAgentCloned: several agents send the heartbeats of the member with the same credential; the message names
 	// their processes.
 	ReasonAgentCloned = "AgentCloned"
+	// ReasonClaimKeyReused: a request was signed with claim keys that the agent had replaced; the message says when, and
+	// what to do.
+	ReasonClaimKeyReused = "ClaimKeyReused"
 	// ReasonNotJoined: the cluster is not in the fleet.
 	ReasonNotJoined = "NotJoined"
 	// ReasonIssued: the hub has issued the credential.

@@ -310,6 +310,28 @@ type Renewal struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Signature []byte `json:"signature,omitempty"`
+
+	// keys are the later claim keys of the agent, newest first. When the hub issues the credential, the newest one
+	// becomes spec.claimKeys.current of the MemberCluster. The hub refuses a renewal that does not prove the current key.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Keys []KeyProof `json:"keys,omitempty"`
+}
+
+// KeyProof proves that an agent has a claim key.
+type KeyProof struct {
+	// key is a P-256 public key in PKIX form.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Key []byte `json:"key"`
+
+	// signature by the key of all that the first claim key signs, and of all keys in the list.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Signature []byte `json:"signature"`
 }
 
 // RenewalAnswer is the hub's answer to a [Renewal].

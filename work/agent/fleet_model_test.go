@@ -654,7 +654,7 @@ func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
 	const uid = "member"
 	request := lifecycle.JoinRequestObserved{
 		CreatedAt: time.Unix(10, 0), ClusterID: "id", Name: clusterName(i), Claim: "claim", MemberUID: uid, HubID: "other",
-		AgentHubID: "hub", Tombstones: []lifecycle.Tombstone{{
+		RequesterObserved: lifecycle.RequesterObserved{AgentHubID: "hub"}, Tombstones: []lifecycle.Tombstone{{
 			MemberUID: uid, ClusterID: "id", Claim: "claim", Decided: true, Time: time.Unix(5, 0),
 		}},
 	}

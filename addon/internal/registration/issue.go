@@ -65,7 +65,7 @@ func (r *Registrar) issueCertificate(ctx context.Context, w *wanted, o *observed
 	if err != nil {
 		return err
 	}
-	method := csr.Method{UserPrefix: userPrefix(w.key)}
+	method := csr.Method{UserPrefix: userPrefix(w.key), Key: claim}
 	request, _, err := method.Request(claim, new(int32(w.seconds)))
 	if err != nil {
 		return fmt.Errorf("request a certificate for %s: %w", w, err)

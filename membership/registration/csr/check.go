@@ -3,6 +3,8 @@ package csr
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/pem"
@@ -19,11 +21,23 @@ const userPrefix = "muster:member:"
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// check refuses every request except the one that [Method] makes for the claim: a plain PKCS#10 request by the claim
-// key whose subject is the user and nothing else. Kubernetes interprets each organization as a group.
-func check(request []byte, claim, user string) error {
-	invalid := func(problem string) error {
-		return &membership.InvalidError{Field: "certificateRequest", Problem: problem}
+// check refuses every request except one that [Method] makes for a user: a plain PKCS#10 request whose subject is the
+// user and nothing else. Kubernetes interprets each organization as a group. It returns the fingerprint of the key.
+func check(request []byte, user string) (key string, err error) {
+	parsed, err := parse(request, user)
+	if err != nil {
+		return "", err
+	}
+	public, ok := parsed.PublicKey.(*ecdsa.PublicKey)
+	if !ok || public.Curve != elliptic.P256() {
+		return "", &membership.InvalidError{Field: "certificateRequest", Problem: "must be for an ECDSA key on P-256"}
+	}
+	return fingerprint(public), nil
+}
+
+func parse(request []byte, user string) (*x509.CertificateRequest, error) {
+	invalid := func(problem string) (*x509.CertificateRequest, error) {
+		return nil, &membership.InvalidError{Field: "certificateRequest", Problem: problem}
 	}
 	block, rest := pem.Decode(request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 ||
@@ -37,9 +51,6 @@ func check(request []byte, claim, user string) error {
 	if err := parsed.CheckSignature(); err != nil {
 		return invalid("is not signed by its own key")
 	}
-	if got := fingerprint(parsed.PublicKey); got != claim {
-		return invalid(fmt.Sprintf("is for key %q, and must be for the claim key, %q", got, claim))
-	}
 	if len(parsed.Subject.Organization) > 0 {
 		return invalid("requests organizations, which would be groups: a member has none")
 	}
@@ -52,7 +63,7 @@ func check(request []byte, claim, user string) error {
 	if hasAttributes(parsed.RawTBSCertificateRequest) {
 		return invalid("has attributes: a member's request has none")
 	}
-	return nil
+	return parsed, nil
 }
 
 // hasAttributes finds the attributes that package x509 ignores, such as a challenge password.
@@ -66,8 +77,9 @@ func hasAttributes(tbs []byte) bool {
 	return err != nil || len(rest) > 0 || len(parsed.Attributes) > 0
 }
 
-// checkCertificate checks that a certificate is for the claim, whatever its signer, and returns it.
-func checkCertificate(certificate []byte, claim, user string) (*x509.Certificate, error) {
+// checkCertificate checks that a certificate is for a user and the key with a fingerprint, whatever its signer, and
+// returns it.
+func checkCertificate(certificate []byte, key, user string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(certificate) // The following blocks are the signer's chain.
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, fmt.Errorf("the signer's answer is not a PEM-encoded certificate")
@@ -76,8 +88,8 @@ func checkCertificate(certificate []byte, claim, user string) (*x509.Certificate
 	if err != nil {
 		return nil, fmt.Errorf("parse the certificate: %w", err)
 	}
-	if got := fingerprint(parsed.PublicKey); got != claim {
-		return nil, fmt.Errorf("the certificate is for key %q, not for the claim key, %q", got, claim)
+	if got := fingerprint(parsed.PublicKey); got != key {
+		return nil, fmt.Errorf("the certificate is for key %q, not for the requested key, %q", got, key)
 	}
 	if got := parsed.Subject.CommonName; got != user {
 		return nil, fmt.Errorf("the certificate is for user %q, not for %q", got, user)

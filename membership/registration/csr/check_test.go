@@ -79,7 +79,6 @@ func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 		"an extension": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
 			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}}),
 		"an attribute":        own(attributes),
-		"another agent's key": request(t, newClaim(t).Signer(), named(pkix.Name{CommonName: user})),
 		"another kind of key": request(t, foreign, named(pkix.Name{CommonName: user})),
 		"a broken signature":  pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
 		"two requests":        append(append([]byte(nil), plain...), plain...),
@@ -117,12 +116,13 @@ func TestRefusalsSayWhatIsWrong(t *testing.T) {
 		"a DNS name":              "subject alternative names",
 		"an attribute":            "attributes",
 		"a name that goes on":     User(claim.Fingerprint()),
-		"another agent's key":     claim.Fingerprint(),
+		"another kind of key":     "P-256",
 		"a broken signature":      "not signed by its own key",
 		"two requests":            "one PEM block",
 		"PEM that is no request":  "not a PKCS#10 request",
 	} {
-		require.ErrorContains(t, check(requests[reason], claim.Fingerprint(), User(claim.Fingerprint())), want, reason)
+		_, err := check(requests[reason], User(claim.Fingerprint()))
+		require.ErrorContains(t, err, want, reason)
 	}
 }
 
@@ -130,14 +130,31 @@ func TestSubjectIsTheClaimsUser(t *testing.T) {
 	claim := newClaim(t)
 	asked, private, err := Method{}.Request(claim, nil)
 	require.NoError(t, err)
-	require.Empty(t, private)
-	again, _, err := Method{}.Request(claim, nil)
+	key, err := check(asked.CertificateRequest, User(claim.Fingerprint()))
 	require.NoError(t, err)
-	require.Equal(t, asked, again, "an agent that restarts asks the same")
+	_, err = check(asked.CertificateRequest, User(newClaim(t).Fingerprint()))
+	require.Error(t, err, "the member is another agent's")
 
-	require.NoError(t, check(asked.CertificateRequest, claim.Fingerprint(), User(claim.Fingerprint())))
-	other := newClaim(t).Fingerprint()
-	require.Error(t, check(asked.CertificateRequest, other, User(other)), "the member is another agent's")
+	of, err := registration.ParseClaimKey(private)
+	require.NoError(t, err)
+	require.Equal(t, of.Fingerprint(), key, "the agent keeps the key of the certificate")
+	require.NotEqual(t, claim.Fingerprint(), key, "the key of connections is not the claim key")
+	next, _, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	nextKey, err := check(next.CertificateRequest, User(claim.Fingerprint()))
+	require.NoError(t, err)
+	require.NotEqual(t, key, nextKey, "each certificate has a key of its own")
+
+	own := Method{Key: newClaim(t)}
+	first, private, err := own.Request(claim, nil)
+	require.NoError(t, err)
+	require.Empty(t, private)
+	second, _, err := own.Request(claim, nil)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+	key, err = check(first.CertificateRequest, User(claim.Fingerprint()))
+	require.NoError(t, err)
+	require.Equal(t, own.Key.Fingerprint(), key)
 
 	subject, err := new(Issuer).Subject(membership.Member{Name: "east", Claim: claim.Fingerprint()})
 	require.NoError(t, err)
@@ -156,7 +173,10 @@ func certificate(t testing.TB, key crypto.Signer, user string) []byte {
 func TestOpen(t *testing.T) {
 	claim := newClaim(t)
 	user := User(claim.Fingerprint())
-	good := certificate(t, claim.Signer(), user)
+	key := newClaim(t)
+	private, err := key.Marshal()
+	require.NoError(t, err)
+	good := certificate(t, key.Signer(), user)
 	for _, test := range []struct {
 		reason string
 		answer v1alpha1.Credential
@@ -167,22 +187,37 @@ func TestOpen(t *testing.T) {
 		{"a token would be another credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good},
 			"type"},
 		{"a certificate for another key is of no use", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
-			Certificate: certificate(t, newClaim(t).Signer(), user)}, "not for the claim key"},
+			Certificate: certificate(t, newClaim(t).Signer(), user)}, "not for the requested key"},
 		{"one for another user would not be what the hub bound", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
-			Certificate: certificate(t, claim.Signer(), user+"-b")}, "not for"},
+			Certificate: certificate(t, key.Signer(), user+"-b")}, "not for"},
 		{"an empty answer", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate}, "PEM"},
 		{"a private key in place of it", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
 			Certificate: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY"})}, "PEM"},
 	} {
-		got, err := Method{}.Open(claim, nil, test.answer)
+		got, err := Method{}.Open(claim, private, test.answer)
 		if test.want == "" {
 			require.NoError(t, err, test.reason)
-			require.Equal(t, registration.Material{Certificate: good}, got, test.reason)
+			require.Equal(t, registration.Material{Certificate: good, Key: private}, got, test.reason)
 			continue
 		}
 		require.ErrorContains(t, err, test.want, test.reason)
 		require.Zero(t, got, test.reason)
 	}
+
+	// A request of an earlier version was for the claim key, and that of another client for its own key.
+	for _, test := range []struct {
+		method Method
+		key    *registration.ClaimKey
+	}{{Method{}, claim}, {Method{Key: key}, key}} {
+		answer := v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+			Certificate: certificate(t, test.key.Signer(), user)}
+		got, err := test.method.Open(claim, nil, answer)
+		require.NoError(t, err)
+		require.Equal(t, registration.Material{Certificate: answer.Certificate}, got)
+	}
+	_, err = Method{}.Open(claim, []byte("key"), v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+		Certificate: good})
+	require.ErrorContains(t, err, "PEM block")
 }
 
 func FuzzCheck(f *testing.F) {
@@ -191,8 +226,8 @@ func FuzzCheck(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if check(data, claim.Fingerprint(), User(claim.Fingerprint())) == nil {
-			t.Error("only the holder of the key can make a request that passes")
+		if _, err := check(data, User(claim.Fingerprint())); err == nil {
+			t.Error("only the holder of a key can make a request that passes")
 		}
 	})
 }

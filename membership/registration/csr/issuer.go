@@ -71,7 +71,9 @@ func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.user(member.Claim)}, nil
 }
 
-// Issue performs one step towards the certificate: create, approve, collect. Each step continues from the object on the
+// Issue performs one step towards the certificate: create, approve, collect. The certificate is for whatever key has
+// signed the request, so the caller must have checked that the request is that of the member's agent: see
+// [registration.Verify] and [registration.VerifyRenewal]. Each step continues from the object on the
 // hub, whose name depends on the member and the request only. It returns [membership.ErrPending] while the signer
 // works, [ErrNoSigner] after a minute without a signature, an [*membership.InvalidError] for an invalid request, and
 // otherwise the reason of the signer or of another approver for refusing. All errors except the InvalidError may be
@@ -82,11 +84,12 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member,
 		return v1alpha1.Credential{}, &membership.InvalidError{Field: "type", Problem: fmt.Sprintf(
 			"is %q, and this issuer's is %q", request.Type, v1alpha1.CredentialCertificate)}
 	}
-	if err := check(request.CertificateRequest, member.Claim, i.user(member.Claim)); err != nil {
+	key, err := check(request.CertificateRequest, i.user(member.Claim))
+	if err != nil {
 		return v1alpha1.Credential{}, err
 	}
 	want := i.signingRequest(member, request)
-	credential, err := i.issue(ctx, member, want)
+	credential, err := i.issue(ctx, member, want, key)
 	if err != nil && !errors.Is(err, membership.ErrPending) {
 		err = fmt.Errorf("issue a certificate for member %s by CertificateSigningRequest %s: %w", member.Name, want.Name, err)
 	}
@@ -94,7 +97,7 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member,
 }
 
 func (i *Issuer) issue(ctx context.Context, member membership.Member,
-	want *certificatesv1.CertificateSigningRequest) (v1alpha1.Credential, error) {
+	want *certificatesv1.CertificateSigningRequest, key string) (v1alpha1.Credential, error) {
 	pending := v1alpha1.Credential{}
 	csr, err := i.file(ctx, want)
 	if err != nil {
@@ -112,7 +115,7 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member,
 		}
 		return pending, membership.ErrPending
 	}
-	certificate, err := checkCertificate(csr.Status.Certificate, member.Claim, i.user(member.Claim))
+	certificate, err := checkCertificate(csr.Status.Certificate, key, i.user(member.Claim))
 	if err != nil {
 		return pending, err
 	}

@@ -65,7 +65,9 @@ func filed(t *testing.T, admin client.Client) []certificatesv1.CertificateSignin
 func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	issuer.Lifetime = time.Hour
-	member, claim, asked := newMember(t)
+	member, claim, _ := newMember(t)
+	asked, private, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
 
 	credential := issue(t, issuer, member, asked)
 	require.Empty(t, filed(t, admin), "nothing outlives the success")
@@ -73,7 +75,7 @@ func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(time.Hour), credential.ExpirationTime.Time, 10*time.Minute,
 		"KCM backdates by five")
 
-	material, err := Method{}.Open(claim, nil, credential)
+	material, err := Method{}.Open(claim, private, credential)
 	require.NoError(t, err)
 	config, err := material.Config(rest.AnonymousClientConfig(hub.ForTest(t).Config()), claim)
 	require.NoError(t, err)
