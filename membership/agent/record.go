@@ -116,7 +116,7 @@ type laterKey struct {
 
 const (
 	// keyPeriod is the minimum age of the newest claim key when the agent replaces it. With maxKeys, the agent has the
-	// keys of at least eight weeks, which is how old a restored backup of the hub may be.
+	// keys of at least seven weeks, which is how old a restored backup of the hub may be.
 	keyPeriod = 7 * 24 * time.Hour
 	// maxKeys is the maximum number of later keys, as in the API.
 	maxKeys = 8

@@ -538,6 +538,10 @@ func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.Joi
 			request.Spec.Credential.Type)
 		return nil, step, nil
 	}
+	if !lifecycle.HasCurrentKey(cluster.Spec.Claim, cluster.Spec.ClaimKeys,
+		registration.ProvenKeys(request.Spec.ClaimKey, request.Spec.Keys)) {
+		return nil, step, membership.ErrPending // the current key has changed since the decision
+	}
 	// Read without the cache, so that no credential is issued twice.
 	var latest v1alpha1.JoinRequest
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(request), &latest); err != nil {
