@@ -59,15 +59,15 @@ func rivalRequest(request *v1alpha1.JoinRequest) bool {
 func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 	var message string
 	reason := v1alpha1.ReasonClusterIDTaken
-	switch agents := r.heartbeats.Holders(cluster.Name); {
+	agents := r.heartbeats.Holders(cluster.Name)
+	switch reused := lifecycle.ReusedMessage(cluster.Spec.Claim, cluster.Spec.ClaimKeys); {
 	case len(agents) > 0:
 		reason, message = v1alpha1.ReasonAgentCloned, fmt.Sprintf(
 			"Several agents send the heartbeats of this member with the same credential: %s. The cluster was probably "+
 				"cloned with the Secrets of its agent. Stop the agent of the clone, delete its Secrets, and register the clone "+
 				"with a cluster ID of its own.", named(agents))
-	case lifecycle.ReusedMessage(cluster.Spec.Claim, cluster.Spec.ClaimKeys) != "":
-		reason, message = v1alpha1.ReasonClaimKeyReused,
-			lifecycle.ReusedMessage(cluster.Spec.Claim, cluster.Spec.ClaimKeys)
+	case reused != "":
+		reason, message = v1alpha1.ReasonClaimKeyReused, reused
 	case len(rivals) > 0:
 		message = fmt.Sprintf(
 			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+

@@ -56,8 +56,8 @@ func BoundClaimKeys(claim string, known *v1alpha1.ClaimKeys, proven []string, no
 
 // KeyReplaced is why a request is refused whose agent does not have the current claim key.
 const KeyReplaced = "The request is not signed with the current claim key of the agent: it is from a copy of the " +
-	"agent's Secrets, or the agent was restored from a backup. If it was restored, remove spec.claimKeys of the " +
-	"MemberCluster. Otherwise let the cluster leave and join again."
+	"agent's Secret, or the agent was restored from a backup. If it was restored, remove spec.claimKeys of the " +
+	"MemberCluster. Otherwise replace the claim of the agent."
 
 // ReusedMessage describes spec.claimKeys.reusedAt; empty: nothing was reported for this claim.
 func ReusedMessage(claim string, known *v1alpha1.ClaimKeys) string {
@@ -66,8 +66,9 @@ func ReusedMessage(claim string, known *v1alpha1.ClaimKeys) string {
 		return ""
 	}
 	return fmt.Sprintf("A request at %s was signed with claim keys that the agent of this member had replaced: two "+
-		"parties use its credential. Either a copy of the agent's Secrets is in use, or the agent was restored from a "+
-		"backup. If it was restored, remove spec.claimKeys. Otherwise let the cluster leave and join again, which replaces "+
-		"all keys. To close the report without a change, remove spec.claimKeys.reusedAt.",
+		"parties use its credential. Either a copy of the agent's Secret is in use, or the agent was restored from a "+
+		"backup. If it was restored, remove spec.claimKeys. Otherwise replace the claim, which changes nothing on the "+
+		"member: delete the Secret of the agent, give the agent a join.yaml, and set spec.claim to the fingerprint in the "+
+		"status of its JoinRequest. To close the report without a change, remove spec.claimKeys.reusedAt.",
 		known.ReusedAt.UTC().Format(time.RFC3339))
 }

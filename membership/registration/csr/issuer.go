@@ -73,11 +73,12 @@ func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 
 // Issue performs one step towards the certificate: create, approve, collect. The certificate is for whatever key has
 // signed the request, so the caller must have checked that the request is that of the member's agent: see
-// [registration.Verify] and [registration.VerifyRenewal]. Each step continues from the object on the
-// hub, whose name depends on the member and the request only. It returns [membership.ErrPending] while the signer
-// works, [ErrNoSigner] after a minute without a signature, an [*membership.InvalidError] for an invalid request, and
-// otherwise the reason of the signer or of another approver for refusing. All errors except the InvalidError may be
-// temporary: Issue may be called again after each.
+// [registration.Verify] and [registration.VerifyRenewal].
+//
+// Each step continues from the object on the hub, whose name depends on the member and the request only. It returns
+// [membership.ErrPending] while the signer works, [ErrNoSigner] after a minute without a signature, an
+// [*membership.InvalidError] for an invalid request, and otherwise the reason of the signer or of another approver for
+// refusing. All errors except the InvalidError may be temporary: Issue may be called again after each.
 func (i *Issuer) Issue(ctx context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if request.Type != v1alpha1.CredentialCertificate {
