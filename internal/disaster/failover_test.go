@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -48,21 +47,15 @@ spec:
         spec: {containers: [{name: web, image: registry.k8s.io/pause:3.10}]}
 `
 
-// TestFailover_OldCopyStaysUntilReplacementIsReady checks an empty spec.failover. The copy of a workload on an
+// failover checks an empty spec.failover. The copy of a workload on an
 // unreachable member stays while the replacement is not ready, also when the member returns meanwhile. When the
 // replacement is ready, the copy is removed, and a member that returns after that deletes it.
-func TestFailover_OldCopyStaysUntilReplacementIsReady(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east", "west")
+func (w *world) failover(t *testing.T) {
 	ctx := t.Context()
 	for _, o := range []client.Object{
-		&corev1.Namespace{},
 		object(t, replaceablePlacementYAML, &placementv1alpha1.Placement{}),
 		object(t, replaceableWorkSetYAML, &placementv1alpha1.WorkSet{}),
 	} {
-		if namespace, is := o.(*corev1.Namespace); is {
-			namespace.Name = "apps"
-		}
 		w.eventually("create "+o.GetName(), func() error { return client.IgnoreAlreadyExists(w.client.Create(ctx, o)) })
 	}
 	w.eventually("a member is selected", func() error {

@@ -85,7 +85,7 @@ func TestLeader_Paused(t *testing.T) {
 	before := m.uids(t)
 	w.startHub()
 	w.joined(m.name)
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 

@@ -24,12 +24,21 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// TestMembership_NamespaceDeletedByHand checks that the member's namespace on the hub comes back with its Works, and
-// that the member does not change.
-func TestMembership_NamespaceDeletedByHand(t *testing.T) {
+// TestMembership lets one member survive the loss of what its hub stores about it, until a user requests its leave.
+func TestMembership(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
+	w.step("NamespaceDeletedByHand", w.namespaceDeletedByHand)
+	w.step("RecreatedWithAnotherUID", w.recreatedWithAnotherUID)
+	w.step("DefinitionsRemoved", w.membershipDefinitionsRemoved)
+	w.step("UnknownToRestoredHub", w.unknownToRestoredHub)
+	w.step("UserRequestsLeave", w.userRequestsLeave)
+}
+
+// namespaceDeletedByHand checks that the member's namespace on the hub comes back with its Works, and
+// that the member does not change.
+func (w *world) namespaceDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -53,16 +62,13 @@ func TestMembership_NamespaceDeletedByHand(t *testing.T) {
 	m.stays(t, before, quiet)
 	w.joined(m.name)
 	w.apply() // The hand-written Work is the user's to bring back.
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMembership_RecreatedWithAnotherUID checks that a MemberCluster which a backup tool deletes and creates again from
+// recreatedWithAnotherUID checks that a MemberCluster which a backup tool deletes and creates again from
 // YAML, without its status, is adopted by the agent that has its claim.
-func TestMembership_RecreatedWithAnotherUID(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) recreatedWithAnotherUID(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -89,16 +95,13 @@ func TestMembership_RecreatedWithAnotherUID(t *testing.T) {
 	})
 	m.stays(t, before, quiet)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMembership_DefinitionsRemoved checks that a member keeps everything when the definition of Memberships or of
+// membershipDefinitionsRemoved checks that a member keeps everything when the definition of Memberships or of
 // MemberClusters is removed from the hub, and is joined again when the definition and the MemberCluster are back.
-func TestMembership_DefinitionsRemoved(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) membershipDefinitionsRemoved(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -106,7 +109,7 @@ func TestMembership_DefinitionsRemoved(t *testing.T) {
 	m.stays(t, before, quiet)
 	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
 	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 
 	cluster := &membershipv1alpha1.MemberCluster{}
@@ -127,16 +130,13 @@ func TestMembership_DefinitionsRemoved(t *testing.T) {
 			[]byte(`{"spec":{"accepted":true}}`)))
 	})
 	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
-	w.update("3")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMembership_UnknownToRestoredHub checks that a member which the hub does not know keeps everything, waits for an
+// unknownToRestoredHub checks that a member which the hub does not know keeps everything, waits for an
 // administrator, and is re-adopted when it is accepted.
-func TestMembership_UnknownToRestoredHub(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) unknownToRestoredHub(t *testing.T) {
 	m := w.members[0]
 	before := m.uids(t)
 
@@ -149,39 +149,33 @@ func TestMembership_UnknownToRestoredHub(t *testing.T) {
 	w.accept(m)
 	w.joined(m.name)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMembership_OtherHubsCredential checks that another hub's join.yaml changes nothing on a member whose own hub
+// otherHubsCredential checks that another hub's join.yaml changes nothing on a member whose own hub
 // rejects it.
-func TestMembership_OtherHubsCredential(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) otherHubsCredential(t *testing.T, other *world) {
 	m := w.members[0]
 	before := m.uids(t)
-	other := newWorld(t, hub.Options{})
+	credential := other.token(m.name)
 
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
-	m.install(t, other.token(m.name))
+	m.install(t, credential)
 	m.stays(t, before, 3*quiet)
 
 	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	m.install(t, w.token(m.name))
 	w.joined(m.name)
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMembership_ClonedWithItsSecrets checks a cluster that is cloned completely, with its ID and the Secrets of its
+// clonedWithItsSecrets checks a cluster that is cloned completely, with its ID and the Secrets of its
 // agent: both clusters are one member. The MemberCluster names both agents, hub and agents stop writing, and nothing is
 // deleted on either cluster, also when the clone ends.
-func TestMembership_ClonedWithItsSecrets(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) clonedWithItsSecrets(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 	clone := w.newMember(m.name)
@@ -211,7 +205,7 @@ func TestMembership_ClonedWithItsSecrets(t *testing.T) {
 		return nil
 	})
 	w.stopsWriting(time.Minute)
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 	copied := clone.uids(t)
 	require.Contains(t, copied, "ConfigMap shop/config", "the clone is a member with the same Works")
@@ -222,16 +216,13 @@ func TestMembership_ClonedWithItsSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	w.update("3")
+	w.update()
 	m.unchanged(t, before)
 	clone.unchanged(t, copied)
 }
 
-// TestMembership_UserRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
-func TestMembership_UserRequestsLeave(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+// userRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
+func (w *world) userRequestsLeave(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
 	require.NoError(t, w.client.Delete(ctx, cluster))

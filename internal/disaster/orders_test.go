@@ -53,54 +53,68 @@ const between = time.Second
 // server gives each object another UID. Whatever the order, nothing changes on the member.
 func TestRestore_FromYAML(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		first string // the kind of muster that is restored first; the others follow by name
-		owned bool   // whether ownerReferences are restored, with UIDs that do not exist any more
-		lost  string // the kind that is not in the backup
-	}{
-		{"MemberClusters first", "memberclusters", true, ""},
-		{"Works first", "works", true, ""},
+	for name, backups := range map[string][]restoredBackup{
+		"owned": {
+			{"MemberClusters first", "memberclusters", true, ""},
+			{"Works first", "works", true, ""},
+		},
 		// Velero restores namespaces, then some kinds of Kubernetes, then all others by name. It removes status and
 		// ownerReferences, and keeps finalizers, labels and annotations.
-		{"order of Velero", "", false, ""},
-		// The Placement chooses no cluster until its member has joined.
-		{"without PlacementDecisions", "", false, "placementdecisions"},
+		"Velero": {
+			{"order of Velero", "", false, ""},
+			// The Placement chooses no cluster until its member has joined.
+			{"without PlacementDecisions", "", false, "placementdecisions"},
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, hub.Options{}, "east")
 			w.deploy()
-			m := w.members[0]
-			before := m.uids(t)
-
-			w.stopHub()
-			backup := w.backup()
-			delete(backup, test.lost)
-			w.wipe()
-			m.unchanged(t, before)
-			former := map[types.UID]bool{}
-			for _, kind := range restoreOrder(test.first) {
-				for i := range backup[kind] {
-					o := &backup[kind][i]
-					former[o.GetUID()] = true
-					w.restore(o, test.owned)
-					require.False(t, former[o.GetUID()], "%s %s has its former UID", o.GetKind(), o.GetName())
-				}
-				switch {
-				case kind == "configmaps":
-					w.startHub()
-				case len(backup[kind]) > 0:
-					m.stays(t, before, between)
-				}
+			for _, backup := range backups {
+				w.step(backup.name, func(t *testing.T) { w.restoreFromYAML(t, backup) })
 			}
-			m.install(t, w.token("again")) // Tokens are bound to ServiceAccounts, whose UIDs have changed.
-			w.joined(m.name)
-			w.apply()
-			w.update("2")
-			m.stays(t, before, quiet)
 		})
 	}
+}
+
+// restoredBackup is a way to restore the YAML of a hub.
+type restoredBackup struct {
+	name  string
+	first string // the kind of muster that is restored first; the others follow by name
+	owned bool   // whether ownerReferences are restored, with UIDs that do not exist any more
+	lost  string // the kind that is not in the backup
+}
+
+func (w *world) restoreFromYAML(t *testing.T, how restoredBackup) {
+	m := w.members[0]
+	before := m.uids(t)
+
+	w.stopHub()
+	backup := w.backup()
+	delete(backup, how.lost)
+	w.wipe()
+	m.unchanged(t, before)
+	former := map[types.UID]bool{}
+	for _, kind := range restoreOrder(how.first) {
+		for i := range backup[kind] {
+			o := &backup[kind][i]
+			former[o.GetUID()] = true
+			w.restore(o, how.owned)
+			require.False(t, former[o.GetUID()], "%s %s has its former UID", o.GetKind(), o.GetName())
+		}
+		switch {
+		case kind == "configmaps":
+			w.startHub()
+		case len(backup[kind]) > 0:
+			m.stays(t, before, between)
+		}
+	}
+	// Tokens are bound to ServiceAccounts, whose UIDs have changed.
+	m.install(t, w.token("again-"+strings.ToLower(strings.ReplaceAll(how.name, " ", "-"))))
+	w.joined(m.name)
+	w.apply()
+	w.update()
+	m.stays(t, before, quiet)
 }
 
 // restoreOrder returns the kinds of backupKinds: namespaces and ConfigMaps, then one of muster's kinds, then all others

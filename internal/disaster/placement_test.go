@@ -32,13 +32,19 @@ spec:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: single, namespace: default}}
 `
 
-// TestPlacement_CreatedAgain checks that Placements which are deleted and created again select the same members: as
-// with kubectl replace --force, and after the removal of their definition. One of the members is unreachable meanwhile,
-// so that a new Placement would not select it. It has a workload of which there is one copy.
-func TestPlacement_CreatedAgain(t *testing.T) {
+// TestPlacement keeps workloads where they are on two members while Placements and members come and go.
+func TestPlacement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east", "west")
 	w.deploy()
+	w.step("CreatedAgain", w.placementsCreatedAgain)
+	w.step("Failover", w.failover)
+}
+
+// placementsCreatedAgain checks that Placements which are deleted and created again select the same members: as
+// with kubectl replace --force, and after the removal of their definition. One of the members is unreachable meanwhile,
+// so that a new Placement would not select it. It has a workload of which there is one copy.
+func (w *world) placementsCreatedAgain(t *testing.T) {
 	ctx := t.Context()
 	createSingle := func() {
 		for _, o := range []client.Object{
@@ -104,6 +110,6 @@ func TestPlacement_CreatedAgain(t *testing.T) {
 	}
 	w.start(unreachable)
 	w.joined(unreachable.name)
-	w.update("2")
+	w.update()
 	w.staysPlaced(before, quiet)
 }

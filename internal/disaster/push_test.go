@@ -70,16 +70,30 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 		w.joined(m.name)
 		w.staysPlaced(before, 2*time.Second)
 	}
-	w.update("2")
+	w.update()
 	w.staysPlaced(before, 0)
 }
 
-// TestPush_RecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and
-// creates again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
-func TestPush_RecreatedWithAnotherUID(t *testing.T) {
+// TestPush lets one member with joinMode Push survive the loss of what its hub stores about it.
+func TestPush(t *testing.T) {
 	t.Parallel()
-	w := newPushWorld(t)
+	w := preparePush(t)
+	w.token("early") // The hub has made its own objects by then.
+	empty, err := w.plane.Snapshot(t.Context())
+	require.NoError(t, err)
+	m := w.newMember("east")
+	w.members = append(w.members, m)
+	w.connect(m, m.plane.Config())
+	w.joined(m.name)
 	w.deploy()
+	w.step("RestoreOlderThanTheMember", func(t *testing.T) { w.pushRestoreOlderThanTheMember(t, empty) })
+	w.step("RestoreUnderRunningProcesses", w.pushRestoreUnderRunningProcesses)
+	w.step("RecreatedWithAnotherUID", w.pushRecreatedWithAnotherUID)
+}
+
+// pushRecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and
+// creates again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
+func (w *world) pushRecreatedWithAnotherUID(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -115,20 +129,18 @@ func TestPush_RecreatedWithAnotherUID(t *testing.T) {
 	})
 	m.stays(t, before, quiet)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestPush_RestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for
+// pushRestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for
 // the member run. The member does not change, and changes reach it again afterwards.
-func TestPush_RestoreUnderRunningProcesses(t *testing.T) {
-	t.Parallel()
-	w := newPushWorld(t)
-	w.deploy()
+func (w *world) pushRestoreUnderRunningProcesses(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
-	w.update("2")
+	earlier := w.version
+	w.update()
 	before := m.uids(t)
 	w.churn()
 
@@ -136,32 +148,25 @@ func TestPush_RestoreUnderRunningProcesses(t *testing.T) {
 	w.stopsWriting(time.Minute)
 	m.unchanged(t, before)
 	w.joined(m.name)
-	w.running(m, "1") // What the restored hub wants.
-	w.update("3")
+	w.version = earlier
+	w.running(m) // What the restored hub wants.
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestPush_RestoreOlderThanTheMember puts the hub's etcd back to a state before the member was connected. The member
+// pushRestoreOlderThanTheMember puts the hub's etcd back to a state before the member was connected. The member
 // keeps everything. When an administrator connects it again, the hub adopts it.
-func TestPush_RestoreOlderThanTheMember(t *testing.T) {
-	t.Parallel()
-	w := preparePush(t)
-	ctx := t.Context()
-	w.token("early") // The hub has made its own objects by then.
-	snapshot, err := w.plane.Snapshot(ctx)
-	require.NoError(t, err)
-	w.joinPush("east")
-	w.deploy()
+func (w *world) pushRestoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
 	m := w.members[0]
 	before := m.uids(t)
 	w.churn()
 
-	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	require.NoError(t, w.plane.Restore(t.Context(), snapshot))
 	m.stays(t, before, 2*quiet)
 	w.connect(m, m.plane.Config())
 	w.joined(m.name)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
@@ -178,23 +183,6 @@ func preparePush(t *testing.T) *world {
 	}
 	w.startHub()
 	return w
-}
-
-// newPushWorld is preparePush with the member east.
-func newPushWorld(t *testing.T) *world {
-	t.Helper()
-	w := preparePush(t)
-	w.joinPush("east")
-	return w
-}
-
-// joinPush connects a member and waits until it has joined.
-func (w *world) joinPush(name string) {
-	w.t.Helper()
-	m := w.newMember(name)
-	w.members = append(w.members, m)
-	w.connect(m, m.plane.Config())
-	w.joined(name)
 }
 
 // connect lets the hub reach a member by that configuration, and accepts the member with joinMode Push.

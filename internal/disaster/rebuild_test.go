@@ -43,39 +43,46 @@ func TestRebuild_LostHub(t *testing.T) {
 	w.setPeriod(m.name)
 	w.joined(m.name)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 	require.NoError(t, admin.Rebuild(t.Context(), w.plane.Config(), admin.RebuildOptions{
 		Members: []*rest.Config{m.plane.Config()}, Timeout: timeout,
 	}), "it may be repeated")
-	w.update("3")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestMove_ToAnotherHub moves a member while its hub runs. Workloads keep their UIDs, and the former hub deletes
-// nothing.
-func TestMove_ToAnotherHub(t *testing.T) {
+// TestHubs lets one member survive what another hub, and another cluster with its credentials, do to it, until it moves
+// to the other hub.
+func TestHubs(t *testing.T) {
 	t.Parallel()
-	former := newWorld(t, hub.Options{}, "east")
-	former.deploy()
-	m := former.members[0]
-	before := m.uids(t)
-	w := newWorld(t, hub.Options{})
-	w.members = former.members
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	other := newWorld(t, hub.Options{})
+	w.step("OtherHubsCredential", func(t *testing.T) { w.otherHubsCredential(t, other) })
+	w.step("ClonedWithItsSecrets", w.clonedWithItsSecrets)
+	w.step("MoveToAnotherHub", func(t *testing.T) { w.moveTo(t, other) })
+}
 
-	bootstrap, err := registration.ParseBootstrap(w.token(m.name))
+// moveTo moves the member while its hub runs. Workloads keep their UIDs, and the former hub deletes nothing.
+func (w *world) moveTo(t *testing.T, other *world) {
+	m := w.members[0]
+	before := m.uids(t)
+	other.members = w.members
+
+	bootstrap, err := registration.ParseBootstrap(other.token(m.name))
 	require.NoError(t, err)
 	require.NoError(t, admin.Move(t.Context(), m.plane.Config(), bootstrap, admin.RegisterOptions{Wait: timeout}))
-	w.setPeriod(m.name)
-	w.joined(m.name)
+	other.setPeriod(m.name)
+	other.joined(m.name)
 	m.unchanged(t, before)
-	w.apply()
-	w.update("2")
+	other.apply()
+	other.update()
 	m.unchanged(t, before)
 
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-	require.NoError(t, former.client.Delete(t.Context(), cluster))
+	require.NoError(t, w.client.Delete(t.Context(), cluster))
 	m.stays(t, before, quiet+5*time.Second)
-	w.update("3")
+	other.update()
 	m.unchanged(t, before)
 }

@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,53 +30,66 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestRestore_UnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The
-// member does not change, hub and agent stop writing within a minute, and changes reach the member again afterwards.
-func TestRestore_UnderRunningProcesses(t *testing.T) {
+// TestRestore lets one member survive restores of the hub's etcd: to a state before it joined, to an earlier state, and
+// to one that later writes hide.
+func TestRestore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
+	w := newWorld(t, hub.Options{})
+	w.token("early") // The hub has made its own objects by then.
+	empty, err := w.plane.Snapshot(t.Context())
+	require.NoError(t, err)
+	w.join("east")
 	w.deploy()
+	w.step("OlderThanTheMember", func(t *testing.T) { w.restoreOlderThanTheMember(t, empty) })
+	w.step("UnderRunningProcesses", w.restoreUnderRunningProcesses)
+	w.step("HiddenByWrites", w.restoreHiddenByWrites)
+}
+
+// restoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The
+// member does not change, hub and agent stop writing within a minute, and changes reach the member again afterwards.
+func (w *world) restoreUnderRunningProcesses(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
-	w.update("2")
-	before := m.uids(t)
+	earlier := w.version
+	w.update()
+	before, restores := m.uids(t), m.restores(t).Restored
 	w.churn()
 
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	w.stopsWriting(time.Minute)
 	m.unchanged(t, before)
 	w.joined(m.name)
-	w.running(m, "1") // What the restored hub wants.
-	w.update("3")
+	w.version = earlier
+	w.running(m) // What the restored hub wants.
+	w.update()
 	m.unchanged(t, before)
+	w.recordsRestore(m, restores)
 	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
 }
 
-// TestRestore_HiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
+// restoreHiddenByWrites puts the hub's etcd back to a state that is only a few writes older, and writes so much
 // that its resourceVersion is soon higher than before. The agent notices the restore by its Lease. Hub and agent stop
 // writing within a minute and nothing on the member is deleted. The hub notices that its caches do not follow after
 // three minutes only, which internal/simulation tests: at the latest after its next start, changes reach the member.
-func TestRestore_HiddenByWrites(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) restoreHiddenByWrites(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	snapshot, err := w.plane.Snapshot(ctx)
 	require.NoError(t, err)
-	w.update("2")
-	before := m.uids(t)
+	w.update()
+	w.heardBy(m) // Only a heartbeat since the snapshot can show the restore.
+	before, restores := m.uids(t), m.restores(t).Restored
 
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
 	w.churn()
-	w.write("3")
-	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
+	w.write()
+	w.recordsRestore(m, restores)
 	w.stopsWriting(time.Minute)
 	m.unchanged(t, before)
 	w.stopHub()
 	w.startHub()
-	w.running(m, "3")
-	w.update("4")
+	w.running(m)
+	w.update()
 	m.unchanged(t, before)
 }
 
@@ -104,7 +118,7 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 
 	proxy.Stall()
 	require.NoError(t, w.plane.Restore(ctx, snapshot))
-	w.write("2")
+	w.write()
 	w.eventually("the Work has the change", func() error {
 		var works workv1alpha1.WorkList
 		if err := w.client.List(ctx, &works, client.InNamespace("member-east")); err != nil {
@@ -112,7 +126,7 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 		}
 		for i := range works.Items {
 			for _, manifest := range works.Items[i].Spec.Manifests {
-				if strings.Contains(string(manifest.Raw), `"version":"2"`) {
+				if strings.Contains(string(manifest.Raw), `"version":"`+w.version+`"`) {
 					return nil
 				}
 			}
@@ -121,10 +135,10 @@ func TestRestore_ChangedBeforeTheAgentReturns(t *testing.T) {
 	})
 	m.unchanged(t, before)
 	proxy.Heal()
-	w.running(m, "2")
+	w.running(m)
 	w.joined(m.name)
 	w.orphaned(m, 1)
-	w.update("3")
+	w.update()
 	m.stays(t, before, quiet)
 }
 
@@ -202,7 +216,7 @@ func TestRestore_TwiceBeforeTheHubConfirms(t *testing.T) {
 	applied("by-hand", "5")
 	w.joined(m.name)
 	w.orphaned(m, 1)
-	w.update("2")
+	w.update()
 	m.stays(t, before, quiet)
 }
 
@@ -255,6 +269,17 @@ func (m *member) restores(t testing.TB) (hub struct{ Epoch, Required, Restored i
 	record := struct{ Hub any }{&hub}
 	require.NoError(t, json.Unmarshal(secret.Data["record"], &record))
 	return hub
+}
+
+// recordsRestore waits until an agent has recorded a restore after the one with this epoch.
+func (w *world) recordsRestore(m *member, after int64) {
+	w.t.Helper()
+	w.eventually("the agent records the restore", func() error {
+		if is := m.restores(w.t); is.Restored <= after {
+			return fmt.Errorf("its record is %+v", is)
+		}
+		return nil
+	})
 }
 
 // orphaned waits until the hub reports this number of orphaned objects on a member.
@@ -322,29 +347,21 @@ func (m *member) hasEvent(ctx context.Context, reason string) error {
 	return fmt.Errorf("Events have the reasons %v", reasons)
 }
 
-// TestRestore_OlderThanTheMember restores a backup that was taken before the member joined. The member keeps
+// restoreOlderThanTheMember restores a backup that was taken before the member joined. The member keeps
 // everything, waits for an administrator, and is re-adopted.
-func TestRestore_OlderThanTheMember(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{})
-	ctx := t.Context()
-	w.token("early") // The hub has made its own objects by then.
-	snapshot, err := w.plane.Snapshot(ctx)
-	require.NoError(t, err)
-	w.join("east")
-	w.deploy()
+func (w *world) restoreOlderThanTheMember(t *testing.T, snapshot *localplane.Snapshot) {
 	m := w.members[0]
 	before := m.uids(t)
 	w.churn()
 
-	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	require.NoError(t, w.plane.Restore(t.Context(), snapshot))
 	m.stays(t, before, 2*quiet)
 	// The credentials of the member and of its JoinToken do not exist any more.
 	m.install(t, w.token(m.name))
 	w.accept(m)
 	w.joined(m.name)
 	w.apply()
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
@@ -357,7 +374,11 @@ func (w *world) churn() {
 	for i := range writers {
 		group.Go(func() error {
 			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("churn-", i)}}
-			if err := w.client.Create(w.t.Context(), config); err != nil {
+			err := w.client.Create(w.t.Context(), config)
+			if apierrors.IsAlreadyExists(err) {
+				err = w.client.Get(w.t.Context(), client.ObjectKeyFromObject(config), config)
+			}
+			if err != nil {
 				return err
 			}
 			for n := range each {

@@ -23,12 +23,19 @@ import (
 // quiet is for how long a test observes that nothing is deleted.
 const quiet = 10 * time.Second
 
-// TestWorks_DeletedByHand checks that generated Works which a person deletes come back without any change on the
-// member, and that a Work without its finalizer, which vanishes unobserved, deletes nothing either.
-func TestWorks_DeletedByHand(t *testing.T) {
+// TestWorks lets the workloads of one member survive the loss of what is stored about them, until a user deletes them.
+func TestWorks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
+	w.step("DeletedByHand", w.worksDeletedByHand)
+	w.step("DefinitionsRemoved", w.workDefinitionsRemoved)
+	w.step("UserDeletes", w.userDeletes)
+}
+
+// worksDeletedByHand checks that generated Works which a person deletes come back without any change on the
+// member, and that a Work without its finalizer, which vanishes unobserved, deletes nothing either.
+func (w *world) worksDeletedByHand(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	before := m.uids(t)
 
@@ -50,35 +57,32 @@ func TestWorks_DeletedByHand(t *testing.T) {
 		}
 		m.stays(t, before, quiet)
 		w.apply()
-		w.running(m, "1")
+		w.running(m)
 	}
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 }
 
-// TestWorks_DefinitionsRemoved checks that workloads survive the removal of the definitions of muster's kinds, on the
+// workDefinitionsRemoved checks that workloads survive the removal of the definitions of muster's kinds, on the
 // hub and on the member, and that they are adopted when definitions and objects are back.
-func TestWorks_DefinitionsRemoved(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+func (w *world) workDefinitionsRemoved(t *testing.T) {
 	m := w.members[0]
 	before := m.uids(t)
 
 	removeDefinition(t, m.client, "appliedworks.work.muster.dev")
 	m.stays(t, before, quiet)
 	require.NoError(t, workcrds.InstallOnMember(t.Context(), m.client))
-	w.update("2")
+	w.update()
 	m.unchanged(t, before)
 
-	for i, name := range []string{
+	for _, name := range []string{
 		"works.work.muster.dev", "worksets.placement.muster.dev", "memberaddons.addon.muster.dev", "addons.addon.muster.dev",
 	} {
 		removeDefinition(t, w.client, name)
 		m.stays(t, before, quiet)
 		require.NoError(t, assembly.InstallHubDefinitions(t.Context(), w.client))
 		w.apply()
-		w.update(fmt.Sprint(3 + i))
+		w.update()
 		m.unchanged(t, before)
 	}
 }
@@ -97,11 +101,8 @@ func removeDefinition(t *testing.T, c client.Client, name string) {
 	})
 }
 
-// TestWorks_UserDeletes checks the opposite: what a user asks to delete is deleted.
-func TestWorks_UserDeletes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, hub.Options{}, "east")
-	w.deploy()
+// userDeletes checks the opposite: what a user asks to delete is deleted.
+func (w *world) userDeletes(t *testing.T) {
 	m, ctx := w.members[0], t.Context()
 	require.NoError(t, w.client.Delete(ctx, w.handWritten(m)))
 	require.NoError(t, w.client.Delete(ctx, workSet(t)))

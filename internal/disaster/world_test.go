@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,8 +65,17 @@ func atFullLength[T any](full, scaled T) T {
 	return scaled
 }
 
+// worlds is how many tests run at a time, unless -parallel says more. Each has two to six control planes, which use a
+// tenth of a core each while nothing happens: many at a time make each other slow.
+const worlds = "3"
+
 func TestMain(m *testing.M) {
 	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given && flag.Set("test.parallel", worlds) != nil {
+		os.Exit(2) // No test binary is without this flag.
+	}
 	if runsReplica() {
 		os.Exit(1) // Its end is always that it does not lead any more.
 	}
@@ -78,7 +88,9 @@ func newScheme() *runtime.Scheme {
 
 // world is a hub and its members.
 type world struct {
-	t       *testing.T
+	t       *testing.T // the test, or its step that runs
+	whole   *testing.T // the test: planes, hub and agents run until its end
+	version string     // of the ConfigMap in the WorkSet, as written last
 	plane   *localplane.Plane
 	client  client.Client
 	config  *rest.Config // of the hub's own user
@@ -124,12 +136,29 @@ func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 // prepareWorld starts the plane of a hub that does not run yet.
 func prepareWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, options: assembly.HubOptions{
+	w := &world{t: t, whole: t, options: assembly.HubOptions{
 		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
 		Without: []assembly.Part{assembly.PartTenancy}, // The hub has one user.
 	}}
 	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "hub"}))
 	return w
+}
+
+// step runs a part of the test with the same hub and members as the steps before, which start in seconds once and not
+// for each disaster. A step that fails ends the test.
+func (w *world) step(name string, do func(t *testing.T)) {
+	w.whole.Helper()
+	passed := w.whole.Run(name, func(t *testing.T) {
+		w.t = t
+		defer func() { w.t = w.whole }()
+		// The hub keeps an issued JoinRequest for ten minutes, in which its agent cannot send another one.
+		require.NoError(t, w.client.DeleteAllOf(t.Context(), &membershipv1alpha1.JoinRequest{},
+			client.InNamespace(membership.RegistrationNamespace)))
+		do(t)
+	})
+	if !passed {
+		w.whole.FailNow()
+	}
 }
 
 // join starts a member and waits until it has joined.
@@ -176,8 +205,8 @@ func (w *world) startHub() {
 func (w *world) runHub(name string, options manager.Options) (stop func()) {
 	config := rest.CopyConfig(w.config)
 	config.Wrap(w.count)
-	options.Logger = logger(w.t, name)
-	return mustertest.Run(w.t, name, func(ctx context.Context) error {
+	options.Logger = logger(w.whole, name)
+	return mustertest.Run(w.whole, name, func(ctx context.Context) error {
 		for {
 			err := serveHub(ctx, config, options, w.options)
 			// A busy machine delays the renewal of a Lease. A Deployment starts the program again.
@@ -269,17 +298,17 @@ func (m *member) install(t testing.TB, joinYAML []byte) {
 // start runs the complete agent of a member until its stop is called, or the test ends.
 func (w *world) start(m *member) {
 	options := assembly.AgentOptions{Membership: agent.Options{
-		Name: m.name, ClusterID: m.id, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) {
+		Name: m.name, ClusterID: m.id, Log: logger(w.whole, m.name), HubConfig: func(config *rest.Config) {
 			m.hub(config)
 			config.Wrap(w.count)
 		},
 	}}
-	options.Works.Log = logger(w.t, m.name+"-works")
+	options.Works.Log = logger(w.whole, m.name+"-works")
 	config := m.plane.Config()
 	config.Wrap(w.count)
-	m.stop = mustertest.StartManager(w.t, config, manager.Options{
-		Logger: logger(w.t, m.name), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.t.Context(), mgr, options) })
+	m.stop = mustertest.StartManager(w.whole, config, manager.Options{
+		Logger: logger(w.whole, m.name), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.whole.Context(), mgr, options) })
 }
 
 func (w *world) setPeriod(name string) {
@@ -421,12 +450,16 @@ func (w *world) handWritten(m *member) *workv1alpha1.Work {
 	return work
 }
 
-// deploy creates the workloads on the hub, and waits until each member runs them.
+// deploy creates the workloads on the hub, and waits until each member runs them. It may be called again when members
+// have joined.
 func (w *world) deploy() {
 	w.t.Helper()
 	ctx := w.t.Context()
+	create := func(m *member, o client.Object) {
+		require.NoError(w.t, client.IgnoreAlreadyExists(m.client.Create(ctx, o)))
+	}
 	for _, m := range w.members {
-		require.NoError(w.t, m.client.Create(ctx, &corev1.PersistentVolume{
+		create(m, &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop-data"},
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
@@ -434,15 +467,18 @@ func (w *world) deploy() {
 				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 				PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}},
 			},
-		}))
+		})
 	}
 	w.apply()
+	if w.version == "" {
+		w.version = "1"
+	}
 	for _, m := range w.members {
-		w.running(m, "1")
+		w.running(m)
 		// The application writes data of its own next to what the hub applied.
-		require.NoError(w.t, m.client.Create(ctx, &corev1.ConfigMap{
+		create(m, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "application-data"}, Data: map[string]string{"orders": "42"},
-		}))
+		})
 	}
 }
 
@@ -461,10 +497,10 @@ func (w *world) apply() {
 	}
 }
 
-// running waits until a member runs all workloads, with this version of the ConfigMap.
-func (w *world) running(m *member, version string) {
+// running waits until a member runs all workloads, with the present version of the ConfigMap.
+func (w *world) running(m *member) {
 	w.t.Helper()
-	ctx := w.t.Context()
+	ctx, version := w.t.Context(), w.version
 	w.eventually(fmt.Sprintf("%s runs version %s", m.name, version), func() error {
 		config, hand, claim := &corev1.ConfigMap{}, &corev1.ConfigMap{}, &corev1.PersistentVolumeClaim{}
 		web, greeter := &appsv1.Deployment{}, &appsv1.DeploymentList{}
@@ -494,17 +530,21 @@ func (w *world) running(m *member, version string) {
 }
 
 // update changes the ConfigMap of the WorkSet, and waits until each member has it: the delivery works.
-func (w *world) update(version string) {
+func (w *world) update() {
 	w.t.Helper()
-	w.write(version)
+	w.write()
 	for _, m := range w.members {
-		w.running(m, version)
+		w.running(m)
 	}
 }
 
+// versions counts the versions that tests have written. None is written twice, not even to a restored hub.
+var versions atomic.Int64
+
 // write changes the WorkSet, and does not wait for its delivery.
-func (w *world) write(version string) {
+func (w *world) write() {
 	w.t.Helper()
+	w.version = fmt.Sprint(1 + versions.Add(1))
 	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
 	w.eventually("the WorkSet is updated", func() error {
 		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -515,7 +555,7 @@ func (w *world) write(version string) {
 			if strings.Contains(raw, `"ConfigMap"`) {
 				set.Spec.Manifests[i].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config",` +
 					`"namespace":"shop"},` +
-					`"data":{"version":"` + version + `"}}`)
+					`"data":{"version":"` + w.version + `"}}`)
 			}
 		}
 		return w.client.Update(w.t.Context(), set)

@@ -18,11 +18,12 @@ import (
 const documentTimeout = 15 * time.Minute
 
 // TestDocuments_Tutorial runs the commands of docs/tutorial.md in an empty folder. The go command receives muster from
-// a module proxy, as on the machine of a user.
+// a module proxy, as on the machine of a user. With -trimpath, packages of other modules are
+// not compiled again.
 func TestDocuments_Tutorial(t *testing.T) {
 	_, proxy := serveModule(t)
 	s := newShell(t)
-	s.env = append(s.env, "GOFLAGS=", "GOWORK=off", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
+	s.env = append(s.env, "GOFLAGS=-trimpath", "GOWORK=off", "GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=none",
 		"GOPROXY="+proxy+","+goEnv(t, "GOPROXY"))
 	s.run("tutorial.md")
 }

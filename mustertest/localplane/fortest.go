@@ -13,9 +13,13 @@ import (
 	"time"
 )
 
-// startDeadline bounds the start of a plane for a test, once its binaries are there. A plane takes three seconds
-// alone on two cores; the rest is for the tests of all other packages that start at the same time.
+// startDeadline bounds the start of a plane for a test, once its binaries are there and it is its turn. A plane takes
+// three seconds alone on two cores; the rest is for the tests of all other packages that start at the same time.
 const startDeadline = 2 * time.Minute
+
+// starting limits how many planes of a package start at a time. A start keeps a core busy: many at a time end no
+// earlier than one after the other, and each of them takes so long that its components give up.
+var starting = make(chan struct{}, max(2, runtime.NumCPU()))
 
 // ForTest starts a plane for one test and stops it when the test and its subtests are over. It skips the test
 // under -short and fails it if the plane does not start, or if one of its components ended by itself.
@@ -117,13 +121,19 @@ func skipIfShort(t testing.TB) {
 	}
 }
 
-// startForTest gives the start a deadline. The build of the binaries does not count against it, but ends with an error
-// that explains what to do before "go test" ends this test binary.
+// startForTest gives the start a deadline. The build of the binaries and the wait for other starts do not count against
+// it, but the build ends with an error that explains what to do before "go test" ends this test binary.
 func startForTest(t testing.TB, opts Options) (*Plane, error) {
 	build, ended := beforeTimeout(t)
 	defer ended()
 	if _, err := Binaries(build, opts); err != nil {
 		return nil, err
+	}
+	select {
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
+	case <-build.Done():
+		return nil, fmt.Errorf("wait for other planes to start: %w", context.Cause(build))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()

@@ -8,9 +8,11 @@ import (
 	"syscall"
 )
 
-// detached gives a child a session of its own, so that Ctrl-C in the terminal reaches only this
-// process, which then stops its children in order.
-func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// detached gives a child a process group of its own, so that Ctrl-C in the terminal reaches only this process, which
+// then stops its children in order. It does not give it a session of its own: Linux shares CPU time equally between
+// sessions (sched(7), autogroup). On a busy machine, each component would get as much as the tests, the compiler and
+// everything else in the terminal together.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // suspend stops a process until proceed.
 func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
