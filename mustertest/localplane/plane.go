@@ -94,7 +94,8 @@ type Plane struct {
 	controllers map[string]*process // the clients of the API server
 }
 
-// startAttempts bounds how often Start tries anew because another process took a port that had been free.
+// startAttempts bounds how often Start tries anew because another process took a port that had been free, or because a
+// component panicked.
 const startAttempts = 3
 
 // Start starts a control plane and waits until it can be used: the API server is ready, namespaces get their default
@@ -111,7 +112,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 		if err == nil {
 			return p, nil
 		}
-		if _, taken := errors.AsType[*portTakenError](err); !taken || attempt == startAttempts {
+		if _, transient := errors.AsType[*transientError](err); !transient || attempt == startAttempts {
 			return nil, fmt.Errorf("start plane %s: %w", opts.Name, err)
 		}
 	}

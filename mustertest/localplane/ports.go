@@ -15,10 +15,12 @@ const firstPort, lastPort = 20000, 32767
 
 const portAttempts = 100
 
-// A portTakenError is the failure of a component that found another process on its port.
-type portTakenError struct{ error }
+// A transientError is the failure of a component that another start may not have: it found another process on its port,
+// or it panicked. The controllers of Kubernetes do so once in some thousand starts: klog's logger is replaced while
+// informers begin to log.
+type transientError struct{ error }
 
-func (e *portTakenError) Unwrap() error { return e.error }
+func (e *transientError) Unwrap() error { return e.error }
 
 // ports remembers what this process has given to its planes, also while nobody listens there.
 var ports = struct {

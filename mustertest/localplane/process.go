@@ -1,7 +1,6 @@
 package localplane
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -144,8 +143,8 @@ func (p *process) failure(cause error) error {
 	default:
 	}
 	err := fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, cause, state, p.tail())
-	if bytes.Contains([]byte(p.tail()), []byte("address already in use")) {
-		return &portTakenError{err}
+	if tail := p.tail(); strings.Contains(tail, "address already in use") || strings.Contains(tail, "runtime/panic.go:") {
+		return &transientError{err}
 	}
 	return err
 }

@@ -84,6 +84,20 @@ func TestProcessWaitUntil(t *testing.T) {
 		"the last answer is of use, that of an ended context is not")
 }
 
+// TestProcessFailure_Transient checks which failures let Start try again: a port that was taken and a panic, but not
+// an error of the component.
+func TestProcessFailure_Transient(t *testing.T) {
+	for output, want := range map[string]bool{
+		"listen tcp 127.0.0.1:20001: bind: address already in use": true,
+		"goroutine 7 [running]: panic(0x1) runtime/panic.go:860":   true,
+		"unknown flag: --panic":                                    false,
+	} {
+		p := startScript(t, "echo '"+output+"'; exit 2")
+		<-p.exited
+		require.Equal(t, want, errors.As(p.failure(errors.New("ended")), new(*transientError)), output)
+	}
+}
+
 // TestWatchdogKillsOnlyWhatIsRegistered is about the reuse of PIDs: what was reaped is none of its business.
 func TestWatchdogKillsOnlyWhatIsRegistered(t *testing.T) {
 	bystander := startScript(t, "exec sleep 1000")
