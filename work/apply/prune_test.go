@@ -207,7 +207,8 @@ func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
 	}, deadline, 100*time.Millisecond)
 
 	w.inventory = slices.DeleteFunc(w.inventory, func(r v1alpha1.AppliedResource) bool { return r.Kind != "Thing" })
-	w.prune(v1alpha1.DeletePolicy{})
+	// In the foreground, the object waits for the garbage collector, which looks for new kinds only twice a minute.
+	w.prune(v1alpha1.DeletePolicy{Propagation: metav1.DeletePropagationBackground})
 	require.True(t, apierrors.IsNotFound(newClient(t, plane.ForTest(t).Config()).Get(t.Context(),
 		client.ObjectKeyFromObject(moved), moved)))
 }
