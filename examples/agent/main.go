@@ -46,7 +46,7 @@ type flags struct {
 	labels                                              labels
 	works                                               bool
 	method                                              string
-	removeBootstrap                                     bool
+	keepBootstrap                                       bool
 	connection                                          connection
 }
 
@@ -116,8 +116,8 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.method, "method", "token", "how the agent gets its credential: token, csr (a client certificate) "+
 		"or identity (its own credential for the hub, which spec.identity of the MemberCluster names)")
-	set.BoolVar(&f.removeBootstrap, "remove-bootstrap", false,
-		"remove the bootstrap credential after the cluster has joined")
+	set.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "keep the bootstrap credential after the cluster has joined, "+
+		"so that the agent can register again by itself while the JoinToken is valid")
 	set.StringVar(&f.connection.proxyURL, "proxy-url", "", "proxy for connections to the hub, "+
 		"such as http://proxy.example.com:3128; without it HTTPS_PROXY")
 	set.StringVar(&f.connection.kubeconfig, "hub-kubeconfig", "", "kubeconfig with the agent's own credential for the "+
@@ -200,7 +200,7 @@ func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) agent.Options {
 	options := agent.Options{
 		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
-		Labels: f.labels, Method: methods[f.method], RemoveBootstrap: f.removeBootstrap,
+		Labels: f.labels, Method: methods[f.method], KeepBootstrap: f.keepBootstrap,
 		HubWritesPerSecond: f.connection.writesPerSecond,
 	}
 	for _, name := range f.hubs {

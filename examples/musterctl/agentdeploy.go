@@ -40,6 +40,7 @@ type agentFlags struct {
 	clusterName   string
 	labels        map[string]string
 	applyAnything bool
+	keepBootstrap bool
 	method        string
 	mode          string
 	proxyURL      string
@@ -68,6 +69,8 @@ hosted: outside of the member, on the hub's cluster unless --hosting-context nam
 		"file with the agent's own credential for the hub, for --method identity: that of the ServiceAccount, User or\n"+
 			"Group in spec.identity of its MemberCluster")
 	flags.StringVar(&f.proxyURL, "proxy-url", "", "proxy through which the agent reaches the hub, also used by register")
+	flags.BoolVar(&f.keepBootstrap, "keep-bootstrap", false, "let the agent keep the join token after the cluster has "+
+		"joined, so that it can register again\nby itself while the token is valid (default: the agent removes the token)")
 	flags.BoolVar(&f.applyAnything, "apply-anything", false,
 		`make the agent cluster-admin, so that Works may contain anything (default: what ClusterRoles with the label
 `+deploy.WorksLabel+`: "true" allow)`)
@@ -86,6 +89,9 @@ func (f *agentFlags) arguments() []string {
 	if f.hubKubeconfig != "" {
 		arguments = append(arguments, hubKubeconfigArgument)
 	}
+	if f.keepBootstrap {
+		arguments = append(arguments, "--keep-bootstrap")
+	}
 	for _, key := range slices.Sorted(maps.Keys(f.labels)) {
 		arguments = append(arguments, "--label="+key+"="+f.labels[key])
 	}
@@ -97,7 +103,8 @@ const hubKubeconfigArgument = "--hub-kubeconfig=" + hubPath + "/" + kubeconfigKe
 func (f *agentFlags) hosted() bool { return f.mode == modeHosted }
 
 func (f *agentFlags) validate(hub string, works bool) error {
-	configured := len(f.labels) > 0 || f.applyAnything || f.mode != modeDefault || f.proxyURL != ""
+	configured := len(f.labels) > 0 || f.applyAnything || f.mode != modeDefault || f.proxyURL != "" ||
+		f.keepBootstrap
 	if identity := f.method == "identity" && f.hubKubeconfig != "" && f.clusterName != ""; !identity {
 		// Otherwise these flags say what to join with, for an agent that is deployed in another way.
 		configured = configured || f.clusterName != "" || f.method != "" || f.hubKubeconfig != ""
@@ -106,8 +113,8 @@ func (f *agentFlags) validate(hub string, works bool) error {
 	case !slices.Contains([]string{modeDefault, modeSingleton, modeHosted}, f.mode):
 		return usage("--mode must be %s, %s or %s, got %s", modeDefault, modeSingleton, modeHosted, f.mode)
 	case f.image == "" && configured:
-		return usage("--mode, --cluster-name, --labels, --method, --hub-kubeconfig, --proxy-url and --apply-anything " +
-			"require --image: they configure the agent that register deploys")
+		return usage("--mode, --cluster-name, --labels, --method, --hub-kubeconfig, --proxy-url, --keep-bootstrap and " +
+			"--apply-anything require --image: they configure the agent that register deploys")
 	case f.method != "" && !slices.Contains(agentMethods, f.method):
 		return usage("--method must be one of %s, got %s", strings.Join(agentMethods, ", "), f.method)
 	case (f.method == "identity") != (f.hubKubeconfig != ""):

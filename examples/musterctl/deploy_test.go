@@ -120,6 +120,7 @@ func TestUsage_Deploy(t *testing.T) {
 		{[]string{"register", "--image", "agent:v1", "--method", "identity"}, "--hub-kubeconfig"},
 		{[]string{"register", "--image", "agent:v1", "--hub-kubeconfig", "f"}, "--method identity"},
 		{[]string{"register", "--proxy-ca-file", "f"}, "--proxy-url"},
+		{[]string{"register", "--keep-bootstrap", "--join-file", "f"}, "--image"},
 		{[]string{"register", "--join-file", "f", "--force-internal-endpoint-lookup"}, "--token"},
 		{[]string{"register", "--image", "agent:v1", "--manifests", "--join-file", "f", "--ca-file", "/no"}, "--ca-file"},
 		{[]string{"register", "--image", "agent:v1", "--proxy-url", "proxy", "--join-file", "f"}, "--proxy-url"},
@@ -370,7 +371,7 @@ func TestDeploy_HostedAgent(t *testing.T) {
 		"register", "--join-file", join, "--unchecked", "--image", "agent:v1", "--cluster-name", "west", "--mode", "hosted",
 		"--kubeconfig", hosting.Kubeconfig(), "--member-kubeconfig", member.Kubeconfig(), "--apply-anything",
 		"--method", "identity", "--hub-kubeconfig", hosting.Kubeconfig(), "--server", "https://hub.example.com:6443",
-		"--proxy-url", "http://127.0.0.1:9", "--proxy-ca-file", ca,
+		"--proxy-url", "http://127.0.0.1:9", "--proxy-ca-file", ca, "--keep-bootstrap",
 	}
 	code, out, errs := call(t, "", append(register, "--dry-run")...)
 	require.Zero(t, code, errs)
@@ -408,6 +409,7 @@ func TestDeploy_HostedAgent(t *testing.T) {
 		require.ElementsMatch(t, []string{
 			"--works", "--health-probe-bind-address=:8081", "--member-kubeconfig=/etc/muster/member/value", "--name=west",
 			"--method=identity", "--proxy-url=http://127.0.0.1:9", "--hub-kubeconfig=/etc/muster/hub/value",
+			"--keep-bootstrap",
 		}, container.Args)
 		mounts := map[string]string{}
 		for _, mount := range container.VolumeMounts {

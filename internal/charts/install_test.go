@@ -95,8 +95,7 @@ func TestCharts_Install(t *testing.T) {
 	cluster := waitForMember(t, onHub, v1alpha1.ConditionJoined, "")
 	require.Equal(t, "north", cluster.Labels["region"])
 
-	// On request the agent removes the credential. An upgrade with the same one does not write it again, and with
-	// another one does.
+	// The agent removes the credential. An upgrade with the same one does not write it again, and with another one does.
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "muster-bootstrap"}}
 	credential := func(exists bool) {
 		t.Helper()
@@ -110,11 +109,6 @@ func TestCharts_Install(t *testing.T) {
 			return nil
 		})
 	}
-	credential(true)
-	agentPod.stop()
-	agentValues["extraArgs"] = []any{"--remove-bootstrap"}
-	agentObjects = agent.upgrade(agentValues)
-	agentPod.start(find(agentObjects, "Deployment", agentChart))
 	credential(false)
 	unchanged(t, onHub, hubObjects, func() { hub.upgrade(hubValues) })
 	unchanged(t, onMember, agentObjects, func() { agent.upgrade(agentValues) })

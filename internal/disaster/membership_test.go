@@ -60,6 +60,7 @@ func (w *world) namespaceDeletedByHand(t *testing.T) {
 		return nil
 	})
 	m.stays(t, before, quiet)
+	m.install(t, w.token(m.name)) // Its token belonged to a ServiceAccount in the namespace.
 	w.joined(m.name)
 	w.apply() // The hand-written Work is the user's to bring back.
 	w.update()
@@ -81,6 +82,7 @@ func (w *world) recreatedWithAnotherUID(t *testing.T) {
 	require.NoError(t, w.client.Create(ctx, restored))
 	require.NotEqual(t, cluster.UID, restored.UID)
 	w.startHub()
+	m.install(t, w.token(m.name))
 
 	w.eventually("the member is joined again under its new UID", func() error {
 		self := &membershipv1alpha1.Membership{}
@@ -118,6 +120,7 @@ func (w *world) membershipDefinitionsRemoved(t *testing.T) {
 	m.stays(t, before, quiet)
 	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
 	m.stays(t, before, quiet)
+	m.install(t, w.token(m.name))
 	again := &membershipv1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: cluster.Spec,
 	}
@@ -146,6 +149,7 @@ func (w *world) unknownToRestoredHub(t *testing.T) {
 	w.startHub()
 	m.stays(t, before, 2*quiet)
 
+	m.install(t, w.token(m.name))
 	w.accept(m)
 	w.joined(m.name)
 	w.apply()

@@ -401,6 +401,7 @@ func (w *world) startAgent(m *member) {
 			c.Wrap(away.over)
 		}}}
 		o.Membership.Clock = m.clock
+		o.Membership.KeepBootstrap = true // No user gives a member of a restored hub another JoinToken.
 		o.Membership.OnPhase = func(step lifecycle.AgentStep) {
 			if step.Done {
 				end() // as the program of examples/agent, which then waits for the next join.yaml

@@ -39,9 +39,9 @@ func (f BootstrapFunc) Load(ctx context.Context) (*registration.Bootstrap, error
 func (f BootstrapFunc) Forget(context.Context) error { return nil }
 
 // SecretBootstrap reads the bootstrap credential from key [registration.BootstrapKey] of a Secret. Its Forget deletes
-// the Secret, unless the content has changed since the last read. With Options.RemoveBootstrap,
-// the key hub.yaml with the address of the hub replaces that key when the agent has a credential of its own. It needs
-// the permissions get and delete on that Secret, and update with Options.RemoveBootstrap.
+// the Secret, unless the content has changed since the last read. Without Options.KeepBootstrap, the key hub.yaml with
+// the address of the hub replaces that key when the agent has a credential of its own. It needs the permissions get and
+// delete on that Secret, and update without Options.KeepBootstrap.
 func SecretBootstrap(secrets corev1client.SecretInterface, name string) BootstrapSource {
 	return &secretBootstrap{secrets: secrets, name: name}
 }
@@ -148,7 +148,7 @@ type removal struct {
 // the agent is started again. A failure stops nothing.
 func (a *agent) removeBootstrap(ctx context.Context) {
 	source, is := a.Bootstrap.(credentialRemover)
-	if !a.RemoveBootstrap || !is {
+	if a.KeepBootstrap || !is {
 		return
 	}
 	var credential string

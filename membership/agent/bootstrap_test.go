@@ -70,13 +70,13 @@ func (s *bootstrapSecret) removed() {
 	require.Equal(s.t, &registration.Bootstrap{Server: s.bootstrap.Server, CA: s.bootstrap.CA}, address)
 }
 
-// TestBootstrap_Removed checks that an agent removes its bootstrap credential if the option says so, asks for
-// another one when the hub refuses its own credential, and is the same member with that.
+// TestBootstrap_Removed checks that an agent removes its bootstrap credential by default, asks for another one when the
+// hub refuses its own credential, and is the same member with that.
 func TestBootstrap_Removed(t *testing.T) {
 	h := newByHand(t, "boot-removed").attend()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}, RemoveBootstrap: true}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}}
 	r := h.run(o)
 	is(t, r, lifecycle.Joined)
 	secret.removed()
@@ -113,13 +113,13 @@ func TestBootstrap_Removed(t *testing.T) {
 	secret.removed()
 }
 
-// TestBootstrap_Kept checks that the credential is kept by default, and that a credential for another hub or address is
-// kept with the option that removes it.
+// TestBootstrap_Kept checks that the credential is kept with the option, and that a credential for another hub or
+// address is kept without it.
 func TestBootstrap_Kept(t *testing.T) {
 	h := newByHand(t, "boot-kept").attend()
 	secret, store := newBootstrapSecret(h), &memory{}
 	secret.write(*h.bootstrap)
-	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}}
+	o := Options{Bootstrap: secret.source(), Store: store, Clock: &hasty{}, KeepBootstrap: true}
 	r := h.run(o)
 	is(t, r, lifecycle.Joined)
 	h.beats()
@@ -129,7 +129,7 @@ func TestBootstrap_Kept(t *testing.T) {
 	other := *h.bootstrap
 	other.Server = "https://192.0.2.1:6443"
 	secret.write(other)
-	o.RemoveBootstrap = true
+	o.KeepBootstrap = false
 	r = h.run(o)
 	is(t, r, lifecycle.Joined)
 	h.beats()

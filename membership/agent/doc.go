@@ -51,11 +51,11 @@
 // difference of two times of the hub's clock, and the agent counts it from its request, by its own clock; so errors of
 // both clocks do not matter. If the hub refuses, the agent asks again after a tenth of the lifetime, at least a minute.
 //
-// The agent keeps the bootstrap credential, because it needs it to register again, for example after the hub was
-// restored from a backup that is older than the member. With Options.RemoveBootstrap it removes the credential from its
-// Secret when the cluster has joined, and keeps the address and the authority of the hub there. A member that the hub
-// refuses later then needs the credential of another JoinToken, and reports that. With its claim key it is the same
-// member.
+// The agent removes the bootstrap credential from its Secret when the cluster has joined, and keeps the address and the
+// authority of the hub there. A member that the hub refuses later, for example after the hub was restored from a backup
+// that is older than the member, needs the credential of another JoinToken, and reports that. With its claim key it is
+// the same member. With Options.KeepBootstrap the agent keeps the credential, and registers again by itself while the
+// JoinToken is valid.
 //
 // # A hub that moves
 //

@@ -94,7 +94,7 @@ func (h *hubs) fill(i int) error {
 func (h *hubs) agent(i int) (*agent, error) {
 	hub, o := h.Hubs[i], h.Options
 	o.Hubs, o.HubPatience, o.ReturnToFirst = nil, 0, 0
-	o.RemoveBootstrap = o.RemoveBootstrap && len(h.Hubs) == 1
+	o.KeepBootstrap = o.KeepBootstrap || len(h.Hubs) > 1
 	o.Bootstrap, o.Store, o.Cleaners = hub.Bootstrap, hub.Store, append(slices.Clone(hub.Cleaners), o.Cleaners...)
 	o.OnPhase = func(step lifecycle.AgentStep) {
 		step.Message = "Hub " + hub.Name + ": " + step.Message

@@ -58,13 +58,13 @@ type Options struct {
 	// Bootstrap provides the bootstrap credential. Default: the Secret [DefaultBootstrapSecret] in Namespace, with the
 	// content of the Secret that the hub created for a JoinToken.
 	Bootstrap BootstrapSource
-	// RemoveBootstrap removes the bootstrap credential from the Secret when the cluster has joined, and keeps the address
-	// and the authority of the hub there. The agent needs the credential again if the hub refuses its own: after a
-	// restore of the hub, after the member's namespace was deleted by hand, or after its own credential has expired. A
-	// user then gives it the credential of another JoinToken, and the member is the same by its claim key. Default: the
-	// credential stays, and the agent registers again by itself while the JoinToken is valid. A [BootstrapFunc], and an
-	// agent with several Hubs, always keep it.
-	RemoveBootstrap bool
+	// KeepBootstrap keeps the bootstrap credential in its Secret. The agent then registers again by itself, while the
+	// JoinToken is valid, if the hub refuses its own credential: after a restore of the hub, after the member's namespace
+	// was deleted by hand, or after its own credential has expired. Default: the agent removes the bootstrap credential
+	// when the cluster has joined, and keeps the address and the authority of the hub in the Secret. If the hub refuses it
+	// later, a user gives it the credential of another JoinToken, and the member is the same by its claim key. A
+	// [BootstrapFunc], and an agent with several Hubs, always keep it.
+	KeepBootstrap bool
 	// Store stores the agent's record. Default: the Secret [DefaultStoreSecret] in Namespace. Several agents in one
 	// program need one Store each, as do the hubs of Hubs.
 	Store Store
