@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +298,42 @@ spec:
 	p.clean()
 }
 
+// TestProcedures_Kustomize is the way of docs/install.md with kubectl and kustomize, with the kustomizations there.
+func TestProcedures_Kustomize(t *testing.T) {
+	p := newProcedure(t)
+	kubectl := p.kubectl()
+	p.starts()
+	hub, agent := p.kustomizations()
+	kubectl(p.hub, "apply", "--kustomize", hub)
+	p.runHub()
+	secret := waitForSecret(t, p.onHub, &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "edge"},
+		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true},
+	})
+	join := kubectl(p.hub, "--namespace", secret.Namespace, "get", "secret", secret.Name,
+		"--output", `go-template={{index .data "join.yaml" | base64decode}}`)
+	require.NoError(t, os.WriteFile(filepath.Join(p.folder, "join.yaml"), []byte(join), 0o600))
+	for _, m := range p.members {
+		m.name = "cluster-" + string(m.id())[:8]
+		kubectl(m.Plane, "apply", "--kustomize", agent)
+		kubectl(m.Plane, "--namespace", namespace, "create", "secret", "generic", "muster-bootstrap",
+			"--from-file=join.yaml")
+		p.runAgent(m, m.Plane, namespace)
+	}
+	p.joined(v1alpha1.CredentialToken)
+
+	p.unjoin()
+	for _, m := range p.members {
+		kubectl(m.Plane, "delete", "--kustomize", agent)
+		p.left(m)
+	}
+	p.musterctl("token", "delete", "edge")
+	p.hubPod.stop()
+	kubectl(p.hub, "delete", "--kustomize", hub)
+	p.musterctl("clean", "hub", "--yes") // What the program has created.
+	require.Equal(t, "KIND   NAMESPACE   NAME   ACTION\n", p.musterctl("clean", "hub", "--yes"), "nothing is left")
+}
+
 // procedure is a user with an empty folder, a hub and three clusters, who knows another system. The user's commands run
 // outside of this repository. Programs run as processes, with what their Deployments contain.
 type procedure struct {
@@ -410,6 +447,53 @@ func (p *procedure) apply(plane *localplane.Plane, manifests string) {
 		err := c.Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"))
 		require.NoError(p.t, err, document)
 	}
+}
+
+// kubectl returns a function that runs kubectl in the folder of the user, and returns its output.
+func (p *procedure) kubectl() func(plane *localplane.Plane, args ...string) string {
+	t := p.t
+	t.Helper()
+	binary, err := exec.LookPath("kubectl")
+	if err != nil {
+		binary = filepath.Join(programs.folder, "kubectl")
+		command := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "k8s.io/kubernetes/cmd/kubectl")
+		command.Dir = filepath.Join("..", "controlplane")
+		output, err := command.CombinedOutput()
+		require.NoError(t, err, string(output))
+	}
+	return func(plane *localplane.Plane, args ...string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), binary, append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
+		var out, errs bytes.Buffer
+		command.Stdout, command.Stderr, command.Dir = &out, &errs, p.folder
+		require.NoError(t, command.Run(), "kubectl %v: %s", args, &errs)
+		return out.String()
+	}
+}
+
+var kustomization = regexp.MustCompile("(?s)```yaml\n(apiVersion: kustomize.config.k8s.io.*?)```")
+
+// kustomizations writes those of docs/install.md into the folder of the user, and returns the names of their folders.
+// They refer to this repository instead of its address.
+func (p *procedure) kustomizations() (hub, agent string) {
+	t := p.t
+	t.Helper()
+	content, err := os.ReadFile(document)
+	require.NoError(t, err)
+	found := kustomization.FindAllStringSubmatch(string(content), -1)
+	require.Len(t, found, 2)
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for i, name := range []string{"hub", "agent"} {
+		folder := filepath.Join(p.folder, name)
+		require.NoError(t, os.Mkdir(folder, 0o700))
+		here, err := filepath.Rel(folder, repository)
+		require.NoError(t, err)
+		text := strings.NewReplacer("https://github.com/muster-sdk/muster", here,
+			"https://hub.example.com:6443", p.hub.Config().Host).Replace(found[i][1])
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+	}
+	return "hub", "agent"
 }
 
 // label is kubectl label membercluster.
