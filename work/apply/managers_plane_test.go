@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS},
@@ -225,4 +226,31 @@ func TestTakeoverMigratesManagers(t *testing.T) {
 			require.Equal(t, want, w.get(object.Manifest).Object["data"])
 		})
 	}
+}
+
+// TestTakeoverFromTheSameManager checks the step of docs/migrate/flux-ssa.md: an engine with the field manager of the
+// former applier owns what that has applied.
+func TestTakeoverFromTheSameManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	existing := w.configMap("former", "{k: v, l: w}").Manifest
+	const label = "kustomize.toolkit.fluxcd.io/name"
+	existing.SetLabels(map[string]string{label: "app"})
+	require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing.DeepCopy()),
+		client.FieldOwner(w.owner.FieldOwner)))
+	uid := w.get(existing).GetUID()
+	change := w.one(w.configMap("former", "{k: v, l: w}"))
+	require.Equal(t, apply.Conflict, change.Action, "the engine has not applied it")
+	require.Contains(t, w.get(existing).GetLabels(), label)
+
+	change = w.one(w.configMap("former", "{k: v, l: w}", takeover("Always")))
+	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
+	live := w.get(existing)
+	require.Equal(t, uid, live.GetUID())
+	require.NotContains(t, live.GetLabels(), label)
+	require.Equal(t, apply.Unchanged, w.one(w.configMap("former", "{k: v, l: w}")).Action)
+	require.Equal(t, apply.Configured, w.one(w.configMap("former", "{k: v}")).Action)
+	require.Equal(t, map[string]any{"k": "v"}, w.get(existing).Object["data"])
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, w.isGone(existing))
 }
