@@ -59,9 +59,9 @@ func TestHubs(t *testing.T) {
 	w := newWorld(t, hub.Options{}, "east")
 	w.deploy()
 	other := newWorld(t, hub.Options{})
-	w.step("OtherHubsCredential", func(t *testing.T) { w.otherHubsCredential(t, other) })
+	w.step("OtherHubsCredential", func(t *testing.T) { w.otherHubsCredential(t, other) }, other)
 	w.step("ClonedWithItsSecrets", w.clonedWithItsSecrets)
-	w.step("MoveToAnotherHub", func(t *testing.T) { w.moveTo(t, other) })
+	w.step("MoveToAnotherHub", func(t *testing.T) { w.moveTo(t, other) }, other)
 }
 
 // moveTo moves the member while its hub runs. Workloads keep their UIDs, and the former hub deletes nothing.

@@ -40,9 +40,9 @@ func TestRestore(t *testing.T) {
 	require.NoError(t, err)
 	w.join("east")
 	w.deploy()
-	w.step("OlderThanTheMember", func(t *testing.T) { w.restoreOlderThanTheMember(t, empty) })
 	w.step("UnderRunningProcesses", w.restoreUnderRunningProcesses)
 	w.step("HiddenByWrites", w.restoreHiddenByWrites)
+	w.step("OlderThanTheMember", func(t *testing.T) { w.restoreOlderThanTheMember(t, empty) })
 }
 
 // restoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The

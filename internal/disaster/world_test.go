@@ -145,20 +145,43 @@ func prepareWorld(t *testing.T) *world {
 }
 
 // step runs a part of the test with the same hub and members as the steps before, which start in seconds once and not
-// for each disaster. A step that fails ends the test.
-func (w *world) step(name string, do func(t *testing.T)) {
+// for each disaster. Others are other worlds that it uses. A step that fails ends the test.
+func (w *world) step(name string, do func(t *testing.T), others ...*world) {
 	w.whole.Helper()
 	passed := w.whole.Run(name, func(t *testing.T) {
-		w.t = t
-		defer func() { w.t = w.whole }()
+		for _, used := range append(others, w) {
+			used.t = t
+			defer func() { used.t = used.whole }()
+		}
 		// The hub keeps an issued JoinRequest for ten minutes, in which its agent cannot send another one.
 		require.NoError(t, w.client.DeleteAllOf(t.Context(), &membershipv1alpha1.JoinRequest{},
 			client.InNamespace(membership.RegistrationNamespace)))
+		w.canChangeMembers()
 		do(t)
 	})
 	if !passed {
 		w.whole.FailNow()
 	}
+}
+
+// canChangeMembers waits until the hub's API server admits changes of MemberClusters. After a start it denies them, for
+// half a minute at most, until it has found the definition of ClusterSets, to which a policy refers.
+func (w *world) canChangeMembers() {
+	w.t.Helper()
+	w.eventually("the API server admits changes of MemberClusters", func() error {
+		var clusters membershipv1alpha1.MemberClusterList
+		if err := w.client.List(w.t.Context(), &clusters); err != nil {
+			return err
+		}
+		for _, cluster := range clusters.Items {
+			before := cluster.DeepCopy()
+			metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, "disaster.muster.dev/step", w.t.Name())
+			if err := w.client.Patch(w.t.Context(), &cluster, client.MergeFrom(before), client.DryRunAll); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // join starts a member and waits until it has joined.
