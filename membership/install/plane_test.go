@@ -2,6 +2,7 @@ package install_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
@@ -127,12 +129,29 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 }
 
 // agent runs an agent on the member, as what was installed would.
-func (h *testHub) agent(clusterID string) (stop func()) {
+func (h *testHub) agent(clusterID string, changes ...func(*agent.Options)) (stop func()) {
 	h.t.Helper()
+	options := agent.Options{Namespace: h.namespace, ClusterID: clusterID}
+	for _, change := range changes {
+		change(&options)
+	}
 	return mustertest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()},
-		func(mgr manager.Manager) error {
-			return agent.SetupWithManager(mgr, agent.Options{Namespace: h.namespace, ClusterID: clusterID})
-		})
+		func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
+}
+
+// keepBootstrap lets a test see which bootstrap credential was installed last.
+func keepBootstrap(o *agent.Options) { o.KeepBootstrap = true }
+
+// removed waits until the agent has removed its bootstrap credential, and returns what is left of the Secret.
+func (h *testHub) removed() (data map[string][]byte) {
+	h.t.Helper()
+	mustertest.Eventually(h.t, timeout, "the agent has removed its bootstrap credential", func() error {
+		if data = see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data; data[registration.BootstrapKey] != nil {
+			return errors.New("the credential is in the Secret")
+		}
+		return nil
+	})
+	return data
 }
 
 // manifests are a namespace, an account and a ConfigMap of settings.
