@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestWatches_LastStateOfJobs(t *testing.T) {
 		"status": map[string]any{"failed": int64(1)}}}
 	member := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{resourceOf(id): "JobList"}, job)
-	changed := make(chan string, 16)
+	changed := make(chan string, 1000)
 	w := newWatches(nil, member, logr.Discard(), func(work string) { changed <- work })
 	t.Cleanup(w.close)
 	w.want("migration", []watched{{id: id, labeled: true}})
@@ -35,10 +36,18 @@ func TestWatches_LastStateOfJobs(t *testing.T) {
 	observed := w.Lookup(id.GroupVersionKind(), key)
 	require.NotNil(t, observed)
 	require.EqualValues(t, "u", observed.UID)
+	// The fake client loses what happens between the list and the watch of an informer.
+	jobs := member.Resource(resourceOf(id)).Namespace(id.Namespace)
+	version := 7
+	require.Eventually(t, func() bool {
+		version++
+		job.SetResourceVersion(strconv.Itoa(version))
+		_, err := jobs.Update(t.Context(), job.DeepCopy(), metav1.UpdateOptions{})
+		return err == nil && w.Lookup(id.GroupVersionKind(), key).ResourceVersion != observed.ResourceVersion
+	}, time.Minute, 100*time.Millisecond, "the watch has begun")
 	require.Nil(t, w.lastState(keyOf(id)), "the Job exists")
 
-	require.NoError(t, member.Resource(resourceOf(id)).Namespace(id.Namespace).
-		Delete(t.Context(), id.Name, metav1.DeleteOptions{}))
+	require.NoError(t, jobs.Delete(t.Context(), id.Name, metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool { return w.lastState(keyOf(id)) != nil }, time.Minute, time.Millisecond)
 	failed, _, _ := unstructured.NestedInt64(w.lastState(keyOf(id)).Object, "status", "failed")
 	require.EqualValues(t, 1, failed)
