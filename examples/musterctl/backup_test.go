@@ -61,6 +61,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	stop()
 	require.NoError(t, d.planes["hub"].Restore(t.Context(), backup))
 	stop = d.serve("hub")
+	d.run(blocks[0]...)
 	d.eventually("the JoinRequest of the member waits", func() error {
 		var requests v1alpha1.JoinRequestList
 		if err := d.client("hub").List(t.Context(), &requests); err != nil {
@@ -74,9 +75,8 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 		}
 		return fmt.Errorf("%d JoinRequests exist", len(requests.Items))
 	})
-	d.run(blocks[0]...)
-	d.joined("hub", "east")
 	d.run(blocks[1]...)
+	d.joined("hub", "east")
 
 	// Orphans: the Work is not in the backup.
 	d.eventually("the hub reports orphans", func() error {
