@@ -11,32 +11,32 @@ import (
 // Clusters that join with the token of a known data center are accepted automatically; all others wait for an
 // administrator. The hub has verified the token. Labels are claims of the cluster and must not be used.
 func ExampleAcceptorFunc() {
-	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 		error) {
 		if token := request.Spec.Token; token != nil && token.Name == "frankfurt" {
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
-		return membership.Verdict{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
+		return membership.Acceptance{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
 	})
 
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		Token:  &v1alpha1.TokenProof{Name: "everybody"},
 		Labels: map[string]string{"example.com/site": "frankfurt"},
 	}}
-	verdict, err := acceptor.Accept(context.Background(), request)
-	fmt.Println(verdict.Decision, verdict.Reason, err)
+	acceptance, err := acceptor.Accept(context.Background(), request)
+	fmt.Println(acceptance.Decision, acceptance.Reason, err)
 	// Output: Hold not from one of our own sites <nil>
 }
 
 // Members for which the hub provides an agent are accepted by a label that an administrator has set. Such a request is
 // created by the hub and has no UID, unlike requests of clusters.
 func ExampleAcceptor() {
-	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 		error) {
 		if request.UID == "" && request.Spec.Labels["example.com/site"] == "frankfurt" {
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
-		return membership.Verdict{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
+		return membership.Acceptance{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
 	})
 
 	labels := map[string]string{"example.com/site": "frankfurt"}
@@ -44,8 +44,8 @@ func ExampleAcceptor() {
 	theirs := ours.DeepCopy()
 	theirs.UID = "6e3f8e0a-7f0b-4c2a-9d25-6b9c7d0d3d1c"
 	for _, request := range []*v1alpha1.JoinRequest{ours, theirs} {
-		verdict, err := acceptor.Accept(context.Background(), request)
-		fmt.Println(verdict.Decision, err)
+		acceptance, err := acceptor.Accept(context.Background(), request)
+		fmt.Println(acceptance.Decision, err)
 	}
 	// Output:
 	// Accept <nil>

@@ -87,9 +87,9 @@ const (
 	Deny Decision = "Deny"
 )
 
-// Verdict is a decision and its reason. The reason is written to the status of the JoinRequest or, if there is none, to
-// the condition Accepted of the MemberCluster.
-type Verdict struct {
+// Acceptance is a decision and its reason. The reason is written to the status of the JoinRequest or, if there is none,
+// to the condition Accepted of the MemberCluster.
+type Acceptance struct {
 	Decision Decision
 	Reason   string
 }
@@ -109,14 +109,14 @@ type Verdict struct {
 // Hold and Deny leave it unset, and the condition Accepted contains the reason. The Acceptor is called again when the
 // MemberCluster changes, when the hub starts, and ten seconds after an error.
 type Acceptor interface {
-	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
+	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Acceptance, error)
 }
 
 // AcceptorFunc is an [Acceptor] that calls a function.
-type AcceptorFunc func(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
+type AcceptorFunc func(ctx context.Context, request *v1alpha1.JoinRequest) (Acceptance, error)
 
 // Accept calls the function.
-func (f AcceptorFunc) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error) {
+func (f AcceptorFunc) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Acceptance, error) {
 	return f(ctx, request)
 }
 

@@ -70,9 +70,9 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSentence is what it costs to say why, beside the decision itself: the reason why it is not said anew each
+// BenchmarkMessage is what it costs to say why, beside the decision itself: the reason why it is not said anew each
 // time.
-func BenchmarkSentence(b *testing.B) {
+func BenchmarkMessage(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		var fleet scheduler.Cache
 		for i := range n {

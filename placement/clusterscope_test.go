@@ -293,6 +293,6 @@ func testClusterPlacementExplain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, types.NamespacedName{Name: "web"}.String(), diagnosis.Request)
 	for _, c := range diagnosis.Clusters {
-		require.Equal(t, c.Name == "b", c.Verdict == scheduler.Chosen, c.Name)
+		require.Equal(t, c.Name == "b", c.Outcome == scheduler.Chosen, c.Name)
 	}
 }

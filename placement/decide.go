@@ -140,14 +140,14 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 	}
 	on := namesOf(a.p.slices)
 	var away, pending []string
-	held := false
+	blocked := false
 	for _, object := range a.evictions {
 		switch cluster := object.Spec.Cluster; {
 		case a.p.policy.Spec().Type == v1alpha1.PickFixed: // the policy names the clusters
 		case !on[cluster]:
 			away = append(away, cluster)
 		case a.atOnce(): // the changed policy takes effect first
-			held = true
+			blocked = true
 		case !slices.Contains(pending, cluster):
 			pending = append(pending, cluster)
 		}
@@ -160,7 +160,7 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 		s, err = d.chooseWithinBudget(ctx, a, away, pending)
 	}
 	d.withoutEvicted.keep(a.k, a.lacking(s.keptOff))
-	s.soon = s.soon || held
+	s.soon = s.soon || blocked
 	return s, err
 }
 

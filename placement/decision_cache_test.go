@@ -62,8 +62,8 @@ func TestChanges(t *testing.T) {
 		shape(o, placement, decision.Slice{Index: index, Decisions: decided(names...)})
 		return o
 	}
-	stray, relabeled := object(7, "z"), object(0, "a")
-	stray.Name = "copy"
+	orphan, relabeled := object(7, "z"), object(0, "a")
+	orphan.Name = "copy"
 	relabeled.Labels = map[string]string{"mine": "stays"}
 	for _, test := range []struct {
 		reason string
@@ -82,7 +82,7 @@ func TestChanges(t *testing.T) {
 		},
 		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled},
 			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
-		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{stray}, nil,
+		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{orphan}, nil,
 			[]string{"copy gone"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestChanges(t *testing.T) {
 
 // Whichever of the watch and the answers to writes comes first, the ledger has what is newest, and no write of its own
 // is news.
-func TestLedger(t *testing.T) {
+func TestDecisionCache(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	k, name := "ns/web", types.NamespacedName{Namespace: "ns", Name: "web-decision-0"}
 	version := func(uid types.UID, version string, clusters ...string) *v1alpha1.PlacementDecision {
@@ -187,10 +187,10 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedger_RestoredWithoutOwner checks that a PlacementDecision which a backup tool restored without its
+// TestDecisionCache_RestoredWithoutOwner checks that a PlacementDecision which a backup tool restored without its
 // ownerReferences is adopted with what it says, so that the placement stays where it was. One whose name is not that of
 // a slice is not.
-func TestLedger_RestoredWithoutOwner(t *testing.T) {
+func TestDecisionCache_RestoredWithoutOwner(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	restored := &v1alpha1.PlacementDecision{}
 	shape(restored, placement, decision.Slice{Decisions: decided("a")})

@@ -110,8 +110,8 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 
 // count counts the placements on the clusters of a fleet, unless its source does.
 func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *scheduler.Cache) error {
-	census := newCountedFleet(source)
-	if census.off {
+	placementCounts := newCountedFleet(source)
+	if placementCounts.off {
 		return nil
 	}
 	var list v1alpha1.PlacementDecisionList
@@ -125,12 +125,12 @@ func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *sc
 		}
 	}
 	for k, laid := range on {
-		census.place(k, slices.Collect(maps.Keys(namesOf(laid))))
+		placementCounts.place(k, slices.Collect(maps.Keys(namesOf(laid))))
 	}
 	snapshot := fleet.Snapshot()
 	for slot := range snapshot.All().All() {
 		counted := *snapshot.Cluster(slot)
-		counted.Placements = census.counts[counted.Name]
+		counted.Placements = placementCounts.counts[counted.Name]
 		fleet.Update(&counted)
 	}
 	return nil

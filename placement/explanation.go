@@ -41,7 +41,7 @@ func chosenOnly(result *scheduler.Result) *scheduler.Diagnosis {
 	diagnosis := &scheduler.Diagnosis{Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
 	for _, choice := range result.Chosen {
 		diagnosis.Clusters = append(diagnosis.Clusters,
-			scheduler.ClusterDiagnosis{Name: choice.Cluster.Name, Verdict: scheduler.Chosen, Score: choice.Score})
+			scheduler.ClusterDiagnosis{Name: choice.Cluster.Name, Outcome: scheduler.Chosen, Score: choice.Score})
 	}
 	return diagnosis
 }
@@ -53,10 +53,10 @@ func explanationOf(request string, diagnosis *scheduler.Diagnosis) *v1alpha1.Exp
 	is.Omitted = int32(len(diagnosis.Clusters) - listed)
 	for _, cluster := range diagnosis.Clusters[:listed] {
 		explained := v1alpha1.ClusterExplanation{
-			Name: cluster.Name, Result: string(cluster.Verdict), Plugin: cluster.Plugin,
+			Name: cluster.Name, Result: string(cluster.Outcome), Plugin: cluster.Plugin,
 			Reason: bounded.Text(cluster.Reason, maxReason),
 		}
-		if cluster.Verdict != scheduler.Rejected {
+		if cluster.Outcome != scheduler.Rejected {
 			explained.Score = strconv.FormatFloat(cluster.Score, 'f', 1, 64)
 		}
 		is.Clusters = append(is.Clusters, explained)

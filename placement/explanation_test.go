@@ -15,11 +15,11 @@ import (
 // of the API, and lists the chosen clusters first.
 func TestExplanationOf_FitsInAStatus(t *testing.T) {
 	diagnosis := &scheduler.Diagnosis{Wanted: 1, Total: 1000, Clusters: []scheduler.ClusterDiagnosis{
-		{Name: "best", Verdict: scheduler.Chosen, Score: 12.34},
+		{Name: "best", Outcome: scheduler.Chosen, Score: 12.34},
 	}}
 	for i := range 999 {
 		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{
-			Name: fmt.Sprintf("c%d", i), Verdict: scheduler.Rejected, Plugin: "P", Reason: strings.Repeat("é", 2000),
+			Name: fmt.Sprintf("c%d", i), Outcome: scheduler.Rejected, Plugin: "P", Reason: strings.Repeat("é", 2000),
 		})
 	}
 	is := explanationOf("r", diagnosis)

@@ -115,11 +115,11 @@ func testHealing(t *testing.T) {
 	}
 	healed("deletion")
 	owner := metav1.GetControllerOf(&h.slices()[0])
-	stray := &v1alpha1.PlacementDecision{
+	orphan := &v1alpha1.PlacementDecision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "copy", OwnerReferences: []metav1.OwnerReference{*owner}},
 		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "nowhere"}},
 	}
-	require.NoError(t, h.client.Create(t.Context(), stray))
+	require.NoError(t, h.client.Create(t.Context(), orphan))
 	healed("a copy by hand")
 }
 

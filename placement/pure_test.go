@@ -28,7 +28,7 @@ func choices(clusters ...*scheduler.Cluster) []scheduler.Choice {
 	return chosen
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	well, ill := &scheduler.Cluster{Name: "well", Healthy: true}, &scheduler.Cluster{Name: "ill"}
 	for _, test := range []struct {
 		reason string
@@ -253,7 +253,7 @@ func TestExplain(t *testing.T) {
 	decider := silent{}
 	diagnosis, err = Explain(t.Context(), nil, Options{Clusters: clusters, Decider: decider}, placement)
 	require.NoError(t, err)
-	require.Equal(t, []scheduler.ClusterDiagnosis{{Name: "a", Verdict: scheduler.Chosen}}, diagnosis.Clusters)
+	require.Equal(t, []scheduler.ClusterDiagnosis{{Name: "a", Outcome: scheduler.Chosen}}, diagnosis.Clusters)
 
 	ends := sourceFunc(func(context.Context, Fleet) error { return errors.New("no clusters today") })
 	_, err = Explain(t.Context(), nil, Options{Clusters: ends}, placement)

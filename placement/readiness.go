@@ -52,8 +52,8 @@ const readinessPollInterval = 2 * time.Second
 
 // notify decides placements again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
 func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) {
-	notifier, tells := d.Ready.(ReadinessNotifier)
-	if d.polls = !tells; d.polls {
+	notifier, notifies := d.Ready.(ReadinessNotifier)
+	if d.polls = !notifies; d.polls {
 		return func() {}, nil
 	}
 	stop, err := notifier.Notify(ctx, func(placement types.NamespacedName) {

@@ -21,27 +21,27 @@ import (
 // telling is a Readiness that tells of changes.
 type telling struct {
 	readiness
-	mu    sync.Mutex
-	tell  func(types.NamespacedName)
-	stops int
+	mu     sync.Mutex
+	notify func(types.NamespacedName)
+	stops  int
 }
 
 func (r *telling) Notify(_ context.Context, changed func(types.NamespacedName)) (stop func(), _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell = changed
+	r.notify = changed
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.tell, r.stops = nil, r.stops+1
+		r.notify, r.stops = nil, r.stops+1
 	}, nil
 }
 
 func (r *telling) changed(placement types.NamespacedName) {
 	r.mu.Lock()
-	tell := r.tell
+	notify := r.notify
 	r.mu.Unlock()
-	tell(placement)
+	notify(placement)
 }
 
 func away(name string) *scheduler.Cluster {
@@ -52,9 +52,9 @@ func away(name string) *scheduler.Cluster {
 
 // Who tells of changes is not asked without, and notifies no placement that waits for nothing. The clock stands
 // still: nothing is polled.
-func TestReadinessThatTells(t *testing.T) { testkit.Virtual(t, testReadinessThatTells) }
+func TestReadiness_Notifies(t *testing.T) { testkit.Virtual(t, testReadinessNotifies) }
 
-func testReadinessThatTells(t *testing.T) {
+func testReadinessNotifies(t *testing.T) {
 	h, s, decider := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu")), newCounting(t)
 	ready := &telling{readiness: readiness{ready: map[string]bool{"a": true}}}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -62,32 +62,32 @@ func testReadinessThatTells(t *testing.T) {
 	for _, name := range []string{"web", "other"} {
 		h.evictable(name, v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
 	}
-	settled := func() map[string]int {
+	observed := func() map[string]int {
 		quiet(t, func() int64 { return int64(decider.total()) })
 		return decider.taken()
 	}
-	settled()
+	observed()
 	web, other := types.NamespacedName{Namespace: h.namespace, Name: "web"}, types.NamespacedName{Namespace: h.namespace,
 		Name: "other"}
 	for range 100 {
 		ready.changed(web)
 		ready.changed(types.NamespacedName{Namespace: h.namespace, Name: "unknown"})
 	}
-	require.Empty(t, settled(), "what waits for nothing is not decided again")
+	require.Empty(t, observed(), "what waits for nothing is not decided again")
 
 	h.change("other", func(p *v1alpha1.Placement) { p.Spec.Failover = nil })
 	h.eventually("decided again", func() bool { return h.get("other").Status.ObservedGeneration == 2 })
 	s.set(away("a"))
 	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
-	settled()
+	observed()
 	clock.Step(time.Minute)
-	require.Empty(t, settled(), "nothing is polled")
+	require.Empty(t, observed(), "nothing is polled")
 	ready.changed(other)
-	require.Empty(t, settled(), "that is about another")
+	require.Empty(t, observed(), "that is about another")
 	ready.set("b")
 	ready.changed(web)
 	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
-	require.Equal(t, map[string]int{"web": 1}, settled())
+	require.Equal(t, map[string]int{"web": 1}, observed())
 	r.stop()
 	require.Equal(t, 1, ready.stops)
 }
@@ -100,23 +100,23 @@ func testReadinessThatIsPolled(t *testing.T) {
 	ready, clock := &readiness{ready: map[string]bool{"a": true}}, clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(ready.Ready), Clock: clock})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})
-	settled := func() int {
+	observed := func() int {
 		quiet(t, func() int64 { return int64(decider.total()) })
 		return decider.taken()["web"]
 	}
 	s.set(away("a"))
 	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
-	settled()
+	observed()
 	for range 3 {
 		clock.Step(2 * time.Second)
-		require.Equal(t, 1, settled(), "it is asked while somebody waits")
+		require.Equal(t, 1, observed(), "it is asked while somebody waits")
 	}
 	ready.set("b")
 	clock.Step(2 * time.Second)
 	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
-	settled()
+	observed()
 	clock.Step(time.Minute)
-	require.Zero(t, settled(), "and not after that")
+	require.Zero(t, observed(), "and not after that")
 }
 
 // By default a cluster is ready as soon as it is published, without waiting for the clock.

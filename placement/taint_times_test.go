@@ -66,7 +66,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-func TestDatesAreForgotten(t *testing.T) {
+func TestTaintTimes_Removed(t *testing.T) {
 	d := newTaintTimes(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 	d.withTimes(&scheduler.Cluster{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
 	d.withTimes(&scheduler.Cluster{Name: "b", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})

@@ -283,7 +283,7 @@ func TestTenancy_Explain(t *testing.T) {
 		require.NoError(t, err)
 		chosen := 0
 		for _, c := range diagnosis.Clusters {
-			if c.Verdict == scheduler.Chosen {
+			if c.Outcome == scheduler.Chosen {
 				chosen++
 				require.Equal(t, "eu-1", c.Name)
 			}

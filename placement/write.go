@@ -201,22 +201,22 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 	if p.message.text != "" && p.message.numbers == about {
 		return p.message.text
 	}
-	sentence := ""
+	note := ""
 	// Neither what the clusters serve nor their health is among the numbers of a status.
 	if p.message.text == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
 		!strings.Contains(currentMessage, failoverUnset) && !strings.Contains(currentMessage, aboutBindings) {
-		sentence = currentMessage
+		note = currentMessage
 	}
-	if sentence == "" {
+	if note == "" {
 		diagnosis, err := result.Diagnose(ctx)
 		if err == nil {
 			evicted(diagnosis, a.snapshot, s.keptOff)
-			sentence = diagnosis.String()
+			note = diagnosis.String()
 		} else {
-			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
+			note = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.message = cachedMessage{sentence + unreportedAPIs(about.silent) + unhealthyStay(about.unhealthy) +
+	p.message = cachedMessage{note + unreportedAPIs(about.silent) + unhealthyStay(about.unhealthy) +
 		a.access.candidates(result), about}
 	return p.message.text
 }
@@ -227,7 +227,7 @@ func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptO
 	for _, name := range keptOff {
 		if _, there := snapshot.Slot(name); there {
 			diagnosis.Total++
-			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Verdict: scheduler.Rejected,
+			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Outcome: scheduler.Rejected,
 				Reason: "is evicted"})
 		}
 	}

@@ -28,23 +28,23 @@ type Diagnosis struct {
 // Refusal is a plugin and its reason.
 type Refusal struct{ Plugin, Reason string }
 
-// Verdict is the result for one cluster.
-type Verdict string
+// Outcome is the result for one cluster.
+type Outcome string
 
 // The verdicts.
 const (
 	// Chosen: the cluster was chosen.
-	Chosen Verdict = "Chosen"
+	Chosen Outcome = "Chosen"
 	// Feasible: no plugin rejects the cluster, but other clusters were preferred.
-	Feasible Verdict = "Feasible"
+	Feasible Outcome = "Feasible"
 	// Rejected: a plugin rejects the cluster.
-	Rejected Verdict = "Rejected"
+	Rejected Outcome = "Rejected"
 )
 
 // ClusterDiagnosis explains the result for one cluster.
 type ClusterDiagnosis struct {
 	Name    string
-	Verdict Verdict
+	Outcome Outcome
 	// Plugin is the plugin that rejected the cluster, and Reason says why. Both are empty for a Feasible cluster that
 	// was not among the best.
 	Plugin, Reason string
@@ -81,7 +81,7 @@ func (d *Diagnosis) String() string {
 	counts := map[string]int{}
 	for i := range d.Clusters {
 		switch c := &d.Clusters[i]; {
-		case c.Verdict == Chosen:
+		case c.Outcome == Chosen:
 			chosen++
 		case c.Reason != "":
 			counts[c.Reason]++
@@ -162,8 +162,8 @@ func (d *Diagnosis) Table(w io.Writer) error {
 	fmt.Fprintln(table, strings.ToUpper(strings.Join(header, "\t"))+"\tWHY")
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		row := []string{c.Name, string(c.Verdict), ""}
-		if c.Verdict != Rejected {
+		row := []string{c.Name, string(c.Outcome), ""}
+		if c.Outcome != Rejected {
 			row[2] = number(c.Score)
 		}
 		for j := range plugins {

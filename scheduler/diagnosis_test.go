@@ -107,11 +107,11 @@ func TestDiagnosis(t *testing.T) {
 		return []scheduler.PluginScore{zero("Filter"), {Plugin: "Near", Score: score, Weight: 1}, zero("Group")}
 	}
 	require.Equal(t, []scheduler.ClusterDiagnosis{
-		{Name: "b", Verdict: scheduler.Chosen, Score: 20, Scores: near(20)},
-		{Name: "c", Verdict: scheduler.Feasible, Plugin: "Group", Reason: "is in a group that was not chosen", Score: 30,
+		{Name: "b", Outcome: scheduler.Chosen, Score: 20, Scores: near(20)},
+		{Name: "c", Outcome: scheduler.Feasible, Plugin: "Group", Reason: "is in a group that was not chosen", Score: 30,
 			Scores: near(30)},
-		{Name: "a", Verdict: scheduler.Feasible, Score: 10, Scores: near(10)},
-		{Name: "d", Verdict: scheduler.Rejected, Plugin: "Filter", Reason: "is too far away"},
+		{Name: "a", Outcome: scheduler.Feasible, Score: 10, Scores: near(10)},
+		{Name: "d", Outcome: scheduler.Rejected, Plugin: "Filter", Reason: "is too far away"},
 	}, diagnosis.Clusters)
 
 	var out strings.Builder

@@ -79,13 +79,13 @@ func (c *cycle) explain(ctx context.Context, result *Result) error {
 	}
 	var others []ClusterDiagnosis
 	for _, slot := range r.order {
-		of := ClusterDiagnosis{Name: c.snapshot.clusters[slot].Name, Verdict: Feasible, Score: r.totals[slot]}
+		of := ClusterDiagnosis{Name: c.snapshot.clusters[slot].Name, Outcome: Feasible, Score: r.totals[slot]}
 		of.Plugin, of.Reason = r.droppedBy[int(slot)], r.dropped[int(slot)]
 		for _, s := range r.scores {
 			of.Scores = append(of.Scores, PluginScore{s.plugin, s.scores[slot], s.weight})
 		}
 		if chosen[of.Name] {
-			of.Verdict = Chosen
+			of.Outcome = Chosen
 			d.Clusters = append(d.Clusters, of)
 		} else {
 			others = append(others, of)
@@ -109,7 +109,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 		if cluster == nil || c.record.feasible.Has(int(slot)) {
 			continue
 		}
-		of := ClusterDiagnosis{Name: cluster.Name, Verdict: Rejected}
+		of := ClusterDiagnosis{Name: cluster.Name, Outcome: Rejected}
 		if spec.Type == v1alpha1.PickFixed && !slices.Contains(spec.ClusterNames, cluster.Name) {
 			of.Reason = "is not named by the policy"
 			out = append(out, of)
@@ -141,7 +141,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 	if spec.Type == v1alpha1.PickFixed {
 		for _, name := range spec.ClusterNames {
 			if _, there := c.snapshot.Slot(name); !there {
-				out = append(out, ClusterDiagnosis{Name: name, Verdict: Rejected, Reason: "is not in the fleet"})
+				out = append(out, ClusterDiagnosis{Name: name, Outcome: Rejected, Reason: "is not in the fleet"})
 			}
 		}
 		slices.SortStableFunc(out, func(a, b ClusterDiagnosis) int { return strings.Compare(a.Name, b.Name) })

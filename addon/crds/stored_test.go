@@ -152,7 +152,7 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 			Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}},
 		}}},
 	)
-	approve := func(who string, approvals ...any) {
+	approve := func(approver string, approvals ...any) {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "addon.muster.dev/v1alpha1", "kind": "Addon",
 			"metadata": map[string]any{"name": addon.Name},
@@ -162,8 +162,8 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 		}}
 		require.NoError(
 			t,
-			c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(who)),
-			who,
+			c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(approver)),
+			approver,
 		)
 	}
 	stages := func() (found []string) {

@@ -26,7 +26,7 @@ import (
 const Name = "addons"
 
 // gracePeriod is the time in which the controller of MemberAddons must act, including a change of the leader. The hub
-// retries forced gates for twice as long (lifecycle.NamespacePatience).
+// retries forced gates for twice as long (lifecycle.NamespaceTimeout).
 const gracePeriod = 30 * time.Second
 
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons,verbs=list;watch;patch;delete

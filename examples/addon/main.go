@@ -60,12 +60,12 @@ func run(ctx context.Context, do func(*fleet, context.Context) error) (err error
 	return do(f, ctx)
 }
 
-// patience is for one wait; most take a second.
-const patience = 60 * time.Second
+// timeLimit is for one wait; most take a second.
+const timeLimit = 60 * time.Second
 
 // until waits for something, and says what it has waited for in vain and why.
 func until(ctx context.Context, what string, done func(context.Context) (bool, string)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	why := "nothing was seen"
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {

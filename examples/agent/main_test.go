@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
 }
 
-const patience = 3 * time.Minute
+const timeLimit = 3 * time.Minute
 
 // TestHubs_ElectionAndNames checks that agents which may stand in for each other elect one leader, and that each hub of
 // the flags becomes a hub of the options.
@@ -164,9 +164,9 @@ func TestUntilOut(t *testing.T) {
 			out("Hub two: Out.")}, false},
 	} {
 		ended := false
-		told := untilOut(test.hubs, func() { ended = true })
+		waiting := untilOut(test.hubs, func() { ended = true })
 		for _, step := range test.steps {
-			told(step)
+			waiting(step)
 		}
 		require.Equal(t, test.want, ended, test.reason)
 	}
@@ -215,12 +215,12 @@ func TestInstalledAgent(t *testing.T) {
 	}
 	require.NoError(t, onHub.Create(ctx, work))
 	settings := &corev1.ConfigMap{}
-	mustertest.Eventually(t, patience, "the Work is applied", func() error {
+	mustertest.Eventually(t, timeLimit, "the Work is applied", func() error {
 		return onMember.Get(ctx, client.ObjectKey{Namespace: "default", Name: "settings"}, settings)
 	})
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, patience, "the member is out", func() error {
+	mustertest.Eventually(t, timeLimit, "the member is out", func() error {
 		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 	})
 	stop()
@@ -245,11 +245,11 @@ func TestHostedAgent(t *testing.T) {
 			HeartbeatPeriodSeconds: 1},
 	}))
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "west"}}
-	mustertest.Eventually(t, patience, "the JoinToken is taken", func() error {
+	mustertest.Eventually(t, timeLimit, "the JoinToken is taken", func() error {
 		return client.IgnoreAlreadyExists(onHub.Create(ctx, token))
 	})
 	given := &corev1.Secret{}
-	mustertest.Eventually(t, patience, "the JoinToken has a Secret", func() error {
+	mustertest.Eventually(t, timeLimit, "the JoinToken has a Secret", func() error {
 		return onHub.Get(ctx, client.ObjectKeyFromObject(token), given)
 	})
 	require.NoError(t, onHub.Create(ctx, &corev1.Secret{
@@ -271,10 +271,10 @@ func TestHostedAgent(t *testing.T) {
 	until(t, onHub, cluster, v1alpha1.ConditionHealthy)
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	mustertest.Eventually(t, patience, "the member is out", func() error {
+	mustertest.Eventually(t, timeLimit, "the member is out", func() error {
 		return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 	})
-	mustertest.Eventually(t, patience, "the agent has forgotten it", func() error {
+	mustertest.Eventually(t, timeLimit, "the agent has forgotten it", func() error {
 		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret},
 			given))
 	})
@@ -324,7 +324,7 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 	return func() {
 		t.Helper()
 		for name, config := range planes {
-			mustertest.Eventually(t, patience, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(t, timeLimit, "nothing is on the "+name+" that was not there before", func() error {
 				after, err := localplane.Sweep(t.Context(), config)
 				if added := after.Difference(before[name]); added.Len() > 0 {
 					return fmt.Errorf("there are %q", sets.List(added))
@@ -382,7 +382,7 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 			if err != nil {
 				t.Errorf("the agent ended with an error: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeLimit):
 			t.Error("it does not end")
 		}
 	}
@@ -427,7 +427,7 @@ func wantGone(err error) error {
 
 func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condition string) {
 	t.Helper()
-	mustertest.Eventually(t, patience, condition, func() error {
+	mustertest.Eventually(t, timeLimit, condition, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 2 * time.Minute
+const timeLimit = 2 * time.Minute
 
 // TestDeployment applies the manifests in deploy/hub to a control plane and runs this program twice, as the Deployment
 // would: with its arguments, and with the credentials of its ServiceAccount. All parts of the hub act on their objects,
@@ -120,7 +120,7 @@ func TestPermissions(t *testing.T) {
 	} {
 		for user, role := range map[string]string{"viewer": "view", "editor": "edit"} {
 			if test.user == user {
-				mustertest.Eventually(t, patience, "role "+role+" is aggregated and bound", func() error {
+				mustertest.Eventually(t, timeLimit, "role "+role+" is aggregated and bound", func() error {
 					return bind(t, c, user, role)
 				})
 			}
@@ -136,7 +136,7 @@ func TestPermissions(t *testing.T) {
 			return review.Status.Allowed
 		}
 		if test.allowed {
-			mustertest.Eventually(t, patience, test.reason, func() error {
+			mustertest.Eventually(t, timeLimit, test.reason, func() error {
 				if !check() {
 					return fmt.Errorf("%s cannot %s %s", test.user, test.verb, test.resource)
 				}
@@ -253,7 +253,7 @@ func cancelAfter(stop func(), cancel context.CancelFunc) {
 // waitForLeader waits until the Lease of the hub has another holder than before, and returns it.
 func waitForLeader(t *testing.T, c client.Client, before string) (holder string) {
 	t.Helper()
-	mustertest.Eventually(t, patience, "a replica leads", func() error {
+	mustertest.Eventually(t, timeLimit, "a replica leads", func() error {
 		lease := &coordinationv1.Lease{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: leaseName}, lease); err != nil {
 			return err
@@ -305,7 +305,7 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 		token, short, placement, set, addon, work,
 	}
 	created := map[client.Object]bool{}
-	mustertest.Eventually(t, patience, "all parts act", func() error {
+	mustertest.Eventually(t, timeLimit, "all parts act", func() error {
 		for _, object := range objects {
 			if !created[object] {
 				if err := client.IgnoreAlreadyExists(c.Create(t.Context(), object)); err != nil {

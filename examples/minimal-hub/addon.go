@@ -41,7 +41,7 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 
 // who gets the add-on: whatever member the Placement of the shop has chosen. And what configures it, where nothing else
 // is said.
-const who = `
+const greetingAddon = `
 metadata: {name: greeter}
 spec:
   configs:
@@ -58,7 +58,7 @@ spec: {variables: [{name: GREETING, value: Welcome!}]}
 // install has the hub install the add-on, and then greet in other words.
 func (f *fleet) install(ctx context.Context) error {
 	greeting, greets := &addonv1alpha1.AddonConfig{}, &addonv1alpha1.Addon{}
-	for object, text := range map[client.Object]string{greets: who, greeting: how} {
+	for object, text := range map[client.Object]string{greets: greetingAddon, greeting: how} {
 		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
 			return fmt.Errorf("read the %T: %w", object, err)
 		}
@@ -89,7 +89,7 @@ func (f *fleet) install(ctx context.Context) error {
 // untilGreeted waits until the member that has the shop has the add-on, in those words, and the hub knows that it is
 // well.
 func (f *fleet) untilGreeted(ctx context.Context, m *member, words string) error {
-	return until(ctx, patience, m.name+" to greet: "+words, func(ctx context.Context) (bool, string) {
+	return until(ctx, timeLimit, m.name+" to greet: "+words, func(ctx context.Context) (bool, string) {
 		greets, deployment := &addonv1alpha1.Addon{}, &appsv1.Deployment{}
 		if err := f.client.Get(ctx, client.ObjectKey{Name: "greeter"}, greets); err != nil {
 			return false, err.Error()
@@ -110,7 +110,7 @@ func (f *fleet) uninstall(ctx context.Context) error {
 	if err := f.client.Delete(ctx, greets); err != nil {
 		return fmt.Errorf("delete Addon %s: %w", greets.Name, err)
 	}
-	return until(ctx, patience, "Addon greeter to be gone", func(ctx context.Context) (bool, string) {
+	return until(ctx, timeLimit, "Addon greeter to be gone", func(ctx context.Context) (bool, string) {
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(greets), greets)
 		return apierrors.IsNotFound(err), fmt.Sprintf("%s (%v)", orDash(greets.Status.Message), err)
 	})

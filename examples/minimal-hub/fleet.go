@@ -164,8 +164,8 @@ func outcome(ctx context.Context, f flags, err error) error {
 }
 
 // until waits for something, and says what it has waited for in vain and why.
-func until(ctx context.Context, patience time.Duration, what string, done func(context.Context) (bool, string)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func until(ctx context.Context, timeLimit time.Duration, what string, done func(context.Context) (bool, string)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	why := "nothing was seen"
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -176,7 +176,7 @@ func until(ctx context.Context, patience time.Duration, what string, done func(c
 		return ok, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waited %s for %s: %s", patience, what, why)
+		return fmt.Errorf("waited %s for %s: %s", timeLimit, what, why)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// patience is for one step; most take a second.
-const patience = 60 * time.Second
+// timeLimit is for one step; most take a second.
+const timeLimit = 60 * time.Second
 
 // period is the time between two heartbeats. A fleet would take a minute; this is to be watched.
 const period = 1
@@ -69,7 +69,7 @@ func (f *fleet) join(ctx context.Context) error {
 	}
 	for i, m := range f.members {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-		err := until(ctx, patience, m.name+" to send a JoinRequest", func(ctx context.Context) (bool, string) {
+		err := until(ctx, timeLimit, m.name+" to send a JoinRequest", func(ctx context.Context) (bool, string) {
 			err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
 			return err == nil, fmt.Sprint(err)
 		})
@@ -122,7 +122,7 @@ func (f *fleet) leave(ctx context.Context) error {
 		}
 	}
 	for _, m := range f.members {
-		err := until(ctx, patience, "MemberCluster "+m.name+" to be gone", func(ctx context.Context) (bool, string) {
+		err := until(ctx, timeLimit, "MemberCluster "+m.name+" to be gone", func(ctx context.Context) (bool, string) {
 			cluster := &v1alpha1.MemberCluster{}
 			err := f.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster)
 			return client.IgnoreNotFound(err) == nil && err != nil, explain(cluster, v1alpha1.ConditionJoined)
@@ -143,12 +143,13 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		return err
 	}
 	for _, m := range f.members {
-		err := until(ctx, patience, m.name+" to be clean", func(ctx context.Context) (bool, string) { return noShop(ctx, m) })
+		err := until(ctx, timeLimit, m.name+" to be clean",
+			func(ctx context.Context) (bool, string) { return noShop(ctx, m) })
 		if err != nil {
 			return err
 		}
 		// The agent takes its leave after the hub does.
-		err = until(ctx, patience, "the agent of "+m.name+" to forget", func(ctx context.Context) (bool, string) {
+		err = until(ctx, timeLimit, "the agent of "+m.name+" to forget", func(ctx context.Context) (bool, string) {
 			return nothing(ctx, m.client, &corev1.SecretList{}, client.InNamespace(agent.DefaultNamespace))
 		})
 		if err != nil {
@@ -188,7 +189,7 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		{&corev1.ServiceAccountList{}, members},
 		{&certificatesv1.CertificateSigningRequestList{}, members},
 	} {
-		err := until(ctx, patience, "the hub to be clean", func(ctx context.Context) (bool, string) {
+		err := until(ctx, timeLimit, "the hub to be clean", func(ctx context.Context) (bool, string) {
 			return nothing(ctx, f.client, left.list, left.where)
 		})
 		if err != nil {
@@ -216,7 +217,7 @@ func nothing(ctx context.Context, c client.Client, list client.ObjectList, where
 }
 
 func (f *fleet) untilCondition(ctx context.Context, name, kind string, status metav1.ConditionStatus) error {
-	return until(ctx, patience, fmt.Sprintf("%s to be %s=%s", name, kind, status),
+	return until(ctx, timeLimit, fmt.Sprintf("%s to be %s=%s", name, kind, status),
 		func(ctx context.Context) (bool, string) {
 			cluster := &v1alpha1.MemberCluster{}
 			if err := f.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {

@@ -122,11 +122,11 @@ func (f *fleet) heal(ctx context.Context) error {
 		return fmt.Errorf("delete Deployment web on %s: %w", m.name, err)
 	}
 	// Looked at more often than the other steps, since it is quick.
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	for err := error(nil); err != nil || web.UID == before; err = m.client.Get(ctx, client.ObjectKeyFromObject(web), web) {
 		if ctx.Err() != nil {
-			return fmt.Errorf("waited %s for Deployment web to be back on %s", patience, m.name)
+			return fmt.Errorf("waited %s for Deployment web to be back on %s", timeLimit, m.name)
 		}
 	}
 	say("      Deployment web was deleted on %s behind the hub's back, and was there again %s later", m.name,
@@ -156,7 +156,7 @@ func (f *fleet) move(ctx context.Context) error {
 		say("      %s was tainted NoExecute, and the shop was available on %s %s later", m.name, to.name,
 			time.Since(tainted).Round(time.Millisecond))
 	}
-	err = until(ctx, patience, m.name+" to give the shop back", func(ctx context.Context) (bool, string) {
+	err = until(ctx, timeLimit, m.name+" to give the shop back", func(ctx context.Context) (bool, string) {
 		return noShop(ctx, m)
 	})
 	if err != nil {
@@ -181,7 +181,7 @@ func (f *fleet) takeBack(ctx context.Context) error {
 	if err := f.client.Delete(ctx, namespace); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", apps, err)
 	}
-	return until(ctx, patience, "namespace "+apps+" to be gone", func(ctx context.Context) (bool, string) {
+	return until(ctx, timeLimit, "namespace "+apps+" to be gone", func(ctx context.Context) (bool, string) {
 		err := f.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 		return apierrors.IsNotFound(err), fmt.Sprintf("it is %s: %v", namespace.Status.Phase, err)
 	})
@@ -190,7 +190,7 @@ func (f *fleet) takeBack(ctx context.Context) error {
 // untilAvailable waits until the shop is available on one of the members that will do, and on no other, and returns
 // that one.
 func (f *fleet) untilAvailable(ctx context.Context, will func(*member) bool) (on *member, _ error) {
-	err := until(ctx, patience, "the shop to be available", func(ctx context.Context) (bool, string) {
+	err := until(ctx, timeLimit, "the shop to be available", func(ctx context.Context) (bool, string) {
 		set := &placementv1alpha1.WorkSet{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: apps, Name: "shop"}, set); err != nil {
 			return false, err.Error()

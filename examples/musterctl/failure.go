@@ -170,7 +170,7 @@ func (a *app) hint(err error) string {
 }
 
 // sentence begins with a capital letter.
-func sentence(words string) string {
+func capitalized(words string) string {
 	if words == "" {
 		return ""
 	}

@@ -161,8 +161,8 @@ func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 		}
 		return format.print(a.out, results, appliedTable(results))
 	}
-	tell, end := a.progress()
-	results, err := a.install(ctx, hub, f, objects, tell)
+	notify, end := a.progress()
+	results, err := a.install(ctx, hub, f, objects, notify)
 	end()
 	if err != nil {
 		return hub.explain(err)
@@ -182,15 +182,15 @@ func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 
 // install prepares the hub and deploys its objects, if there are any.
 func (a *app) install(ctx context.Context, hub *hubClient, f *initFlags, objects []*unstructured.Unstructured,
-	tell func(admin.Step),
+	notify func(admin.Step),
 ) ([]applied, error) {
-	results, err := prepare(ctx, hub, tell)
+	results, err := prepare(ctx, hub, notify)
 	if err != nil {
 		return nil, err
 	}
 	if f.publish {
 		results = append(results, applied{Kind: "ConfigMap", Namespace: "kube-public", Name: "cluster-info"})
-		if err := a.publish(ctx, hub, f.server, tell); err != nil {
+		if err := a.publish(ctx, hub, f.server, notify); err != nil {
 			return nil, err
 		}
 	}
@@ -198,15 +198,15 @@ func (a *app) install(ctx context.Context, hub *hubClient, f *initFlags, objects
 		return results, nil
 	}
 	step := admin.Step{Doing: "deploy the hub program"}
-	tell(step)
+	notify(step)
 	more, err := f.apply(ctx, hub.Client, objects)
 	if err != nil {
 		return nil, err
 	}
 	step.Detail, step.Done = summary(more), true
-	tell(step)
+	notify(step)
 	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: hubName}
-	return append(results, more...), waitForRollout(ctx, hub.Client, key, f.timeout, tell)
+	return append(results, more...), waitForRollout(ctx, hub.Client, key, f.timeout, notify)
 }
 
 // isLoopback reports whether a server is an address of this machine only.
@@ -220,7 +220,7 @@ func isLoopback(server string) bool {
 }
 
 // publish publishes the hub. If it is published already, publish makes sure that unauthenticated users may read that.
-func (a *app) publish(ctx context.Context, hub client.Client, server string, tell func(admin.Step)) error {
+func (a *app) publish(ctx context.Context, hub client.Client, server string, notify func(admin.Step)) error {
 	config, err := a.hub()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (a *app) publish(ctx context.Context, hub client.Client, server string, tel
 		return usage("read the certificate authority of the hub: %w", err)
 	}
 	step := admin.Step{Doing: "publish cluster-info"}
-	tell(step)
+	notify(step)
 	there, err := discovery.Published(ctx, hub)
 	if err != nil {
 		return err
@@ -247,11 +247,11 @@ func (a *app) publish(ctx context.Context, hub client.Client, server string, tel
 		return err
 	}
 	step.Done = true
-	tell(step)
+	notify(step)
 	return nil
 }
 
-func prepare(ctx context.Context, hub client.Client, tell func(admin.Step)) (done []applied, err error) {
+func prepare(ctx context.Context, hub client.Client, notify func(admin.Step)) (done []applied, err error) {
 	for _, group := range []struct {
 		name    string
 		install func(context.Context, client.Client) error
@@ -260,12 +260,12 @@ func prepare(ctx context.Context, hub client.Client, tell func(admin.Step)) (don
 		{"work", workcrds.InstallOnHub}, {"addon", addoncrds.Install},
 	} {
 		step := admin.Step{Doing: "install the definitions of " + group.name + ".muster.dev"}
-		tell(step)
+		notify(step)
 		if err := group.install(ctx, hub); err != nil {
 			return nil, err
 		}
 		step.Done = true
-		tell(step)
+		notify(step)
 		done = append(done, applied{Kind: "CustomResourceDefinitions", Name: group.name + ".muster.dev"})
 	}
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {

@@ -44,8 +44,8 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// tell is a function that package admin reports to.
-func (p *progress) tell(step admin.Step) {
+// notify is a function that package admin reports to.
+func (p *progress) notify(step admin.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if step.Doing != p.step.Doing || p.step.Done {
@@ -54,7 +54,7 @@ func (p *progress) tell(step admin.Step) {
 	p.step = step
 	if step.Done {
 		p.clear()
-		line := sentence(step.Doing)
+		line := capitalized(step.Doing)
 		if step.Detail != "" {
 			line += ": " + step.Detail
 		}
@@ -89,7 +89,7 @@ func (p *progress) show(now time.Time) {
 	if p.step.Done || now.Sub(p.since) < quietFor {
 		return
 	}
-	line := sentence(p.step.Doing)
+	line := capitalized(p.step.Doing)
 	if p.step.Detail != "" {
 		line += ": " + p.step.Detail
 	}

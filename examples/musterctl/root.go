@@ -147,7 +147,7 @@ func namespaceFlag(cmd *cobra.Command, namespace *string) {
 }
 
 // progress shows what one of package admin's functions is doing. Call end before writing anything else.
-func (a *app) progress() (tell func(admin.Step), end func()) {
+func (a *app) progress() (notify func(admin.Step), end func()) {
 	p := newProgress(a.err)
-	return p.tell, p.end
+	return p.notify, p.end
 }

@@ -22,8 +22,8 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// TestTenancy_CanPlaceAndWhoMay checks both commands without sets, without a binding, and with a binding.
-func TestTenancy_CanPlaceAndWhoMay(t *testing.T) {
+// TestTenancy_Permissions checks both commands without sets, without a binding, and with a binding.
+func TestTenancy_Permissions(t *testing.T) {
 	plane := hub.ForTest(t)
 	c, err := newClient(plane.Config())
 	require.NoError(t, err)

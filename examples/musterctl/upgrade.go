@@ -134,22 +134,22 @@ func isHosted(args []string) bool {
 // appliesWorks reports whether an agent with these arguments applies Works.
 func appliesWorks(args []string) bool { return slices.Contains(args, "--works") }
 
-func prepareHub(ctx context.Context, hub client.Client, _ []string, tell func(admin.Step)) error {
-	_, err := prepare(ctx, hub, tell)
+func prepareHub(ctx context.Context, hub client.Client, _ []string, notify func(admin.Step)) error {
+	_, err := prepare(ctx, hub, notify)
 	return err
 }
 
-func prepareAgent(ctx context.Context, member client.Client, args []string, tell func(admin.Step)) error {
+func prepareAgent(ctx context.Context, member client.Client, args []string, notify func(admin.Step)) error {
 	if !appliesWorks(args) || isHosted(args) { // the definition is on the member, which is another cluster
 		return nil
 	}
 	step := admin.Step{Doing: "install the definition of AppliedWork"}
-	tell(step)
+	notify(step)
 	if err := workcrds.InstallOnMember(ctx, member); err != nil {
 		return err
 	}
 	step.Done = true
-	tell(step)
+	notify(step)
 	return nil
 }
 
@@ -160,7 +160,7 @@ type deployedProgram struct {
 	// objects returns the manifests of the new version.
 	objects func(ctx context.Context, c client.Client, args []string) ([]*unstructured.Unstructured, error)
 	// prepare installs the CustomResourceDefinitions of the new version.
-	prepare func(ctx context.Context, c client.Client, args []string, tell func(admin.Step)) error
+	prepare func(ctx context.Context, c client.Client, args []string, notify func(admin.Step)) error
 }
 
 // upgrade prepares the cluster for the new version of a program, applies its objects and waits for the rollout.
@@ -184,20 +184,20 @@ func (a *app) upgrade(ctx context.Context, c client.Client, f *upgradeFlags, p d
 		rows := appliedTable(results)
 		return rows.write(a.out)
 	}
-	tell, end := a.progress()
+	notify, end := a.progress()
 	defer end()
-	if err := p.prepare(ctx, c, args, tell); err != nil {
+	if err := p.prepare(ctx, c, args, notify); err != nil {
 		return err
 	}
 	step := admin.Step{Doing: "deploy " + f.image}
-	tell(step)
+	notify(step)
 	results, err := f.apply(ctx, c, objects)
 	if err != nil {
 		return err
 	}
 	step.Detail, step.Done = summary(results), true
-	tell(step)
-	return waitForRollout(ctx, c, key, f.timeout, tell)
+	notify(step)
+	return waitForRollout(ctx, c, key, f.timeout, notify)
 }
 
 // installedComponents returns the components of the hub of which every object exists.

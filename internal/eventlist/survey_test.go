@@ -270,7 +270,7 @@ func (s *survey) text(f *folder, in *function, e ast.Expr) source {
 	case *ast.CallExpr: // fmt.Sprintf, or a function that limits or completes a message
 		switch called := e.Fun.(type) {
 		case *ast.SelectorExpr:
-			if called.Sel.Name == "Sprintf" || called.Sel.Name == "Text" || called.Sel.Name == "Sentence" {
+			if called.Sel.Name == "Sprintf" || called.Sel.Name == "Text" || called.Sel.Name == "FormatMessage" {
 				return s.text(f, in, e.Args[0])
 			}
 		case *ast.Ident:

@@ -39,7 +39,7 @@ var attacks = []attack{
 	{"stolen bootstrap credential", "guessed cluster ID", "A member belongs to its claim key; an administrator replaces " +
 		"it.", map[string][]string{
 		scenes:           {"TestAttack_StolenToken_GuessedClusterID"},
-		"membership/hub": {"TestNobodyComesInWithoutAToken"},
+		"membership/hub": {"TestJoin_RequiresToken"},
 	}},
 	{"stolen bootstrap credential", "labels that steer workloads", "Labels by which ClusterSets select need " +
 		"`spec.allowedLabels` of the JoinToken.", map[string][]string{

@@ -49,9 +49,10 @@ var (
 	}
 	// exceptions are identifiers with such a word, and why they have it.
 	exceptions = map[string]string{
-		"AnswerHeld":    "the constant of an API value",
-		"whoAmI":        "the request of kubectl auth whoami",
-		"whoMayCommand": "the command musterctl who-may",
+		"AnswerHeld":      "the constant of an API value",
+		"JoinRequestHeld": "the observation of that value",
+		"whoAmI":          "the request of kubectl auth whoami",
+		"whoMayCommand":   "the command musterctl who-may",
 	}
 	pronoun = regexp.MustCompile(`^(It|That|They|This|These|Those|it|that|they|this|these|those) [a-z]`)
 	marker  = regexp.MustCompile(`^\s*// ?\+|^\s*//go:|^\s*//nolint`)

@@ -186,7 +186,7 @@ func (i *intent) disaster() {
 
 // settled notes that all requests were carried out: none of them justifies a later deletion, except of an object that
 // no user wants and that a disaster kept.
-func (i *intent) settled() {
+func (i *intent) finished() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unsettled = false

@@ -146,7 +146,7 @@ func (w *world) round() {
 		return
 	}
 	w.h.note("converged")
-	w.intent.settled()
+	w.intent.finished()
 	w.checkCredentials()
 	w.wait(settling + w.skew) // until the times that clocks that were ahead have recorded
 	w.skew = 0

@@ -29,7 +29,7 @@ func TestAccept(t *testing.T) {
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), RegisterOptions{}))
 	f.attend("north", nil)
 	var request v1alpha1.JoinRequest
-	mustertest.Holds(f.t, patience, "the agent is not held", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the agent is not held", func() bool {
 		var list v1alpha1.JoinRequestList
 		require.NoError(t, f.c.List(ctx, &list, client.InNamespace(membership.RegistrationNamespace)))
 		if len(list.Items) == 1 {
@@ -38,7 +38,7 @@ func TestAccept(t *testing.T) {
 		return request.Status.Answer == v1alpha1.AnswerHeld
 	})
 	again := f.token(v1alpha1.JoinTokenSpec{})
-	mustertest.Holds(f.t, patience, "the member's side does not know what is missing", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the member's side does not know what is missing", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(ctx, f.config, again, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, "spec.accepted")
@@ -55,7 +55,7 @@ func TestAccept(t *testing.T) {
 
 	_, err = Deny(ctx, f.config, "north", none)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "it is not denied",
+	mustertest.Holds(f.t, timeLimit, "it is not denied",
 		func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
 }
 
@@ -69,9 +69,9 @@ func TestAcceptRequest(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"another agent speaks for the cluster", "a", held(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"),
+		{"another agent speaks for the cluster", "a", pendingStatus(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"),
 			ErrClusterTaken, "Set spec.claim"},
-		{"another cluster has the name", "b", held(v1alpha1.ReasonNameTaken, "Choose another name"), ErrNameTaken,
+		{"another cluster has the name", "b", pendingStatus(v1alpha1.ReasonNameTaken, "Choose another name"), ErrNameTaken,
 			"Choose another name"},
 		{"the token does not let it in", "c", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerDenied}, ErrDenied,
 			"join again"},
@@ -101,7 +101,7 @@ func TestAcceptRequest(t *testing.T) {
 	}
 }
 
-func held(reason, message string) v1alpha1.JoinRequestStatus {
+func pendingStatus(reason, message string) v1alpha1.JoinRequestStatus {
 	return v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, Conditions: []metav1.Condition{{
 		Type: v1alpha1.ConditionIssued, Status: metav1.ConditionFalse, Reason: reason, Message: message,
 		LastTransitionTime: metav1.Now(),

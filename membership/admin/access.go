@@ -46,7 +46,7 @@ type access struct {
 	rules       []rbacv1.PolicyRule
 	// lifetime of the token; zero: until it is revoked.
 	lifetime time.Duration
-	tell     reporter
+	progress reporter
 }
 
 func (a access) role() string {
@@ -93,8 +93,8 @@ func ownedBy(owner *rbacv1.ClusterRoleBinding) metav1.OwnerReference {
 
 // grant creates missing objects and returns the token.
 func (a access) grant(ctx context.Context) (token string, err error) {
-	err = a.tell.do("give the hub access to the member", func() (string, error) {
-		if err := a.tell.makeNamespace(ctx, a.member, a.namespace); err != nil {
+	err = a.progress.do("give the hub access to the member", func() (string, error) {
+		if err := a.progress.makeNamespace(ctx, a.member, a.namespace); err != nil {
 			return "", err
 		}
 		binding, err := a.bind(ctx)
@@ -176,7 +176,7 @@ func (a access) lastingToken(ctx context.Context) (token string, err error) {
 	secret := &corev1.Secret{ObjectMeta: a.object(tokenSecret, a.namespace, nil),
 		Type: corev1.SecretTypeServiceAccountToken}
 	secret.Annotations[corev1.ServiceAccountNameKey] = accessName
-	err = a.tell.await(ctx, "get a token for the hub", tokenTimeout, func(ctx context.Context) (seen, error) {
+	err = a.progress.await(ctx, "get a token for the hub", tokenTimeout, func(ctx context.Context) (seen, error) {
 		// Repeat the creation: a Secret that is older than its ServiceAccount in the cache is deleted.
 		now, err := found(ctx, a.member, client.ObjectKeyFromObject(secret), &corev1.Secret{})
 		if err != nil {
@@ -198,7 +198,7 @@ func (a access) lastingToken(ctx context.Context) (token string, err error) {
 }
 
 func (a access) expiringToken(ctx context.Context) (token string, err error) {
-	err = a.tell.do("get a token for the hub", func() (string, error) {
+	err = a.progress.do("get a token for the hub", func() (string, error) {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: accessName}}
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: new(int64(a.lifetime / time.Second))}}

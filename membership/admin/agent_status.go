@@ -17,7 +17,7 @@ import (
 
 // rejectionGracePeriod is how long a rejection that is older than the call is ignored: the agent retries its request
 // within one and a half poll intervals, and processes the response after the same time at most.
-const rejectionGracePeriod = 2*lifecycle.HeldPoll*3/2 + 5*time.Second
+const rejectionGracePeriod = 2*lifecycle.BlockedPoll*3/2 + 5*time.Second
 
 // outlook is what was observed while waiting for an agent.
 type outlook struct {
@@ -29,7 +29,7 @@ type outlook struct {
 // await waits until the agent reports that it has joined. It reads the member, because the caller of Register may have
 // no access to the hub.
 func (r *register) await(ctx context.Context) error {
-	err := r.tell.await(ctx, "wait until the agent has joined", r.Wait, r.look)
+	err := r.progress.await(ctx, "wait until the agent has joined", r.Wait, r.look)
 	if _, late := errors.AsType[*TimeoutError](err); late && r.waited.refusal != nil {
 		return fmt.Errorf("%w: %w", err, r.waited.refusal)
 	}
@@ -55,13 +55,13 @@ func (r *register) look(ctx context.Context) (seen, error) {
 	if unreadable != nil {
 		return seen{detail: "the agent status cannot be read: " + unreadable.Error()}, nil //nolint:nilerr // another agent may
 	}
-	fares, refusal := joinStatus(state,
+	joinState, refusal := joinStatus(state,
 		agentstate.State{Hub: r.bootstrap.Server, Bootstrap: agentstate.Fingerprint(r.bootstrap)})
-	return r.waited.weigh(written, fares, refusal)
+	return r.waited.weigh(written, joinState, refusal)
 }
 
 // weigh ignores an earlier rejection until the agent must have retried its request.
-func (o *outlook) weigh(written string, fares seen, refusal error) (seen, error) {
+func (o *outlook) weigh(written string, joinState seen, refusal error) (seen, error) {
 	real := clock.RealClock{}
 	if o.since.IsZero() {
 		o.since, o.first = real.Now(), written
@@ -70,7 +70,7 @@ func (o *outlook) weigh(written string, fares seen, refusal error) (seen, error)
 	if refusal != nil && written == o.first && real.Since(o.since) < rejectionGracePeriod {
 		return seen{detail: "the agent was rejected earlier, and retries: " + refusal.Error()}, nil
 	}
-	return fares, refusal
+	return joinState, refusal
 }
 
 // joinStatus returns whether an agent with this status has joined, what it waits for, or the error of a permanent

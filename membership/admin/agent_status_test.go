@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 	f.run()
 	ctx := t.Context()
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{})
-	wait := RegisterOptions{Wait: patience}
+	wait := RegisterOptions{Wait: timeLimit}
 	named := &v1alpha1.MemberCluster{}
 	named.Name, named.Spec.ClusterID = "refused-east", "another"
 	f.create(named)
@@ -114,10 +114,10 @@ func TestRefused(t *testing.T) {
 	taken.Name, taken.Spec.ClusterID, taken.Spec.Claim = "refused-west", f.id(), strings.Repeat("a", 64)
 	f.create(taken)
 	require.NoError(t, f.c.Delete(ctx, named))
-	told := &steps{}
-	wait.Progress = told.tell
+	reported := &steps{}
+	wait.Progress = reported.record
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, wait), ErrClusterTaken)
-	require.Contains(t, told.details("wait until the agent has joined")[1], "was rejected earlier")
+	require.Contains(t, reported.details("wait until the agent has joined")[1], "was rejected earlier")
 
 	// Denied, then let in. That is so without Events.
 	require.NoError(t,
@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 	_, err = Accept(ctx, f.config, "refused-west", DecideOptions{})
 	require.NoError(t, err)
 	require.NoError(t, Register(ctx, f.config, bootstrap, wait))
-	mustertest.Holds(f.t, patience, "there are no events", func() bool {
+	mustertest.Holds(f.t, timeLimit, "there are no events", func() bool {
 		return f.c.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(agent.DefaultNamespace)) == nil
 	})
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), wait), "it is in, whatever it is given")
@@ -140,7 +140,7 @@ func TestUsedUp(t *testing.T) {
 	ctx := t.Context()
 	used := f.token(v1alpha1.JoinTokenSpec{ClusterID: "another"})
 	f.attend("used-up", nil)
-	wait := RegisterOptions{Wait: patience}
+	wait := RegisterOptions{Wait: timeLimit}
 	require.ErrorIs(t, Register(ctx, f.config, used, wait), ErrExpired)
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{AutoAccept: true}), wait),
 		"what was said of the other token does not count")

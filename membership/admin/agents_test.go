@@ -40,7 +40,7 @@ func TestAgentSecret(t *testing.T) {
 	sees := func(c *cluster, but agentSecrets) string {
 		t.Helper()
 		var name string
-		mustertest.Holds(f.t, patience, "the user has no rights yet", func() bool {
+		mustertest.Holds(f.t, timeLimit, "the user has no rights yet", func() bool {
 			var err error
 			name, err = agentSecret(ctx, c, namespace, but)
 			return err == nil
@@ -89,11 +89,11 @@ func TestCleanOneHub(t *testing.T) {
 	ctx := t.Context()
 	_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "cleaned-one", Timeout: -1})
 	require.NoError(t, err)
-	told, asked := &steps{}, false
+	reported, asked := &steps{}, false
 	unprepare := func(context.Context, client.Client) (string, error) { asked = true; return "", nil }
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: told.tell}))
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: reported.record}))
 	require.False(t, asked, "another agent needs it")
-	require.Contains(t, told.details("remove the hub's access from the member")[1], "it stays there: "+
+	require.Contains(t, reported.details("remove the hub's access from the member")[1], "it stays there: "+
 		"ClusterRoleBinding muster-push")
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare}))
 	require.True(t, asked)

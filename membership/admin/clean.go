@@ -58,11 +58,11 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 	if err != nil {
 		return err
 	}
-	tell := reporter(o.Progress)
-	forgotten := membership.Member{Leave: v1alpha1.LeavePolicy{Resources: o.Resources}}
+	progress := reporter(o.Progress)
+	deregistered := membership.Member{Leave: v1alpha1.LeavePolicy{Resources: o.Resources}}
 	for _, cleaner := range o.Cleaners {
-		err := tell.await(ctx, "take back "+cleaner.Name(), o.Timeout, func(ctx context.Context) (seen, error) {
-			remaining, err := cleaner.Remaining(ctx, forgotten)
+		err := progress.await(ctx, "take back "+cleaner.Name(), o.Timeout, func(ctx context.Context) (seen, error) {
+			remaining, err := cleaner.Remaining(ctx, deregistered)
 			if err != nil {
 				return seen{detail: member.explain("take back "+cleaner.Name(), err).Error()}, nil
 			}
@@ -72,18 +72,18 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 			return err
 		}
 	}
-	err = tell.do("remove the state of the agent",
+	err = progress.do("remove the state of the agent",
 		func() (string, error) { return deleteAgentSecrets(ctx, member, o.Namespace, secretsFor(o.Hub)) })
 	if err != nil {
 		return err
 	}
 	if o.Unprepare != nil {
-		err := tell.do(undoing, func() (string, error) { return o.unprepare(ctx, member) })
+		err := progress.do(undoing, func() (string, error) { return o.unprepare(ctx, member) })
 		if err != nil {
 			return err
 		}
 	}
-	return tell.do("remove the hub's access from the member",
+	return progress.do("remove the hub's access from the member",
 		func() (string, error) { return o.removeAccess(ctx, member) })
 }
 

@@ -173,7 +173,7 @@ func (e endpoint) valid() error {
 // writeSecret stores the kubeconfig. The MemberCluster owns the Secret unless [Unjoin] needs it after the deletion of
 // the MemberCluster.
 func (j *join) writeSecret(ctx context.Context, token string) (changed bool, err error) {
-	if err := j.tell.makeNamespace(ctx, j.hub, j.ConnectionNamespace); err != nil {
+	if err := j.progress.makeNamespace(ctx, j.hub, j.ConnectionNamespace); err != nil {
 		return false, err
 	}
 	data, err := j.endpoint.data(j.Name, token)

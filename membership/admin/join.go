@@ -108,24 +108,25 @@ func Join(ctx context.Context, hub, member *rest.Config, o JoinOptions) (*v1alph
 	if err != nil {
 		return nil, err
 	}
-	j := &join{JoinOptions: o, tell: o.Progress}
+	j := &join{JoinOptions: o, progress: o.Progress}
 	if j.hub, err = connect(Hub, hub); err != nil {
 		return nil, err
 	}
 	if j.member, err = connect(Member, member); err != nil {
 		return nil, err
 	}
-	if err := j.tell.do("run the preflight checks", func() (string, error) { return "", j.preflight(ctx) }); err != nil {
+	if err := j.progress.do("run the preflight checks",
+		func() (string, error) { return "", j.preflight(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := j.tell.prepare(ctx, j.member, o.Prepare); err != nil {
+	if err := j.progress.prepare(ctx, j.member, o.Prepare); err != nil {
 		return nil, err
 	}
 	token, err := j.access.grant(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.tell.do("register the member with the hub",
+	if err := j.progress.do("register the member with the hub",
 		func() (string, error) { return j.register(ctx, token) }); err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func Join(ctx context.Context, hub, member *rest.Config, o JoinOptions) (*v1alph
 type join struct {
 	JoinOptions
 	hub, member *cluster
-	tell        reporter
+	progress    reporter
 	endpoint    endpoint
 	access      access
 	cluster     *v1alpha1.MemberCluster // as last observed; nil: none
@@ -230,7 +231,7 @@ func (j *join) others(ctx context.Context) ([]v1alpha1.MemberCluster, error) {
 
 // await waits until the member has joined.
 func (j *join) await(ctx context.Context) error {
-	return j.tell.await(ctx, fmt.Sprintf("wait until %s has joined", j.Name), j.Timeout,
+	return j.progress.await(ctx, fmt.Sprintf("wait until %s has joined", j.Name), j.Timeout,
 		func(ctx context.Context) (seen, error) {
 			cluster, err := found(ctx, j.hub, client.ObjectKey{Name: j.Name}, &v1alpha1.MemberCluster{})
 			if err != nil {

@@ -29,9 +29,9 @@ import (
 func TestJoin(t *testing.T) {
 	f := newFleet(t)
 	f.run()
-	ctx, told := t.Context(), &steps{}
+	ctx, reported := t.Context(), &steps{}
 	options := JoinOptions{Name: "east", Labels: map[string]string{"region": "eu"}, Timeout: 2 * time.Second,
-		Progress: told.tell}
+		Progress: reported.record}
 
 	_, err := Join(ctx, f.config, f.config, options)
 	var timeout *TimeoutError
@@ -78,7 +78,7 @@ func TestJoin(t *testing.T) {
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
 	require.Equal(t, before, versions())
-	require.Equal(t, "the member was registered already", (*told)[len(*told)-1].Detail)
+	require.Equal(t, "the member was registered already", (*reported)[len(*reported)-1].Detail)
 
 	// A second name for the same cluster is refused.
 	other := options
@@ -90,17 +90,17 @@ func TestJoin(t *testing.T) {
 	member := *f
 	member.config = config
 	stop := member.attend("east", bootstrap)
-	options.Timeout = patience
+	options.Timeout = timeLimit
 	mc, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
 	require.Equal(t, v1alpha1.PhaseJoined, mc.Status.Phase)
 
-	leave, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
+	leave, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: reported.record})
 	require.NoError(t, err)
 	require.NotNil(t, leave)
 	require.False(t, leave.Forced)
 	// The leave ends on the hub before the agent has deleted its Secrets.
-	mustertest.Holds(f.t, patience, "the agent deletes its Secrets", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the agent deletes its Secrets", func() bool {
 		var secrets corev1.SecretList
 		require.NoError(t, f.c.List(ctx, &secrets, client.InNamespace(agent.DefaultNamespace)))
 		return !slices.ContainsFunc(secrets.Items, func(s corev1.Secret) bool { return s.Name != tokenSecret })
@@ -109,7 +109,7 @@ func TestJoin(t *testing.T) {
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 	require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
-	mustertest.Holds(f.t, patience, "the ServiceAccount goes with its binding", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the ServiceAccount goes with its binding", func() bool {
 		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) &&
 			!f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
 	})
@@ -117,7 +117,7 @@ func TestJoin(t *testing.T) {
 	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
 	require.NoError(t, err, "a member that is not there has left")
 	require.Nil(t, leave)
-	mustertest.Holds(f.t, patience, "the unused namespace is deleted",
+	mustertest.Holds(f.t, timeLimit, "the unused namespace is deleted",
 		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 }
 
@@ -170,16 +170,16 @@ func TestJoinByRules(t *testing.T) {
 	options.Rules[0].Verbs = []string{"get", "list"}
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "the rules are changed",
+	mustertest.Holds(f.t, timeLimit, "the rules are changed",
 		func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
 
 	options.Rules = nil
 	_, err = Join(ctx, f.config, f.config, options)
 	require.ErrorContains(t, err, "unjoin the member first")
 
-	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: patience})
+	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: timeLimit})
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "the role goes with its binding",
+	mustertest.Holds(f.t, timeLimit, "the role goes with its binding",
 		func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
 }
 
@@ -205,7 +205,7 @@ func TestJoinOptions(t *testing.T) {
 
 func TestJoinPreflight(t *testing.T) {
 	f := newFleet(t)
-	nobody := f.plane.User("nobody")
+	unprivileged := f.plane.User("nobody")
 	gone := rest.CopyConfig(f.config)
 	gone.Host = "https://127.0.0.1:1"
 	noHub := rest.CopyConfig(f.config)
@@ -237,7 +237,7 @@ func TestJoinPreflight(t *testing.T) {
 			checks: []string{"reach the hub"}, says: "does not accept the credential"},
 		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"},
 			says: "it is no hub"},
-		{reason: "all missing permissions are reported at once", hub: nobody, checks: []string{"reach the hub"},
+		{reason: "all missing permissions are reported at once", hub: unprivileged, checks: []string{"reach the hub"},
 			says: "namespaces"},
 		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"},
 			says: "does not verify"},
@@ -328,7 +328,7 @@ func TestJoinRights(t *testing.T) {
 		rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
 	}
 	hub, member := f.user("hub-admin", hubRules), f.user("member-admin", memberRules)
-	mustertest.Holds(f.t, patience, "the rules count", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the rules count", func() bool {
 		_, err := Join(t.Context(), hub, member, JoinOptions{Name: "east", Timeout: -1})
 		if err != nil {
 			t.Log(err)
@@ -346,7 +346,7 @@ func TestJoinRights(t *testing.T) {
 			"the user may not delete memberclusters.membership.muster.dev"},
 	} {
 		less := f.user(name, test.rules)
-		mustertest.Holds(f.t, patience, "what is missing is named: "+test.missing, func() bool {
+		mustertest.Holds(f.t, timeLimit, "what is missing is named: "+test.missing, func() bool {
 			_, err := Join(t.Context(), less, member, JoinOptions{Name: "east", Timeout: -1})
 			return errors.As(err, &failed) && failed.Findings[0].Problem == test.missing
 		})

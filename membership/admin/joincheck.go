@@ -21,7 +21,7 @@ func (j *join) preflight(ctx context.Context) error {
 	}
 	j.access = access{
 		member: j.member, hubID: hubID, name: j.Name, namespace: j.MemberNamespace,
-		clusterRole: j.ClusterRole, rules: j.Rules, lifetime: j.TokenLifetime, tell: j.tell,
+		clusterRole: j.ClusterRole, rules: j.Rules, lifetime: j.TokenLifetime, progress: j.progress,
 	}
 	if memberID != "" {
 		p.may(ctx, j.member, j.access.rights())

@@ -38,7 +38,7 @@ func prepare(ctx context.Context, config *rest.Config) error {
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
-const patience = 3 * time.Minute
+const timeLimit = 3 * time.Minute
 
 // fleet is a hub that a test administers, and the one cluster that can be its member.
 type fleet struct {
@@ -56,7 +56,7 @@ func newFleet(t *testing.T) *fleet {
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
 	t.Cleanup(f.empty)
-	mustertest.Holds(t, patience, "the namespace of the agent of an earlier test goes", func() bool {
+	mustertest.Holds(t, timeLimit, "the namespace of the agent of an earlier test goes", func() bool {
 		var namespace corev1.Namespace
 		return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
 	})
@@ -113,7 +113,7 @@ func (f *fleet) member(name string) *v1alpha1.MemberCluster {
 // token makes one, which the hub has to be running for.
 func (f *fleet) token(spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	f.t.Helper()
-	_, bootstrap, err := CreateToken(f.t.Context(), f.config, TokenOptions{Spec: spec, Timeout: patience})
+	_, bootstrap, err := CreateToken(f.t.Context(), f.config, TokenOptions{Spec: spec, Timeout: timeLimit})
 	require.NoError(f.t, err)
 	return bootstrap
 }
@@ -174,7 +174,7 @@ func (f *fleet) discard(object client.Object) {
 // steps remembers what a function told.
 type steps []Step
 
-func (s *steps) tell(step Step) {
+func (s *steps) record(step Step) {
 	*s = append(*s, step)
 }
 

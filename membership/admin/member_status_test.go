@@ -104,8 +104,8 @@ func TestAwait(t *testing.T) {
 			if test.cancel > 0 {
 				time.AfterFunc(test.cancel, cancel)
 			}
-			told, n := &steps{}, 0
-			err := reporter(told.tell).await(ctx, "wait", 10*time.Second, func(context.Context) (seen, error) {
+			reported, n := &steps{}, 0
+			err := reporter(reported.record).await(ctx, "wait", 10*time.Second, func(context.Context) (seen, error) {
 				i := min(n, len(test.looks)-1)
 				n++
 				if len(test.errs) > 0 {
@@ -117,7 +117,7 @@ func TestAwait(t *testing.T) {
 			if err != nil {
 				require.ErrorContains(t, err, test.says, test.reason)
 			}
-			require.Equal(t, test.steps, []Step(*told), test.reason)
+			require.Equal(t, test.steps, []Step(*reported), test.reason)
 		})
 	}
 }

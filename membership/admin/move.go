@@ -43,7 +43,7 @@ func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Boot
 		return fmt.Errorf("move member %s: its hub at %s has no identity yet, so a move cannot name it: upgrade that hub",
 			is.Name, is.Server)
 	case is.HubID == bootstrap.HubID:
-		reporter(o.Progress).tell(Step{Doing: "move member " + is.Name, Detail: "the member belongs to this hub already",
+		reporter(o.Progress).report(Step{Doing: "move member " + is.Name, Detail: "the member belongs to this hub already",
 			Done: true})
 		return nil
 	}

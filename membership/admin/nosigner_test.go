@@ -48,7 +48,7 @@ func TestNoSigner(t *testing.T) {
 	f.manage(func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{Name: "unsigned", Method: csr.Method{}})
 	})
-	mustertest.Holds(f.t, patience, "the member's side is not told", func() bool {
+	mustertest.Holds(f.t, timeLimit, "the member's side is not told", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(t.Context(), f.config, bootstrap, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, csr.ErrNoSigner.Error())

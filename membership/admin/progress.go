@@ -28,7 +28,7 @@ const poll = 500 * time.Millisecond
 // reporter reports steps.
 type reporter func(Step)
 
-func (t reporter) tell(step Step) {
+func (t reporter) report(step Step) {
 	if t != nil {
 		t(step)
 	}
@@ -36,12 +36,12 @@ func (t reporter) tell(step Step) {
 
 // do reports and performs a step.
 func (t reporter) do(doing string, act func() (detail string, err error)) error {
-	t.tell(Step{Doing: doing})
+	t.report(Step{Doing: doing})
 	detail, err := act()
 	if err != nil {
 		return err
 	}
-	t.tell(Step{Doing: doing, Detail: detail, Done: true})
+	t.report(Step{Doing: doing, Detail: detail, Done: true})
 	return nil
 }
 
@@ -61,17 +61,17 @@ type seen struct {
 }
 
 // await observes a state until it is done, for at most the timeout. An error ends the wait unless it is temporary.
-func (t reporter) await(ctx context.Context, doing string, patience time.Duration,
+func (t reporter) await(ctx context.Context, doing string, timeLimit time.Duration,
 	look func(context.Context) (seen, error)) error {
 	real := clock.RealClock{}
 	began := real.Now()
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	ticker := real.NewTicker(poll)
 	defer ticker.Stop()
 
-	told := Step{Doing: doing}
-	t.tell(told)
+	reported := Step{Doing: doing}
+	t.report(reported)
 	reason := "the timeout is too short for an observation"
 	for {
 		now, err := look(waiting)
@@ -87,9 +87,9 @@ func (t reporter) await(ctx context.Context, doing string, patience time.Duratio
 			now.detail = err.Error()
 		}
 		step := Step{Doing: doing, Detail: now.detail, Done: now.done}
-		if step != told {
-			t.tell(step)
-			told = step
+		if step != reported {
+			t.report(step)
+			reported = step
 		}
 		if now.done {
 			return nil

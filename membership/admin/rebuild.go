@@ -72,20 +72,21 @@ func Rebuild(ctx context.Context, config *rest.Config, o RebuildOptions) error {
 	if err != nil {
 		return err
 	}
-	r := &rebuild{RebuildOptions: o, hub: hub, tell: o.Progress}
-	if err := r.tell.do("read the registrations of the agents",
+	r := &rebuild{RebuildOptions: o, hub: hub, progress: o.Progress}
+	if err := r.progress.do("read the registrations of the agents",
 		func() (string, error) { return r.read(ctx) }); err != nil {
 		return err
 	}
-	if err := r.tell.makeNamespace(ctx, hub, o.RegistrationNamespace); err != nil {
+	if err := r.progress.makeNamespace(ctx, hub, o.RegistrationNamespace); err != nil {
 		return err
 	}
-	if err := r.tell.do("restore the identity of the hub", func() (string, error) { return r.identify(ctx) }); err != nil {
+	if err := r.progress.do("restore the identity of the hub",
+		func() (string, error) { return r.identify(ctx) }); err != nil {
 		return err
 	}
 	for i := range r.members {
 		doing := "create MemberCluster " + r.members[i].Name
-		if err := r.tell.do(doing, func() (string, error) { return r.create(ctx, r.members[i]) }); err != nil {
+		if err := r.progress.do(doing, func() (string, error) { return r.create(ctx, r.members[i]) }); err != nil {
 			return err
 		}
 	}
@@ -95,9 +96,9 @@ func Rebuild(ctx context.Context, config *rest.Config, o RebuildOptions) error {
 // rebuild is one call of Rebuild.
 type rebuild struct {
 	RebuildOptions
-	hub     *cluster
-	members []*agent.Registration
-	tell    reporter
+	hub      *cluster
+	members  []*agent.Registration
+	progress reporter
 }
 
 // read reads the registrations of all members, before anything is changed.

@@ -97,21 +97,23 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 		}
 	}
 	r := &register{
-		RegisterOptions: o, member: member, home: home, bootstrap: bootstrap, names: secretsFor(o.Hub), tell: o.Progress,
+		RegisterOptions: o, member: member, home: home, bootstrap: bootstrap, names: secretsFor(o.Hub), progress: o.Progress,
 	}
 	if r.data, err = bootstrap.Marshal(); err != nil {
 		return err
 	}
-	if err := r.tell.do("run the preflight checks", func() (string, error) { return "", r.preflight(ctx) }); err != nil {
+	if err := r.progress.do("run the preflight checks",
+		func() (string, error) { return "", r.preflight(ctx) }); err != nil {
 		return err
 	}
 	if o.DryRun {
 		return nil
 	}
-	if err := r.tell.prepare(ctx, member, o.Prepare); err != nil {
+	if err := r.progress.prepare(ctx, member, o.Prepare); err != nil {
 		return err
 	}
-	if err := r.tell.do("store the join token on the member", func() (string, error) { return r.write(ctx) }); err != nil {
+	if err := r.progress.do("store the join token on the member",
+		func() (string, error) { return r.write(ctx) }); err != nil {
 		return err
 	}
 	if o.Deploy != nil {
@@ -134,7 +136,7 @@ type register struct {
 	names     agentSecrets
 	data      []byte         // of the bootstrap credential
 	secret    *corev1.Secret // the current Secret; nil: none
-	tell      reporter
+	progress  reporter
 	waited    outlook
 }
 
@@ -223,7 +225,7 @@ func (r *register) checkHub(ctx context.Context, p *preflight) {
 func (r *register) write(ctx context.Context) (detail string, err error) {
 	name := r.Namespace + "/" + r.names.bootstrap
 	if r.secret == nil {
-		if err := r.tell.makeNamespace(ctx, r.home, r.Namespace); err != nil {
+		if err := r.progress.makeNamespace(ctx, r.home, r.Namespace); err != nil {
 			return "", err
 		}
 		r.secret = &corev1.Secret{

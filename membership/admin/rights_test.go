@@ -27,7 +27,7 @@ func (f *fleet) needs(name string, all []right, call func(user *rest.Config) err
 		user := f.user(fmt.Sprintf("%s-less-%d", name, i), rulesOf(slices.Delete(slices.Clone(all), i, i+1)))
 		said := fmt.Sprintf("cannot %s resource %q", missing.verbs, missing.resource)
 		var last error
-		mustertest.Holds(f.t, patience, "without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, timeLimit, "without the right to "+missing.String(), func() bool {
 			last = call(user)
 			return last == nil || strings.Contains(last.Error(), said)
 		})
@@ -35,7 +35,7 @@ func (f *fleet) needs(name string, all []right, call func(user *rest.Config) err
 	}
 	user := f.user(name, rulesOf(all))
 	var last error
-	require.Eventually(f.t, func() bool { last = call(user); return last == nil }, patience, poll, "%s: %v", name, last)
+	require.Eventually(f.t, func() bool { last = call(user); return last == nil }, timeLimit, poll, "%s: %v", name, last)
 }
 
 func rulesOf(rights []right) (rules []rbacv1.PolicyRule) {
@@ -105,8 +105,8 @@ func TestUnjoinRights(t *testing.T) {
 		whole = append(whole, rule("", list, "list"))
 	}
 	user := f.user("unjoin-whole", whole)
-	mustertest.Holds(f.t, patience, "nothing else is needed", func() bool { return unjoin(user) == nil })
-	mustertest.Holds(f.t, patience, "the namespace goes",
+	mustertest.Holds(f.t, timeLimit, "nothing else is needed", func() bool { return unjoin(user) == nil })
+	mustertest.Holds(f.t, timeLimit, "the namespace goes",
 		func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
 }
 
@@ -129,7 +129,7 @@ func TestRegisterRights(t *testing.T) {
 	for i, missing := range rights {
 		user := f.user(fmt.Sprintf("register-less-%d", i), rulesOf(slices.Delete(slices.Clone(rights), i, i+1)))
 		var last error
-		mustertest.Holds(f.t, patience, "without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, timeLimit, "without the right to "+missing.String(), func() bool {
 			last = register(user)
 			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
 				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) ||
@@ -140,6 +140,6 @@ func TestRegisterRights(t *testing.T) {
 	user := f.user("register", rulesOf(rights))
 	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
 	var timeout *TimeoutError
-	mustertest.Holds(f.t, patience, "that is not enough", func() bool { return errors.As(register(user), &timeout) })
+	mustertest.Holds(f.t, timeLimit, "that is not enough", func() bool { return errors.As(register(user), &timeout) })
 	require.Contains(t, timeout.Reason, "no agent has begun")
 }

@@ -70,10 +70,10 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 	if err != nil {
 		return nil, nil, err
 	}
-	tell := reporter(o.Progress)
+	progress := reporter(o.Progress)
 	var token *v1alpha1.JoinToken
 	var made bool
-	err = tell.do("create the token", func() (detail string, err error) {
+	err = progress.do("create the token", func() (detail string, err error) {
 		token, made, err = makeToken(ctx, hub, o)
 		switch {
 		case err != nil:
@@ -88,7 +88,7 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 		return nil, nil, err
 	}
 	var bootstrap *registration.Bootstrap
-	err = tell.await(ctx, "wait for the hub to make a credential", o.Timeout, func(ctx context.Context) (seen, error) {
+	err = progress.await(ctx, "wait for the hub to make a credential", o.Timeout, func(ctx context.Context) (seen, error) {
 		now, err := found(ctx, hub, client.ObjectKeyFromObject(token), &v1alpha1.JoinToken{})
 		if err != nil {
 			return seen{}, err

@@ -24,7 +24,7 @@ func TestCreateToken(t *testing.T) {
 	require.Contains(t, timeout.Reason, "is its controller running")
 
 	f.run()
-	options.Timeout = patience
+	options.Timeout = timeLimit
 	token, bootstrap, err := CreateToken(ctx, f.config, options)
 	require.NoError(t, err, "what was made before is gone on with")
 	require.Equal(t, "edge", bootstrap.TokenName)
@@ -58,7 +58,7 @@ func TestCreateToken(t *testing.T) {
 	}
 
 	short := TokenOptions{Name: "short", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(1))}}
-	mustertest.Holds(f.t, patience, "it does not end",
+	mustertest.Holds(f.t, timeLimit, "it does not end",
 		func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
 	require.ErrorIs(t, err, ErrExpired)
 }

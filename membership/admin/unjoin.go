@@ -83,12 +83,12 @@ func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions)
 	}
 	o.MemberNamespace = orDefault(o.MemberNamespace, agent.DefaultNamespace)
 	o.ConnectionNamespace = orDefault(o.ConnectionNamespace, membership.ConnectionNamespace)
-	u := &unjoin{UnjoinOptions: o, name: name, tell: o.Progress}
+	u := &unjoin{UnjoinOptions: o, name: name, progress: o.Progress}
 	var err error
 	if u.hub, err = connect(Hub, hub); err != nil {
 		return nil, err
 	}
-	if err := u.tell.do("notify the hub that "+name+" leaves",
+	if err := u.progress.do("notify the hub that "+name+" leaves",
 		func() (string, error) { return u.begin(ctx) }); err != nil {
 		return nil, err
 	}
@@ -109,13 +109,13 @@ func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions)
 // unjoin is one call of Unjoin.
 type unjoin struct {
 	UnjoinOptions
-	name    string
-	hub     *cluster
-	hubID   string
-	tell    reporter
-	cluster *v1alpha1.MemberCluster // as first observed; nil: none
-	leave   *v1alpha1.LeaveStatus   // as last observed
-	secret  *corev1.Secret          // as first observed: the access to the member; nil: Join has created none
+	name     string
+	hub      *cluster
+	hubID    string
+	progress reporter
+	cluster  *v1alpha1.MemberCluster // as first observed; nil: none
+	leave    *v1alpha1.LeaveStatus   // as last observed
+	secret   *corev1.Secret          // as first observed: the access to the member; nil: Join has created none
 }
 
 func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
@@ -176,13 +176,13 @@ func (u *unjoin) shortenDeadline(ctx context.Context) error {
 
 // await waits until the member has left.
 func (u *unjoin) await(ctx context.Context) error {
-	patience := u.Timeout
-	if patience == 0 {
-		patience = time.Duration(u.cluster.Spec.Leave.DeadlineSeconds)*time.Second + lifecycle.NamespacePatience + time.Minute
+	timeLimit := u.Timeout
+	if timeLimit == 0 {
+		timeLimit = time.Duration(u.cluster.Spec.Leave.DeadlineSeconds)*time.Second + lifecycle.NamespaceTimeout + time.Minute
 	}
 	last, stop := u.watch(ctx)
 	defer stop()
-	return u.tell.await(ctx, "wait until "+u.name+" has left", patience, func(ctx context.Context) (seen, error) {
+	return u.progress.await(ctx, "wait until "+u.name+" has left", timeLimit, func(ctx context.Context) (seen, error) {
 		now, err := found(ctx, u.hub, client.ObjectKey{Name: u.name}, &v1alpha1.MemberCluster{})
 		if err != nil {
 			return seen{}, err

@@ -31,7 +31,7 @@ func TestUnjoinKeep(t *testing.T) {
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"},
 		Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
 	// before there is anything of it, a leave is over at once, and nothing is on record
-	mustertest.Holds(f.t, patience, "it is not prepared", func() bool {
+	mustertest.Holds(f.t, timeLimit, "it is not prepared", func() bool {
 		kept := f.member("kept")
 		return slices.Contains(kept.Finalizers, membership.Finalizer) &&
 			meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
@@ -53,21 +53,21 @@ func TestUnjoin(t *testing.T) {
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
 	stopAgent := f.attend("south", nil)
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: patience}),
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: timeLimit}),
 		"the member tells that its agent has joined")
-	mustertest.Holds(f.t, patience, "the hub does not know",
+	mustertest.Holds(f.t, timeLimit, "the hub does not know",
 		func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
 	stopAgent()
 
 	var timeout *TimeoutError
-	mustertest.Holds(f.t, patience, "the reason is the agent", func() bool { // The hub needs a moment to say so.
+	mustertest.Holds(f.t, timeLimit, "the reason is the agent", func() bool { // The hub needs a moment to say so.
 		_, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Timeout: time.Second})
 		require.ErrorAs(t, err, &timeout)
 		return strings.Contains(timeout.Reason, "waits for the member's agent")
 	})
 	require.Contains(t, timeout.Reason, "at the latest")
 
-	leave, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Force: true, Timeout: patience})
+	leave, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Force: true, Timeout: timeLimit})
 	require.NoError(t, err)
 	require.True(t, leave.Forced, "the hub put on record that it was forced")
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "south"))
@@ -85,9 +85,10 @@ func TestUnjoin(t *testing.T) {
 	require.True(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
 	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
 	cleaned := &steps{}
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}, Progress: cleaned.tell}))
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate},
+		Progress: cleaned.record}))
 	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
-	mustertest.Eventually(f.t, patience, "the namespace goes", func() error {
+	mustertest.Eventually(f.t, timeLimit, "the namespace goes", func() error {
 		namespace := &corev1.Namespace{}
 		if !f.get(namespace, "", agent.DefaultNamespace) {
 			return nil
@@ -115,8 +116,8 @@ func TestUnjoinDeadMember(t *testing.T) {
 		require.NoError(t, err)
 		gone := rest.CopyConfig(f.config)
 		gone.Host = "https://127.0.0.1:1"
-		told := &steps{}
-		test.options.Member, test.options.Progress = gone, told.tell
+		reported := &steps{}
+		test.options.Member, test.options.Progress = gone, reported.record
 		_, err = Unjoin(ctx, f.config, "east", test.options)
 		if test.fails {
 			var unreachable *UnreachableError
@@ -125,7 +126,8 @@ func TestUnjoinDeadMember(t *testing.T) {
 			require.ErrorContains(t, err, "has left the fleet")
 		} else {
 			require.NoError(t, err, test.reason)
-			require.Contains(t, strings.Join(told.details("remove the hub's access from the member"), "\n"), "it stays there")
+			require.Contains(t, strings.Join(reported.details("remove the hub's access from the member"), "\n"),
+				"it stays there")
 		}
 		require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"),
@@ -157,9 +159,10 @@ func TestUnjoinOthers(t *testing.T) {
 	}
 	require.NoError(t, reporter(nil).makeNamespace(ctx, f.c, agent.DefaultNamespace))
 	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: "somebodys"}})
-	told := &steps{}
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{Progress: told.tell}))
-	require.Contains(t, (*told)[len(*told)-1].Detail, "namespace muster-system stays: it contains ConfigMap somebodys")
+	reported := &steps{}
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Progress: reported.record}))
+	require.Contains(t, (*reported)[len(*reported)-1].Detail,
+		"namespace muster-system stays: it contains ConfigMap somebodys")
 	require.True(t, f.get(&corev1.ConfigMap{}, agent.DefaultNamespace, "somebodys"),
 		"a used namespace stays")
 	var space corev1.Namespace
@@ -224,7 +227,7 @@ func TestUnprepare(t *testing.T) {
 		member := f.config
 		if test.rules != nil {
 			member = f.user("unprepare", test.rules)
-			mustertest.Holds(f.t, patience, "the rules count", func() bool {
+			mustertest.Holds(f.t, timeLimit, "the rules count", func() bool {
 				less, err := connect(Member, member)
 				require.NoError(t, err)
 				return apierrors.IsNotFound(less.Get(ctx, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{}))
@@ -236,10 +239,11 @@ func TestUnprepare(t *testing.T) {
 		if test.reason != "twice is harmless" {
 			require.NoError(t, prepare(ctx, f.c), test.reason)
 		}
-		told := &steps{}
-		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: member, Unprepare: unprepare, Progress: told.tell})
+		reported := &steps{}
+		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: member, Unprepare: unprepare,
+			Progress: reported.record})
 		require.NoError(t, err, test.reason)
-		details := told.details(undoing)
+		details := reported.details(undoing)
 		require.NotEmpty(t, details, test.reason)
 		if test.stays == "" {
 			require.Empty(t, details[len(details)-1], test.reason)
@@ -256,14 +260,14 @@ func TestUnprepare(t *testing.T) {
 	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been
 	// removed.
 	for reason, data := range map[string]map[string]string{"it goes": nil, "it is in use": {"a": "b"}} {
-		mustertest.Holds(f.t, patience, "the namespace that an agent was in has gone", func() bool {
+		mustertest.Holds(f.t, timeLimit, "the namespace that an agent was in has gone", func() bool {
 			var namespace corev1.Namespace
 			return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
 		})
 		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}, bootstrap(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}, Data: data})
-		told := &steps{}
-		require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare, Progress: told.tell}), reason)
+		reported := &steps{}
+		require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare, Progress: reported.record}), reason)
 		require.Equal(t, data != nil, f.get(&corev1.ConfigMap{}, "default", installed), reason)
 		f.discard(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}})
 	}

@@ -34,14 +34,14 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 	case err != nil:
 		return err
 	case secret != nil && len(secret.OwnerReferences) > 0:
-		u.tell.tell(Step{Doing: doing, Detail: "it stays there, since " + u.name + " has joined again", Done: true})
+		u.progress.report(Step{Doing: doing, Detail: "it stays there, since " + u.name + " has joined again", Done: true})
 		return nil
 	case u.Member == nil && u.secret == nil:
 		if u.cluster == nil || u.cluster.Spec.JoinMode == v1alpha1.JoinPush {
-			u.tell.tell(Step{Doing: doing, Detail: "the hub has no kubeconfig Secret of Join; use the member's own " +
+			u.progress.report(Step{Doing: doing, Detail: "the hub has no kubeconfig Secret of Join; use the member's own " +
 				"kubeconfig to remove the objects of Join from the member", Done: true})
 		} else if u.Unprepare != nil && u.cluster.Spec.JoinMode == v1alpha1.JoinPull {
-			u.tell.tell(Step{Doing: undoing, Detail: "it stays there: the hub has no access, so remove it with the agent",
+			u.progress.report(Step{Doing: undoing, Detail: "it stays there: the hub has no access, so remove it with the agent",
 				Done: true})
 		}
 		return nil
@@ -49,7 +49,7 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 	if err := u.undo(ctx); err != nil {
 		return u.unfinished(secret, err)
 	}
-	err = u.tell.do(doing, func() (string, error) {
+	err = u.progress.do(doing, func() (string, error) {
 		detail, err := u.removeAccess(ctx)
 		if lost, is := errors.AsType[*lostError](err); is && u.Force {
 			return "it stays there: " + lost.Error(), nil
@@ -80,7 +80,7 @@ func (u *unjoin) undo(ctx context.Context) error {
 	if u.Unprepare == nil {
 		return nil
 	}
-	return u.tell.do(undoing, func() (string, error) {
+	return u.progress.do(undoing, func() (string, error) {
 		member, end, err := u.connect()
 		if err != nil {
 			return staying(err.Error(), nil)

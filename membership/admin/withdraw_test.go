@@ -31,25 +31,25 @@ func TestUnjoinAgain(t *testing.T) {
 	gone.Host = "https://127.0.0.1:1"
 	const doing = "remove the hub's access from the member"
 	for _, test := range []struct {
-		reason string
-		hub    *rest.Config
-		first  UnjoinOptions
-		broken bool // the credential that the hub has
-		fails  func(error) bool
-		second UnjoinOptions
-		told   string // by the second
+		reason   string
+		hub      *rest.Config
+		first    UnjoinOptions
+		broken   bool // the credential that the hub has
+		fails    func(error) bool
+		second   UnjoinOptions
+		reported string // by the second
 	}{
 		{reason: "it did not wait", first: UnjoinOptions{Timeout: -1}},
 		{reason: "it gave up", first: UnjoinOptions{Timeout: 1}, fails: isA[*TimeoutError]},
 		{reason: "the member did not answer", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
 		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
-			second: UnjoinOptions{Member: gone, Force: true}, told: "it stays there: "},
+			second: UnjoinOptions{Member: gone, Force: true}, reported: "it stays there: "},
 		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"),
-			fails: isA[*UnreachableError], told: "the access was removed already"},
+			fails: isA[*UnreachableError], reported: "the access was removed already"},
 		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized,
 			second: UnjoinOptions{Member: f.config}},
 		{reason: "the hub's credential has expired, and there is no other", broken: true, fails: apierrors.IsUnauthorized,
-			second: UnjoinOptions{Force: true}, told: "it stays there: "},
+			second: UnjoinOptions{Force: true}, reported: "it stays there: "},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			f := *f
@@ -78,17 +78,17 @@ func TestUnjoinAgain(t *testing.T) {
 			} else {
 				require.True(t, test.fails(err), err)
 			}
-			mustertest.Holds(f.t, patience, "what belongs to the MemberCluster goes with it",
+			mustertest.Holds(f.t, timeLimit, "what belongs to the MemberCluster goes with it",
 				func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
 			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"),
 				"the way back to the member stays")
 
-			told := &steps{}
-			test.second.Progress = told.tell
+			reported := &steps{}
+			test.second.Progress = reported.record
 			_, err = Unjoin(ctx, f.config, "east", test.second)
 			require.NoError(t, err)
-			details := strings.Join(told.details(doing), "\n")
-			require.Contains(t, details, test.told)
+			details := strings.Join(reported.details(doing), "\n")
+			require.Contains(t, details, test.reported)
 			stays := test.second.Force
 			require.Equal(t, stays, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), details)
 			require.False(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
@@ -98,11 +98,12 @@ func TestUnjoinAgain(t *testing.T) {
 		})
 	}
 
-	told := &steps{}
-	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
+	reported := &steps{}
+	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: reported.record})
 	require.NoError(t, err, "a member that is not there has left")
-	require.Contains(t, told.details(doing), "the hub has no kubeconfig Secret of Join; use the member's own kubeconfig "+
-		"to remove the objects of Join from the member",
+	require.Contains(t, reported.details(doing),
+		"the hub has no kubeconfig Secret of Join; use the member's own kubeconfig "+
+			"to remove the objects of Join from the member",
 		"but remaining objects are reported after a deletion by other means")
 }
 

@@ -52,7 +52,7 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 		a.observer.wait(ctx, firstLook)
 		return a.write(ctx, a.report())
 	case lifecycle.RecordDeregistered:
-		kept := a.requests.sight == lifecycle.JoinRequestDeregisteredKept
+		kept := a.requests.state == lifecycle.JoinRequestDeregisteredKept
 		return a.save(ctx, func(r *record) { r.Deregistered, r.Kept = true, kept })
 	case lifecycle.CleanMember:
 		return a.cleanMember(ctx)

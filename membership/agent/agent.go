@@ -48,7 +48,7 @@ type persistedState struct {
 // hubObservation is the latest observation of the hub.
 type hubObservation struct {
 	follower   *follower // nil: no watch
-	sight      lifecycle.HubSight
+	state      lifecycle.HubState
 	since      time.Time            // since when without interruption
 	failure    string               // the error of the last attempt to read the Membership
 	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
@@ -76,9 +76,9 @@ type cleanup struct {
 type reporter struct {
 	log     logr.Logger
 	clock   clock.PassiveClock
-	events  story
+	events  eventRecorder
 	metrics *metrics
-	onHub   func(lifecycle.HubStanding) // receives the state of the hub; nil: not needed
+	onHub   func(lifecycle.HubStatus) // receives the state of the hub; nil: not needed
 	shown   lifecycle.AgentStep
 	waits   string // the last reported reason of a pending JoinRequest; empty: none
 
@@ -222,14 +222,14 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen &&
+	if step.Phase == lifecycle.Joined && a.hub.state == lifecycle.HubSeen &&
 		!a.hub.contest.pauses(a.hub.membership.Status, a.Clock.Now()) { // otherwise the next heartbeat causes another step
 		// The report about the member has the lowest priority.
 		if err := a.write(ctx, a.report()); err != nil {
 			return step, err
 		}
 	}
-	if step.Phase == lifecycle.Joined && a.hub.sight == lifecycle.HubSeen && !a.requests.removal.done {
+	if step.Phase == lifecycle.Joined && a.hub.state == lifecycle.HubSeen && !a.requests.removal.done {
 		a.requests.removal.done = true
 		a.removeBootstrap(ctx)
 	}
@@ -334,7 +334,7 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 			if !a.hub.contradicted(status.LastError) {
 				continue
 			}
-			if a.hub.sight != lifecycle.HubSeen {
+			if a.hub.state != lifecycle.HubSeen {
 				return // the next step reads it
 			}
 			if err := a.readMembership(ctx); err != nil && !errors.Is(err, context.Canceled) {

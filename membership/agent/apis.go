@@ -23,15 +23,15 @@ const (
 
 // servedAPIs is what the agent knows about the kinds that the member serves.
 type servedAPIs struct {
-	told  bool // whether ReportAPIs is set
-	known bool
-	all   []v1alpha1.ServedAPIs
+	reported bool // whether ReportAPIs is set
+	known    bool
+	all      []v1alpha1.ServedAPIs
 }
 
 // over returns the APIs to report, given the previously reported ones.
 func (s servedAPIs) over(before []v1alpha1.ServedAPIs) []v1alpha1.ServedAPIs {
 	switch {
-	case !s.told:
+	case !s.reported:
 		return nil
 	case !s.known:
 		return before

@@ -58,7 +58,7 @@ func (s *bootstrapSecret) write(b registration.Bootstrap) {
 // removed waits until the Secret contains only the address of the hub.
 func (s *bootstrapSecret) removed() {
 	s.t.Helper()
-	mustertest.Eventually(s.t, patience, "the bootstrap credential is removed", func() error {
+	mustertest.Eventually(s.t, timeLimit, "the bootstrap credential is removed", func() error {
 		data := s.read()
 		if len(data) != 1 || data["hub.yaml"] == nil || strings.Contains(string(data["hub.yaml"]), s.bootstrap.Token) {
 			return fmt.Errorf("the Secret contains %v", slices.Collect(maps.Keys(data)))
@@ -88,7 +88,7 @@ func TestBootstrap_Removed(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 
 	h.shutOut(h.admit)
-	mustertest.Eventually(t, patience, "the agent asks for another bootstrap credential", func() error {
+	mustertest.Eventually(t, timeLimit, "the agent asks for another bootstrap credential", func() error {
 		const want = "has no bootstrap credential to ask for the reason: give it that of a JoinToken which is Ready. " +
 			"(there is no bootstrap credential: the agent has removed it after the cluster had joined)"
 		if last := r.last(); last.Phase != lifecycle.Rejected || !strings.Contains(last.Message, want) {

@@ -44,8 +44,8 @@ import (
 )
 
 const (
-	patience = 3 * time.Minute
-	interval = 20 * time.Millisecond
+	timeLimit = 3 * time.Minute
+	interval  = 20 * time.Millisecond
 )
 
 // byHand is a hub whose part the test plays, so that it can play it badly.
@@ -172,7 +172,7 @@ func (h *byHand) admit(request *v1alpha1.JoinRequest) {
 	if err != nil {
 		return // the test is over, or the plane is slow: again
 	}
-	h.tell(request, v1alpha1.AnswerIssued, func(s *v1alpha1.JoinRequestStatus) {
+	h.emit(request, v1alpha1.AnswerIssued, func(s *v1alpha1.JoinRequestStatus) {
 		s.MemberName, s.MemberUID, s.Namespace, s.Credential = member.Name, member.UID, member.Namespace, &credential
 	})
 }
@@ -216,7 +216,7 @@ func (h *byHand) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 }
 
 // tell writes an answer.
-func (h *byHand) tell(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
+func (h *byHand) emit(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
 	more func(*v1alpha1.JoinRequestStatus)) {
 	request.Status = v1alpha1.JoinRequestStatus{Answer: answer, Claim: registration.Fingerprint(request.Spec.ClaimKey)}
 	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
@@ -300,19 +300,19 @@ func (m *memory) parsed(t *testing.T) record {
 
 // forgetful is a source of a bootstrap credential that can be thrown away, as a Secret can.
 type forgetful struct {
-	bootstrap *registration.Bootstrap
-	forgotten atomic.Bool
+	bootstrap    *registration.Bootstrap
+	deregistered atomic.Bool
 }
 
 func (f *forgetful) Load(context.Context) (*registration.Bootstrap, error) {
-	if f.forgotten.Load() {
+	if f.deregistered.Load() {
 		return nil, nil
 	}
 	return f.bootstrap, nil
 }
 
 func (f *forgetful) Forget(context.Context) error {
-	f.forgotten.Store(true)
+	f.deregistered.Store(true)
 	return nil
 }
 
@@ -480,19 +480,19 @@ func (r *running) ended() {
 	select {
 	case <-r.done:
 		require.NoError(r.t, r.err)
-	case <-time.After(patience):
+	case <-time.After(timeLimit):
 		r.t.Fatal("the agent does not end")
 	}
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	mustertest.Holds(t, patience, what, is)
+	mustertest.Holds(t, timeLimit, what, is)
 }
 
 func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 	t.Helper()
-	mustertest.Eventually(t, patience, "the agent is "+string(phase), func() error {
+	mustertest.Eventually(t, timeLimit, "the agent is "+string(phase), func() error {
 		if last := r.last(); last.Phase != phase {
 			return fmt.Errorf("the agent is %s: %s", last.Phase, last.Message)
 		}

@@ -40,12 +40,12 @@ func (h *hubs) record(ctx context.Context, i int) (record, error) {
 // choose selects the hub, and records a change before it returns.
 func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	now := h.Clock.Now()
-	for i := range h.standing {
-		h.standing[i].Answer = lifecycle.HubAnswerUnknown
+	for i := range h.statuses {
+		h.statuses[i].Answer = lifecycle.HubAnswerUnknown
 	}
 	for {
 		step := lifecycle.SelectHub(lifecycle.HubsObserved{
-			Now: now, Hubs: h.standing, Current: h.at.hub, Since: h.at.since, Patience: h.at.patience, Return: h.at.returns,
+			Now: now, Hubs: h.statuses, Current: h.at.hub, Since: h.at.since, Timeout: h.at.timeLimit, Return: h.at.returns,
 			Stay: h.at.stays,
 		})
 		switch {
@@ -56,7 +56,7 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 			if h.answers(ctx, step.Hub) {
 				answer = lifecycle.HubAnswers
 			}
-			h.standing[step.Hub] = h.standing[step.Hub].Heard(answer, now)
+			h.statuses[step.Hub] = h.statuses[step.Hub].Heard(answer, now)
 			continue
 		case step.Hub == h.at.hub:
 			return step
@@ -66,15 +66,16 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 			return step
 		}
 		h.log.Error(err, "Cannot record the change to another hub", "hub", h.Hubs[step.Hub].Name)
-		h.standing[step.Hub].Answer = lifecycle.HubSilent
+		h.statuses[step.Hub].Answer = lifecycle.HubSilent
 	}
 }
 
-// tellGoing reports that the agent goes to another hub. That is a warning if the current hub does not serve the agent.
-func (h *hubs) tellGoing(message string) {
+// reportGoing reports that the agent goes to another hub. That is a warning if the current hub does not serve the
+// agent.
+func (h *hubs) reportGoing(message string) {
 	h.stuck = ""
 	h.log.Info(message)
-	if here := h.standing[h.at.hub]; here.Out || here.Refused || !here.Unserved.IsZero() {
+	if here := h.statuses[h.at.hub]; here.Out || here.Refused || !here.Unserved.IsZero() {
 		// +event:message=why the agent goes to another hub
 		h.events.warn("HubChanged", message)
 	} else {
@@ -101,8 +102,8 @@ func (h *hubs) publishAway(ctx context.Context, message string) {
 	}
 }
 
-// tellStuck reports that the agent cannot go to another hub, and why, if the reason has changed; and the end of that.
-func (h *hubs) tellStuck(message string) {
+// reportStuck reports that the agent cannot go to another hub, and why, if the reason has changed; and the end of that.
+func (h *hubs) reportStuck(message string) {
 	if message == h.stuck {
 		return
 	}

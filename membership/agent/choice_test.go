@@ -15,7 +15,7 @@ import (
 // TestHubChanged_ReturnIsNoWarning checks that an agent that leaves a hub which does not serve it records a Warning,
 // and that the return to the first hub is an Event of type Normal.
 func TestHubChanged_ReturnIsNoWarning(t *testing.T) {
-	for want, here := range map[string]lifecycle.HubStanding{
+	for want, here := range map[string]lifecycle.HubStatus{
 		"Normal HubChanged m":        {},
 		"Warning HubChanged m":       {Unserved: time.Unix(1, 0)},
 		"Warning HubChanged refused": {Refused: true},
@@ -24,8 +24,8 @@ func TestHubChanged_ReturnIsNoWarning(t *testing.T) {
 		recorder := events.NewFakeRecorder(1)
 		h := &hubs{
 			Options: Options{OnPhase: func(lifecycle.AgentStep) {}}, log: logr.Discard(),
-			events:   story{recorder: recorder, about: &corev1.ObjectReference{}},
-			standing: []lifecycle.HubStanding{{}, here}, at: hubStay{hub: 1},
+			events:   eventRecorder{recorder: recorder, about: &corev1.ObjectReference{}},
+			statuses: []lifecycle.HubStatus{{}, here}, at: hubStay{hub: 1},
 		}
 		message := "m"
 		switch {
@@ -34,7 +34,7 @@ func TestHubChanged_ReturnIsNoWarning(t *testing.T) {
 		case here.Out:
 			message = "out"
 		}
-		h.tellGoing(message)
+		h.reportGoing(message)
 		require.Equal(t, want, <-recorder.Events)
 	}
 }

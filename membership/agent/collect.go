@@ -147,7 +147,7 @@ func (c *collection) end(ctx context.Context, s *source, found finding, err erro
 	if ctx.Err() != nil {
 		return // the agent stops
 	}
-	c.tell()
+	c.emit()
 	if s.failed = err != nil; s.failed {
 		c.log.Error(err, "A collector failed, its previous result is kept", "collector", s.name)
 		return
@@ -160,13 +160,13 @@ func (c *collection) late(ctx context.Context, s *source) {
 	defer c.mu.Unlock()
 	if s.running && ctx.Err() == nil {
 		s.failed = true
-		c.tell()
+		c.emit()
 		c.log.Info("A collector did not return in time, its previous result is kept", "collector", s.name, "timeout",
 			s.timeout)
 	}
 }
 
-func (c *collection) tell() {
+func (c *collection) emit() {
 	if !c.asking {
 		c.news()
 	}
@@ -211,7 +211,7 @@ func (c *collection) facts() facts {
 			all.resources, all.problems.resources = boundedResources(s.found.resources)
 		}
 		if s.name == sourceAPIs {
-			all.apis = servedAPIs{told: true, known: s.known, all: s.found.apis}
+			all.apis = servedAPIs{reported: true, known: s.known, all: s.found.apis}
 		}
 		all.partial = all.partial || !s.known
 		properties = append(properties, s.found.properties...)

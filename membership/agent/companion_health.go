@@ -17,7 +17,7 @@ const (
 )
 
 // companionHealth records which companions fail. A companion fails from its first error until it has run for
-// companionSettled, so that a companion that fails again and again changes its status only with its message.
+// companionStable, so that a companion that fails again and again changes its status only with its message.
 type companionHealth struct {
 	news func() // wakes the agent
 

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// companionPatience is how long all companions together may take to return.
-	companionPatience = 10 * time.Second
-	// companionSettled is how long a companion must run before its backoff is reset.
-	companionSettled = time.Minute
+	// companionTimeout is how long all companions together may take to return.
+	companionTimeout = 10 * time.Second
+	// companionStable is how long a companion must run before its backoff is reset.
+	companionStable = time.Minute
 )
 
 // accompaniment is what a step does with the companions.
@@ -58,7 +58,7 @@ func (a *agent) dismiss() {
 // companions runs the companions of one agent, each in its own goroutine.
 type companions struct {
 	log    logr.Logger
-	events story
+	events eventRecorder
 	clock  clock.Clock
 	random func() float64
 	hub    string // name of the hub
@@ -146,7 +146,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 			log.Info("A companion has ended by itself, and is called again when the agent joins again")
 			c.health.recovered(one.Name())
 			return
-		case c.clock.Now().Sub(began) > companionSettled:
+		case c.clock.Now().Sub(began) > companionStable:
 			retry.reset()
 		}
 		pause := retry.next()
@@ -165,7 +165,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 	}
 }
 
-// recovers reports that a companion that failed before has recovered, when it has run for companionSettled. The
+// recovers reports that a companion that failed before has recovered, when it has run for companionStable. The
 // returned function ends the wait.
 func (c *companions) recovers(ctx context.Context, name string) func() {
 	if !c.health.failing(name) {
@@ -177,7 +177,7 @@ func (c *companions) recovers(ctx context.Context, name string) func() {
 		defer close(ended)
 		select {
 		case <-waiting.Done():
-		case <-c.clock.After(companionSettled):
+		case <-c.clock.After(companionStable):
 			c.health.recovered(name)
 		}
 	}()
@@ -194,7 +194,7 @@ func (c *companions) end() {
 	}
 	c.cancel()
 	c.cancel = nil
-	limited, cancel := context.WithTimeout(context.Background(), companionPatience)
+	limited, cancel := context.WithTimeout(context.Background(), companionTimeout)
 	defer cancel()
 	for _, one := range c.all {
 		select {
@@ -206,10 +206,10 @@ func (c *companions) end() {
 		case <-one.returned: // it returned while waiting for another one
 		default:
 			c.log.Info("A companion did not return in time, the agent continues without it", "companion", one.Name(), "timeout",
-				companionPatience)
+				companionTimeout)
 			// +event:message=… has not returned … after its context ended; the agent continues without it.
 			c.events.warn("CompanionStuck",
-				one.Name()+" has not returned "+companionPatience.String()+" after its context ended; the agent continues "+
+				one.Name()+" has not returned "+companionTimeout.String()+" after its context ended; the agent continues "+
 					"without it.")
 		}
 	}

@@ -37,7 +37,7 @@ import (
 
 func TestAccompanied(t *testing.T) {
 	registered := lifecycle.Record{Registered: true}
-	forgotten := lifecycle.Record{Registered: true, Deregistered: true}
+	deregistered := lifecycle.Record{Registered: true, Deregistered: true}
 	seen := func(state v1alpha1.DesiredState, report lifecycle.AgentReport) lifecycle.AgentObserved {
 		return lifecycle.AgentObserved{
 			Now: noon, Record: registered, Hub: lifecycle.HubSeen, PolicySaved: true, Beating: true,
@@ -73,15 +73,17 @@ func TestAccompanied(t *testing.T) {
 			o.Hub, o.HubSince = lifecycle.HubRefused, noon
 		}), lifecycle.Joined, keepCompanions},
 		{"one that stays does", with(in, func(o *lifecycle.AgentObserved) {
-			o.Hub, o.HubSince = lifecycle.HubRefused, noon.Add(-lifecycle.ShutOutPatience)
+			o.Hub, o.HubSince = lifecycle.HubRefused, noon.Add(-lifecycle.ShutOutTimeout)
 		}), lifecycle.Rejected, endCompanions},
 		{"gates of the hub wait for what companions do", leaving, lifecycle.Leaving, runCompanions},
 		{"the gates are open", with(leaving, func(o *lifecycle.AgentObserved) { o.Membership.Clean = true }),
 			lifecycle.Leaving, endCompanions},
 		{"the hub knows that the member is clean", seen(v1alpha1.StateLeave, lifecycle.ReportedClean), lifecycle.Left,
 			endCompanions},
-		{"forgotten", lifecycle.AgentObserved{Record: forgotten, Hub: lifecycle.HubGone}, lifecycle.Leaving, endCompanions},
-		{"whatever else is seen", with(leaving, func(o *lifecycle.AgentObserved) { o.Record = forgotten }), lifecycle.Leaving,
+		{"forgotten", lifecycle.AgentObserved{Record: deregistered, Hub: lifecycle.HubGone}, lifecycle.Leaving,
+			endCompanions},
+		{"whatever else is seen", with(leaving,
+			func(o *lifecycle.AgentObserved) { o.Record = deregistered }), lifecycle.Leaving,
 			endCompanions},
 		{"out", lifecycle.AgentObserved{Record: lifecycle.Record{Out: true}}, lifecycle.Left, endCompanions},
 	} {
@@ -112,8 +114,8 @@ func TestCompanionsEndInTime(t *testing.T) {
 			Now:         noon,
 			Record:      lifecycle.Record{Claim: is(), Registered: is(), Deregistered: is(), Kept: is(), Out: is()},
 			JoinRequest: lifecycle.JoinRequestState(pick(int(lifecycle.JoinRequestIssued) + 1)),
-			Hub:         lifecycle.HubSight(pick(int(lifecycle.HubSeen) + 1)),
-			HubSince:    noon.Add(-lifecycle.ShutOutPatience * time.Duration(pick(2))),
+			Hub:         lifecycle.HubState(pick(int(lifecycle.HubSeen) + 1)),
+			HubSince:    noon.Add(-lifecycle.ShutOutTimeout * time.Duration(pick(2))),
 			Membership: lifecycle.MembershipSeen{
 				State: []v1alpha1.DesiredState{v1alpha1.StateJoin, v1alpha1.StateLeave}[pick(2)],
 				Clean: is(), Rejoin: is(), Report: lifecycle.AgentReport(pick(int(lifecycle.ReportedClean) + 1)),
@@ -160,7 +162,7 @@ func newBeside(t *testing.T, all ...Companion) *beside {
 	}, funcr.Options{})
 	b.companions = newCompanions(&agent{
 		Options: Options{Companions: all, Clock: clock.RealClock{}, Log: logger}, random: func() float64 { return 0.5 },
-		reports: reporter{events: story{recorder: b.events, about: &corev1.ObjectReference{}}},
+		reports: reporter{events: eventRecorder{recorder: b.events, about: &corev1.ObjectReference{}}},
 	})
 	return b
 }
@@ -194,7 +196,7 @@ func TestCompanionsThatEnd(t *testing.T) {
 				select {
 				case <-ctx.Done():
 					return ctx.Err()
-				case <-time.After(companionSettled + time.Second):
+				case <-time.After(companionStable + time.Second):
 					return errors.New("once in a while")
 				}
 			}))
@@ -228,25 +230,25 @@ func TestCompanionsThatEnd(t *testing.T) {
 			"living": failure + "once in a while",
 		}, health())
 		require.EqualValues(t, 3, news.Load(), "the same error again is no news")
-		const cycle = companionSettled + 2*time.Second
+		const cycle = companionStable + 2*time.Second
 		passes(time.Until(began.Add(10 * cycle)))
 		require.EqualValues(t, 11, lived.Load(), "what fails once in a while does not wait for longer each time")
-		passes(companionSettled)
+		passes(companionStable)
 		require.Equal(t, well, health()["living"], "it has run for a minute")
 
 		ending := time.Now()
 		b.end()
 		require.Zero(t, time.Since(ending), "there was nothing to wait for")
 		require.Contains(t, b.logged(), "companions_test.go", "a panic is told without where it was")
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for len(b.events.Events) > 0 {
-			told[<-b.events.Events] = true
+			reported[<-b.events.Events] = true
 		}
 		require.Equal(t, map[string]bool{
 			"Warning CompanionFailed failing: no luck":             true,
 			"Warning CompanionFailed panicking: panic: on purpose": true,
 			"Warning CompanionFailed living: once in a while":      true,
-		}, told)
+		}, reported)
 		before := failed.Load()
 		passes(time.Hour)
 		require.Equal(t, before, failed.Load(), "it is called after the end")
@@ -273,14 +275,14 @@ func TestCompanionThatHangs(t *testing.T) {
 			CompanionFunc("polite", func(ctx context.Context, _ Hub) error {
 				polite.Store(false)
 				<-ctx.Done()
-				<-time.After(companionPatience - time.Second) // it has to tidy up
+				<-time.After(companionTimeout - time.Second) // it has to tidy up
 				polite.Store(true)
 				return ctx.Err()
 			}))
 		b.start()
 		began := time.Now()
 		b.end()
-		require.Equal(t, companionPatience, time.Since(began))
+		require.Equal(t, companionTimeout, time.Since(began))
 		require.True(t, polite.Load(), "it was not waited for")
 		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" `+
 			`"companion"="hanging"`)
@@ -310,14 +312,14 @@ func TestCompanionThatHangs(t *testing.T) {
 // The config of a companion works for its clients, with the agent's current credential, until it is taken back.
 func TestLend(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := r.Header.Get("Authorization")
+		subject := r.Header.Get("Authorization")
 		if certificates := r.TLS.PeerCertificates; len(certificates) > 0 {
-			who += "#" + certificates[0].SerialNumber.String()
+			subject += "#" + certificates[0].SerialNumber.String()
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusOK)
 		if r.URL.Query().Get("watch") == "" {
-			_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"`+who+`"}}`)
+			_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"`+subject+`"}}`)
 			return
 		}
 		w.(http.Flusher).Flush()
@@ -435,7 +437,7 @@ func TestCompanions(t *testing.T) {
 	}
 	runs := func(want, inAll int64) {
 		t.Helper()
-		mustertest.Eventually(t, patience, fmt.Sprintf("%d companions run", want), func() error {
+		mustertest.Eventually(t, timeLimit, fmt.Sprintf("%d companions run", want), func() error {
 			if n := running.Load(); n != want {
 				return fmt.Errorf("%d companions run", n)
 			}
@@ -472,7 +474,7 @@ func TestCompanions(t *testing.T) {
 	binding := h.binding()
 	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	subjects := binding.Subjects
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDenied, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDenied, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), binding))
 	is(t, r, lifecycle.Rejected)
@@ -482,7 +484,7 @@ func TestCompanions(t *testing.T) {
 	runs(1, 4)
 
 	// Deregistered.
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()

@@ -74,12 +74,12 @@
 // # Several hubs
 //
 // With Options.Hubs the agent has a list of hubs, and the member is in one of them at a time. The agent begins with the
-// first. If a hub has accepted no heartbeat for HubPatience (it is lost, or refuses the agent), denies the agent, or
+// first. If a hub has accepted no heartbeat for HubTimeout (it is lost, or refuses the agent), denies the agent, or
 // has released the member for good, the agent goes to another one without a restart of the program: to the first of the
 // list that it never left, or else to the one that it left the longest ago. It goes only to a hub that responds, so an
 // agent that is cut off from all of them stays where it is, and so do its companions. It stays at the new hub, also
 // when an earlier one responds again, because each change ends and starts everything that the hub manages; an
-// administrator of the hub can send it on by denying it. Between two changes is at least HubPatience, except for a hub
+// administrator of the hub can send it on by denying it. Between two changes is at least HubTimeout, except for a hub
 // that has released the member. The record of a hub contains whether the agent is there, so a restart changes nothing.
 // (MultipleHubs of OCM restarts the agent, and also follows the order of a list after the Lease is lost for ten
 // minutes, or when the hub no longer accepts it, and stays.)
@@ -88,7 +88,7 @@
 // the current hub accepted the agent. It continues there with the key and the credential for that hub. A response does
 // not mean that the hub accepts the agent. So the agent does not go back to a first hub that responded when the agent
 // left it, or that had refused or released it, also not after a restart: the agent would be sent away again, for ever.
-// If a hub is unstable, the agent changes no faster than ReturnToFirst and HubPatience together.
+// If a hub is unstable, the agent changes no faster than ReturnToFirst and HubTimeout together.
 //
 // The metric muster_agent_hub_index is the index of the current hub in the list.
 //

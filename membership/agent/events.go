@@ -16,20 +16,20 @@ const ActionRegister = "Register"
 
 // story records Kubernetes Events about the agent's Secret, in the cluster of that Secret. The hub records its own
 // Events.
-type story struct {
+type eventRecorder struct {
 	recorder events.EventRecorder // nil: no Events
 	about    *corev1.ObjectReference
 }
 
-func newStory(mgr manager.Manager, namespace string) story {
-	return story{
+func newEventRecorder(mgr manager.Manager, namespace string) eventRecorder {
+	return eventRecorder{
 		recorder: mgr.GetEventRecorder("muster-agent"),
 		about:    &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: DefaultStoreSecret},
 	}
 }
 
 // phase records an Event for the phases that matter to users.
-func (s story) phase(step lifecycle.AgentStep) {
+func (s eventRecorder) phase(step lifecycle.AgentStep) {
 	switch step.Phase {
 	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
 		// +event:reason=Joined, Leaving, Left
@@ -44,21 +44,23 @@ func (s story) phase(step lifecycle.AgentStep) {
 }
 
 // waits records an Event with the reason of a pending JoinRequest.
-func (s story) waits(reason, note string) {
+func (s eventRecorder) waits(reason, note string) {
 	kind := corev1.EventTypeWarning
 	if reason == v1alpha1.ReasonWaitingForAcceptance {
 		kind = corev1.EventTypeNormal
 	}
-	s.tell(kind, reason, ActionRegister, note)
+	s.emit(kind, reason, ActionRegister, note)
 }
 
-func (s story) normal(reason, note string) {
-	s.tell(corev1.EventTypeNormal, reason, "Membership", note)
+func (s eventRecorder) normal(reason, note string) {
+	s.emit(corev1.EventTypeNormal, reason, "Membership", note)
 }
 
-func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reason, "Membership", note) }
+func (s eventRecorder) warn(reason, note string) {
+	s.emit(corev1.EventTypeWarning, reason, "Membership", note)
+}
 
-func (s story) tell(kind, reason, action, note string) {
+func (s eventRecorder) emit(kind, reason, action, note string) {
 	if s.recorder != nil {
 		// +event:object=Secret of an agent
 		s.recorder.Eventf(s.about, nil, kind, reason, action, "%s", short(note))

@@ -55,7 +55,7 @@ func ExampleSetupWithManager_severalHubs() {
 			{Name: "north", Cleaners: []membership.LeaveGate{works}}, // in practice, each its own
 			{Name: "south", Cleaners: []membership.LeaveGate{works}},
 		},
-		HubPatience: 10 * time.Minute,
+		HubTimeout: 10 * time.Minute,
 		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
 			fmt.Println("applying what hub", hub.Name, "has for", hub.Member.Name)
 			<-ctx.Done()

@@ -102,15 +102,15 @@ func (f *follower) run(ctx context.Context, version string) {
 			version = f.watch(ctx, version)
 		} else {
 			list, err := f.hub.listMembership(ctx)
-			s := sightOf(list, err, f.member)
+			s := hubStateOf(list, err, f.member)
 			s.revision = revisionOf(list)
-			if s.sight == lifecycle.HubSeen {
+			if s.state == lifecycle.HubSeen {
 				version = list.ResourceVersion
 			}
-			if s.sight != lifecycle.HubUnreachable && ctx.Err() == nil {
+			if s.state != lifecycle.HubUnreachable && ctx.Err() == nil {
 				f.put(s)
 			}
-			if shutOut(s.sight) {
+			if shutOut(s.state) {
 				return
 			}
 			if version != "" {
@@ -161,7 +161,7 @@ func (f *follower) watch(ctx context.Context, version string) string {
 		version = m.ResourceVersion
 		f.reached(version)
 		if event.Type != watch.Bookmark {
-			s := sightOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member)
+			s := hubStateOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member)
 			s.lagging = true
 			f.put(s)
 		}

@@ -73,6 +73,6 @@ func TestFollower_ReadsAgainWhileTheAgentWaits(t *testing.T) {
 	})
 	s := f.take()
 	require.NotNil(t, s)
-	require.Equal(t, lifecycle.HubSeen, s.sight)
+	require.Equal(t, lifecycle.HubSeen, s.state)
 	require.Equal(t, "20", s.revision)
 }

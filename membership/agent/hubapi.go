@@ -110,31 +110,31 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 
 // sighting is an observation of the hub, with the Membership if the sight is HubSeen.
 type sighting struct {
-	sight      lifecycle.HubSight
+	state      lifecycle.HubState
 	membership *v1alpha1.Membership
 	revision   string // of its list; empty: it is not from a list
 	lagging    bool   // it is from a watch, which may lag behind the response to a write
 }
 
-// sightOf converts a list of the Membership, or its error, for this member.
-func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
+// hubStateOf converts a list of the Membership, or its error, for this member.
+func hubStateOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
 	switch {
 	case err == nil && len(list.Items) == 0:
-		return sighting{sight: lifecycle.HubGone}
+		return sighting{state: lifecycle.HubGone}
 	case err == nil && otherHub(list.Items[0].Spec.Hub, member.HubID):
-		return sighting{sight: lifecycle.HubOther}
+		return sighting{state: lifecycle.HubOther}
 	case err == nil && list.Items[0].Spec.MemberUID != member.UID:
 		// The claim identifies the member. Without it, a MemberCluster that was created again is another member.
 		if claim := list.Items[0].Spec.Claim; claim != "" && claim == member.claim {
-			return sighting{sight: lifecycle.HubReplaced, membership: &list.Items[0]}
+			return sighting{state: lifecycle.HubReplaced, membership: &list.Items[0]}
 		}
-		return sighting{sight: lifecycle.HubOther}
+		return sighting{state: lifecycle.HubOther}
 	case err == nil:
-		return sighting{sight: lifecycle.HubSeen, membership: &list.Items[0]}
+		return sighting{state: lifecycle.HubSeen, membership: &list.Items[0]}
 	case refusal(err):
-		return sighting{sight: lifecycle.HubRefused}
+		return sighting{state: lifecycle.HubRefused}
 	default:
-		return sighting{sight: lifecycle.HubUnreachable}
+		return sighting{state: lifecycle.HubUnreachable}
 	}
 }
 

@@ -37,28 +37,28 @@ type hubs struct {
 
 	home   *rest.Config
 	log    logr.Logger
-	events story
+	events eventRecorder
 	random func() float64 // in [0, 1)
 
 	beside   []*companion // shared by all agents: a companion that has not returned is not called again
-	standing []lifecycle.HubStanding
+	statuses []lifecycle.HubStatus
 	at       hubStay
 	stuck    string // the last reported reason why the agent cannot go to another hub
 
 	showing sync.Mutex          // the agent of the hub reports steps as well
 	shown   lifecycle.AgentStep // of that agent; under showing
 
-	news lastStanding
+	news lastStatus
 }
 
 // hubStay is the time of the agent at one of its hubs.
 type hubStay struct {
-	hub      int       // the index of the hub
-	since    time.Time // when it came there from another hub; zero: it started there
-	patience time.Duration
-	returns  time.Duration // ReturnToFirst, for this hub
-	stays    bool          // it does not go back to the first hub by itself
-	turn     int           // the last recorded turn
+	hub       int       // the index of the hub
+	since     time.Time // when it came there from another hub; zero: it started there
+	timeLimit time.Duration
+	returns   time.Duration // ReturnToFirst, for this hub
+	stays     bool          // it does not go back to the first hub by itself
+	turn      int           // the last recorded turn
 }
 
 // newHubs returns an agent with several hubs, for the cluster of home.
@@ -67,7 +67,7 @@ func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 		return nil, err
 	}
 	h := &hubs{Options: o.withDefaults(), home: home, log: log, random: rand.Float64, beside: besides(o.Companions),
-		news: lastStanding{wake: make(chan struct{}, 1)}}
+		news: lastStatus{wake: make(chan struct{}, 1)}}
 	h.Hubs = slices.Clone(h.Hubs) // do not change the user's slice
 	for i := range h.Hubs {
 		if err := h.fill(i); err != nil {
@@ -76,7 +76,7 @@ func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 		if _, err := h.agent(i); err != nil {
 			return nil, err
 		}
-		h.standing = append(h.standing, lifecycle.HubStanding{Name: h.Hubs[i].Name})
+		h.statuses = append(h.statuses, lifecycle.HubStatus{Name: h.Hubs[i].Name})
 	}
 	return h, nil
 }
@@ -93,7 +93,7 @@ func (h *hubs) fill(i int) error {
 // agent returns an agent of one hub that is not running yet.
 func (h *hubs) agent(i int) (*agent, error) {
 	hub, o := h.Hubs[i], h.Options
-	o.Hubs, o.HubPatience, o.ReturnToFirst = nil, 0, 0
+	o.Hubs, o.HubTimeout, o.ReturnToFirst = nil, 0, 0
 	o.KeepBootstrap = o.KeepBootstrap || len(h.Hubs) > 1
 	o.Bootstrap, o.Store, o.Cleaners = hub.Bootstrap, hub.Store, append(slices.Clone(hub.Cleaners), o.Cleaners...)
 	o.OnPhase = func(step lifecycle.AgentStep) {
@@ -145,10 +145,10 @@ func (h *hubs) Start(ctx context.Context) error {
 		if step.Hub == h.at.hub {
 			return nil // the context has ended, or the member has left all hubs
 		}
-		h.tellGoing(step.Message)
+		h.reportGoing(step.Message)
 		h.publishAway(ctx, step.Message)
 		now := h.Clock.Now()
-		h.standing[h.at.hub].Left = now
+		h.statuses[h.at.hub].Left = now
 		h.at.hub, h.at.since, h.at.stays = step.Hub, now, step.Stay
 	}
 	return nil
@@ -161,9 +161,9 @@ func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 		return step, err
 	}
 	// With jitter, so that not all members of a lost hub go, and return, together.
-	h.at.patience, h.at.returns = h.upToHalfAgain(h.HubPatience), h.upToHalfAgain(h.ReturnToFirst)
+	h.at.timeLimit, h.at.returns = h.upToHalfAgain(h.HubTimeout), h.upToHalfAgain(h.ReturnToFirst)
 	h.news.take()
-	here := &h.standing[h.at.hub]
+	here := &h.statuses[h.at.hub]
 	here.Unserved, here.Refused, here.Cleaning = h.Clock.Now(), false, 0
 
 	staying, leave := context.WithCancel(ctx)
@@ -184,7 +184,7 @@ func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 		if step.Done || step.Hub != h.at.hub {
 			return step, nil
 		}
-		h.tellStuck(step.Message)
+		h.reportStuck(step.Message)
 		pause := longest
 		if step.After > 0 {
 			pause = min(pause, step.After)
@@ -212,17 +212,17 @@ func (h *hubs) upToHalfAgain(t time.Duration) time.Duration {
 	return t + time.Duration(h.random()*float64(t)/2)
 }
 
-// lastStanding stores the last state of the hub that its agent reported.
-type lastStanding struct {
+// lastStatus stores the last state of the hub that its agent reported.
+type lastStatus struct {
 	mu       sync.Mutex
-	standing *lifecycle.HubStanding
+	statuses *lifecycle.HubStatus
 	wake     chan struct{} // of capacity 1
 }
 
-func (l *lastStanding) put(s lifecycle.HubStanding) {
+func (l *lastStatus) put(s lifecycle.HubStatus) {
 	l.mu.Lock()
-	same := l.standing != nil && *l.standing == s
-	l.standing = &s
+	same := l.statuses != nil && *l.statuses == s
+	l.statuses = &s
 	l.mu.Unlock()
 	if !same {
 		wake(l.wake)
@@ -230,10 +230,10 @@ func (l *lastStanding) put(s lifecycle.HubStanding) {
 }
 
 // take returns the state that was stored since the last take; nil: none.
-func (l *lastStanding) take() *lifecycle.HubStanding {
+func (l *lastStatus) take() *lifecycle.HubStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := l.standing
-	l.standing = nil
+	last := l.statuses
+	l.statuses = nil
 	return last
 }

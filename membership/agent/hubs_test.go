@@ -37,13 +37,13 @@ type several struct {
 	done   chan error
 }
 
-// hubPatience goes by when the test says so, and not before.
-const hubPatience = 10 * time.Minute
+// hubTimeout goes by when the test says so, and not before.
+const hubTimeout = 10 * time.Minute
 
 func newSeveral(t *testing.T, hubs ...*byHand) *several {
 	s := &several{t: t, hubs: map[string]*byHand{}, stores: map[string]*memory{}, wires: map[string]*wire{},
 		beside: make(chan Hub, 100)}
-	s.o = Options{Name: "member", HubPatience: hubPatience, Clock: &s.clock, OnPhase: s.show, Companions: []Companion{
+	s.o = Options{Name: "member", HubTimeout: hubTimeout, Clock: &s.clock, OnPhase: s.show, Companions: []Companion{
 		CompanionFunc("works", func(ctx context.Context, hub Hub) error {
 			s.runs.Store(hub.Name, true)
 			defer s.runs.Delete(hub.Name)
@@ -90,7 +90,7 @@ func (s *several) ended() {
 	case err := <-s.done:
 		require.NoError(s.t, err)
 		s.done <- nil
-	case <-time.After(patience):
+	case <-time.After(timeLimit):
 		s.t.Fatal("the agent does not end")
 	}
 }
@@ -113,7 +113,7 @@ func (s *several) in(name string) Hub {
 				})
 				return hub
 			}
-		case <-time.After(patience):
+		case <-time.After(timeLimit):
 			s.t.Fatal("no companion has the config of hub " + name)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *several) loses(lose func()) {
 	eventually(s.t, "it does not see that its hub is lost", func() bool { return s.logs.times(failed) > before })
 }
 
-func (s *several) told(words string) bool {
+func (s *several) reported(words string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, step := range s.steps {
@@ -164,17 +164,18 @@ func TestSeveralHubs(t *testing.T) {
 
 	// The first is lost.
 	s.loses(func() { require.NoError(t, elsewhere.ForTest(t).KillAPIServer()) })
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
 	hub := s.in("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
 	require.Equal(t, b.space(), hub.Member.Namespace)
-	require.True(t, s.told("Going to hub hub-b: hub hub-a has accepted no heartbeat since "), "the reason is not reported")
+	require.True(t, s.reported("Going to hub hub-b: hub hub-a has accepted no heartbeat since "),
+		"the reason is not reported")
 	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey,
 		"one hub could speak for the member in the other")
 
 	// It comes back, and is not gone back to, also not after a restart.
 	require.NoError(t, elsewhere.ForTest(t).StartAPIServer(t.Context()))
-	s.clock.shift(2 * hubPatience)
+	s.clock.shift(2 * hubTimeout)
 	b.beats()
 	require.Equal(t, "Hub hub-b: In the fleet.", s.last().Message)
 	s.stop()
@@ -183,15 +184,15 @@ func TestSeveralHubs(t *testing.T) {
 
 	// Until the second denies it: its record of the first is as good as ever.
 	s.wires["hub-a"].take()
-	s.clock.shift(hubPatience) // since it came there, or was started
-	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.tell(request, v1alpha1.AnswerDenied, nil) }) })
+	s.clock.shift(hubTimeout) // since it came there, or was started
+	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.emit(request, v1alpha1.AnswerDenied, nil) }) })
 	eventually(t, "it does not look again", func() bool {
-		return s.told("The hub refuses the agent's credential; trying " +
+		return s.reported("The hub refuses the agent's credential; trying " +
 			"again")
 	})
-	s.clock.shift(lifecycle.ShutOutPatience)
+	s.clock.shift(lifecycle.ShutOutTimeout)
 	s.in("hub-a")
-	require.True(t, s.told("Going to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
+	require.True(t, s.reported("Going to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
 	second := s.stores["hub-a"].parsed(t)
 	require.Equal(t, first.ClaimKey, second.ClaimKey)
 	require.Equal(t, first.Member.UID, second.Member.UID)
@@ -206,7 +207,7 @@ func TestSeveralHubs(t *testing.T) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
 	eventually(t, "it does not go on", func() bool {
-		return s.told("Going to hub hub-b: hub hub-a has released this " +
+		return s.reported("Going to hub hub-b: hub hub-a has released this " +
 			"member.")
 	})
 	require.True(t, a.clean())
@@ -257,15 +258,15 @@ func TestCutOff(t *testing.T) {
 			network.Cut()
 		}
 	})
-	s.clock.shift(hubPatience)
-	eventually(t, "it does not say that it is lost", func() bool { return s.told(", and no other hub answers.") })
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
+	eventually(t, "it does not say that it is lost", func() bool { return s.reported(", and no other hub answers.") })
+	s.clock.shift(hubTimeout)
 	_, runs := s.runs.Load("cut-a")
 	require.True(t, runs, "the companion has ended")
 	require.Empty(t, s.stores["cut-b"].record)
 	networks[0].Heal()
 	a.beats()
-	require.False(t, s.told("Going to hub"))
+	require.False(t, s.reported("Going to hub"))
 	eventually(t, "it does not say that this is over",
 		func() bool { return s.last().Message == "Hub cut-a: In the fleet." })
 	require.Equal(t, 1, s.wires["cut-a"].take()["POST joinrequests"])
@@ -274,16 +275,17 @@ func TestCutOff(t *testing.T) {
 		func() bool { return s.logs.times("The hub accepts heartbeats again") > 0 })
 
 	// One that answers is gone to, also while it has not decided.
-	b.do(func(request *v1alpha1.JoinRequest) { b.tell(request, v1alpha1.AnswerHeld, nil) })
+	b.do(func(request *v1alpha1.JoinRequest) { b.emit(request, v1alpha1.AnswerHeld, nil) })
 	s.loses(networks[0].Cut)
 	networks[1].Heal()
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
 	eventually(t, "it does not go where it is answered",
-		func() bool { return s.told("Hub cut-b: The request is pending") })
+		func() bool { return s.reported("Hub cut-b: The request is pending") })
 	networks[0].Heal()
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
 	s.in("cut-a")
-	require.True(t, s.told("Going to hub cut-a: hub cut-b has accepted no heartbeat since "), "the reason is not reported")
+	require.True(t, s.reported("Going to hub cut-a: hub cut-b has accepted no heartbeat since "),
+		"the reason is not reported")
 }
 
 // TestBegin has records of several hubs, as an agent may find them that was killed at any line.

@@ -67,24 +67,24 @@ func (a *agent) identify(ctx context.Context, r *record) error {
 // checkJoinRequest returns no error for a failed request: the failure is an observation as well.
 func (a *agent) checkJoinRequest(ctx context.Context) error {
 	d, now := &a.requests, a.Clock.Now()
-	mine, theirs, err := a.knock(ctx)
+	mine, theirs, err := a.requestJoin(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		sight, why := requestFailure(err)
-		d.saw(sight, why, now)
-		d.reason = requestReason(sight, nil)
+		state, why := requestFailure(err)
+		d.saw(state, why, now)
+		d.reason = requestReason(state, nil)
 		a.Log.V(1).Info("The JoinRequest failed", "error", err.Error())
 		return nil
 	}
-	sight, why := requestState(a.state.record, a.requests.bootstrap, mine, theirs)
-	if sight == lifecycle.JoinRequestIssued && a.nothingNew(theirs) {
-		sight, why = lifecycle.JoinRequestHeld, "The hub has issued nothing newer than the credential that it refuses."
+	state, why := requestState(a.state.record, a.requests.bootstrap, mine, theirs)
+	if state == lifecycle.JoinRequestIssued && a.nothingNew(theirs) {
+		state, why = lifecycle.JoinRequestHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
-	d.saw(sight, why, now)
-	d.reason = requestReason(sight, theirs)
-	if d.answer = nil; d.sight == lifecycle.JoinRequestIssued {
+	d.saw(state, why, now)
+	d.reason = requestReason(state, theirs)
+	if d.answer = nil; d.state == lifecycle.JoinRequestIssued {
 		d.answer = theirs
 	} else {
 		d.unanswered = now
@@ -101,7 +101,7 @@ func (a *agent) nothingNew(theirs *v1alpha1.JoinRequest) bool {
 	return err == nil && a.state.record.Member.Credential.same(material)
 }
 
-func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, err error) {
+func (a *agent) requestJoin(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, err error) {
 	loading, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(loading)

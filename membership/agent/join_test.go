@@ -114,11 +114,11 @@ func TestZeroOptions(t *testing.T) {
 		err := h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: name}, &kept)
 		require.True(t, apierrors.IsNotFound(err), "Secret %s is left: %v", name, err)
 	}
-	var told corev1.EventList
-	require.NoError(t, h.c.List(ctx, &told, client.InNamespace(DefaultNamespace)))
+	var reported corev1.EventList
+	require.NoError(t, h.c.List(ctx, &reported, client.InNamespace(DefaultNamespace)))
 	reasons := map[string]bool{}
-	for i := range told.Items {
-		reasons[told.Items[i].Reason] = true
+	for i := range reported.Items {
+		reasons[reported.Items[i].Reason] = true
 	}
 	require.Equal(t, map[string]bool{"Joined": true, "Leaving": true, "Left": true}, reasons)
 	select {
@@ -235,7 +235,7 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 	r := h.run(o)
 	first <- r
 	var left bool
-	deadline := time.After(patience)
+	deadline := time.After(timeLimit)
 	for {
 		select {
 		case what := <-hit:
@@ -248,7 +248,7 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 			}
 			require.True(t, left && h.clean(), "it is out without a requested leave")
 			require.Empty(t, store.record)
-			require.True(t, bootstrap.forgotten.Load(), "it would join anew")
+			require.True(t, bootstrap.deregistered.Load(), "it would join anew")
 			var requests v1alpha1.JoinRequestList
 			require.NoError(t, h.c.List(t.Context(), &requests, client.InNamespace(h.name)))
 			require.Len(t, requests.Items, 1, "each agent goes on with the request of the one before")

@@ -30,7 +30,7 @@ type bootstrapClient struct {
 	signed    *v1alpha1.JoinRequest // with this bootstrap credential
 	signedOf  *recordedRequest      // its source; nil: nothing is signed
 
-	sight  lifecycle.JoinRequestState
+	state  lifecycle.JoinRequestState
 	since  time.Time             // since when without interruption
 	answer *v1alpha1.JoinRequest // if sight is JoinRequestIssued
 	// unanswered is when the request was last observed without a credential; zero: never.
@@ -76,16 +76,16 @@ func (d *bootstrapClient) disconnect() {
 }
 
 // saw stores a new observation.
-func (d *bootstrapClient) saw(sight lifecycle.JoinRequestState, why string, now time.Time) {
-	if d.sight != sight {
+func (d *bootstrapClient) saw(state lifecycle.JoinRequestState, why string, now time.Time) {
+	if d.state != state {
 		d.since = now
 	}
-	d.sight, d.why = sight, why
+	d.state, d.why = state, why
 }
 
 // forget drops the observation.
 func (d *bootstrapClient) forget() {
-	d.sight, d.answer, d.unanswered, d.why, d.reason = lifecycle.JoinRequestNotAsked, nil, time.Time{}, "", ""
+	d.state, d.answer, d.unanswered, d.why, d.reason = lifecycle.JoinRequestNotAsked, nil, time.Time{}, "", ""
 }
 
 // hubConfig is the config for a hub, without a credential unless configure adds one.
@@ -97,7 +97,7 @@ func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Con
 
 // ask reads the answer to a request, and creates the request if it does not exist.
 func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
-	if d.sight == lifecycle.JoinRequestNotAsked || d.sight == lifecycle.JoinRequestNoRequest {
+	if d.state == lifecycle.JoinRequestNotAsked || d.state == lifecycle.JoinRequestNoRequest {
 		created, err := d.hub.createRequest(ctx, request)
 		if !apierrors.IsAlreadyExists(err) {
 			return created, err
@@ -118,7 +118,7 @@ var errNoRequest = errors.New("the JoinRequest of this agent does not exist on t
 // Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is
 // JoinRequestDifferentHub, and the answer "Forgotten" of older hubs without tombstones is JoinRequestHeld.
 func requestState(r record, bootstrap *registration.Bootstrap, mine,
-	theirs *v1alpha1.JoinRequest) (sight lifecycle.JoinRequestState, why string) {
+	theirs *v1alpha1.JoinRequest) (state lifecycle.JoinRequestState, why string) {
 	var reason string
 	if c := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued); c != nil {
 		reason, why = c.Reason, c.Message
@@ -130,7 +130,7 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 	switch theirs.Status.Answer {
 	case v1alpha1.AnswerHeld:
 		return lifecycle.JoinRequestHeld, why
-	case answerForgotten:
+	case answerOfEarlierHubs:
 		if r.Member != nil {
 			return lifecycle.JoinRequestHeld,
 				"The hub is of a version that does not record which members left on request: upgrade " +
@@ -167,8 +167,8 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 	}
 }
 
-// answerForgotten is the answer of hubs of earlier versions to the agent of every unknown member.
-const answerForgotten v1alpha1.JoinAnswer = "Forgotten"
+// answerOfEarlierHubs is the answer of hubs of earlier versions to the agent of every unknown member.
+const answerOfEarlierHubs v1alpha1.JoinAnswer = "Forgotten"
 
 func sameProof(a, b *v1alpha1.TokenProof) bool {
 	return a != nil && b != nil && a.Name == b.Name && bytes.Equal(a.MAC, b.MAC)
@@ -216,8 +216,8 @@ func requestFailure(err error) (lifecycle.JoinRequestState, string) {
 
 // requestReason is the reason why the agent waits or was refused, given the observation and the JoinRequest on the hub;
 // nil: there is none. Empty: there is nothing to report.
-func requestReason(sight lifecycle.JoinRequestState, theirs *v1alpha1.JoinRequest) string {
-	switch sight {
+func requestReason(state lifecycle.JoinRequestState, theirs *v1alpha1.JoinRequest) string {
+	switch state {
 	case lifecycle.JoinRequestHeld, lifecycle.JoinRequestPending, lifecycle.JoinRequestDenied:
 		issued := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued)
 		if issued == nil || issued.Status == metav1.ConditionTrue || issued.Reason == v1alpha1.ReasonIssuing {

@@ -33,7 +33,7 @@ func (a *agent) cleanMember(ctx context.Context) error {
 	}
 	a.cleanup.result = lifecycle.MemberDirty
 	a.Log.V(1).Info("The member is being cleaned up", "remaining", remaining)
-	if a.hub.sight != lifecycle.HubSeen || a.state.record.Deregistered {
+	if a.hub.state != lifecycle.HubSeen || a.state.record.Deregistered {
 		return nil
 	}
 	return a.write(ctx, report{claim: a.state.claim.Fingerprint(), joined: cleaningCondition,
@@ -77,8 +77,8 @@ func (a *agent) confirmClean(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the Membership before the clean-up: %w", err)
 	}
-	s := sightOf(list, nil, a.connection.member)
-	if s.sight != lifecycle.HubSeen || s.membership.Spec.State != v1alpha1.StateLeave || !s.membership.Spec.Clean {
+	s := hubStateOf(list, nil, a.connection.member)
+	if s.state != lifecycle.HubSeen || s.membership.Spec.State != v1alpha1.StateLeave || !s.membership.Spec.Clean {
 		a.saw(s)
 		return errors.New("the Membership was changed since the agent decided to clean up")
 	}

@@ -20,10 +20,10 @@ import (
 // keeper stores the credential for all links of an agent, and can replace it.
 type keeper struct {
 	identity bool // there is no credential to store: the user's config authenticates
-	held     atomic.Pointer[held]
+	stored   atomic.Pointer[stored]
 }
 
-type held struct {
+type stored struct {
 	token       string
 	certificate *tls.Certificate
 }
@@ -34,7 +34,7 @@ func newKeeper(material registration.Material, claim *registration.ClaimKey) (*k
 }
 
 func (k *keeper) keep(material registration.Material, claim *registration.ClaimKey) error {
-	next := &held{token: material.Token}
+	next := &stored{token: material.Token}
 	if len(material.Certificate) > 0 {
 		key := material.Key
 		if len(key) == 0 {
@@ -49,7 +49,7 @@ func (k *keeper) keep(material registration.Material, claim *registration.ClaimK
 		}
 		next.certificate = &pair
 	}
-	k.held.Store(next)
+	k.stored.Store(next)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func newRoute(base *rest.Config, k *keeper) (*route, error) {
 	}
 	if tlsConfig != nil && !k.identity {
 		tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			if certificate := k.held.Load().certificate; certificate != nil {
+			if certificate := k.stored.Load().certificate; certificate != nil {
 				return certificate, nil
 			}
 			return &tls.Certificate{}, nil
@@ -219,7 +219,7 @@ type bearer struct {
 }
 
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
-	if token := b.keeper.held.Load().token; token != "" {
+	if token := b.keeper.stored.Load().token; token != "" {
 		request = utilnet.CloneRequest(request)
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -26,11 +26,11 @@ import (
 func TestLink(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	seen := func(r *http.Request) string {
-		who := r.Header.Get("Authorization")
+		subject := r.Header.Get("Authorization")
 		if certificates := r.TLS.PeerCertificates; len(certificates) > 0 {
-			who += "#" + certificates[0].SerialNumber.String()
+			subject += "#" + certificates[0].SerialNumber.String()
 		}
-		return who
+		return subject
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)

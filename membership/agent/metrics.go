@@ -20,9 +20,9 @@ type metrics struct {
 	expires *prometheus.GaugeVec
 	places  *prometheus.GaugeVec
 
-	place *int // index of the hub among several; nil: there is one
-	who   identity
-	phase lifecycle.AgentPhase // the current value
+	place   *int // index of the hub among several; nil: there is one
+	subject identity
+	phase   lifecycle.AgentPhase // the current value
 }
 
 // identity contains the values of the labels.
@@ -65,33 +65,33 @@ func newMetrics() (*metrics, error) {
 
 // set updates the metrics of the agent of this hub.
 func (m *metrics) set(hub string, phase lifecycle.AgentPhase, r record) {
-	if who := (identity{hub, r.member().Name}); who != m.who {
+	if subject := (identity{hub, r.member().Name}); subject != m.subject {
 		m.forget()
-		m.who = who
+		m.subject = subject
 	}
 	if phase != m.phase {
-		m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
-		m.phases.WithLabelValues(m.who.hub, m.who.member, string(phase)).Set(1)
+		m.phases.DeleteLabelValues(m.subject.hub, m.subject.member, string(m.phase))
+		m.phases.WithLabelValues(m.subject.hub, m.subject.member, string(phase)).Set(1)
 		m.phase = phase
 	}
 	if m.place != nil {
-		m.places.WithLabelValues(m.who.hub, m.who.member).Set(float64(*m.place))
+		m.places.WithLabelValues(m.subject.hub, m.subject.member).Set(float64(*m.place))
 	}
 	if r.Member != nil {
-		m.expires.WithLabelValues(m.who.hub, m.who.member).Set(seconds(r.Member.Credential.expires()))
+		m.expires.WithLabelValues(m.subject.hub, m.subject.member).Set(seconds(r.Member.Credential.expires()))
 	}
 }
 
 func (m *metrics) beat(status heartbeat.Status) {
-	m.beats.WithLabelValues(m.who.hub, m.who.member).Set(seconds(status.LastSuccess))
-	m.failed.WithLabelValues(m.who.hub, m.who.member).Set(float64(status.Failures))
+	m.beats.WithLabelValues(m.subject.hub, m.subject.member).Set(seconds(status.LastSuccess))
+	m.failed.WithLabelValues(m.subject.hub, m.subject.member).Set(float64(status.Failures))
 }
 
 // forget removes the agent's series.
 func (m *metrics) forget() {
-	m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
+	m.phases.DeleteLabelValues(m.subject.hub, m.subject.member, string(m.phase))
 	for _, vec := range []*prometheus.GaugeVec{m.beats, m.failed, m.expires, m.places} {
-		vec.DeleteLabelValues(m.who.hub, m.who.member)
+		vec.DeleteLabelValues(m.subject.hub, m.subject.member)
 	}
 	m.phase = ""
 }

@@ -56,7 +56,7 @@ func (a *agent) checkMove(ctx context.Context) {
 
 // rebuilt reports whether the bootstrap credential is that of the agent's own hub, at an address where the agent's
 // credential is not valid: the hub was lost, and rebuilt there under its identity.
-func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubSight) bool {
+func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubState) bool {
 	return bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID == a.state.record.hubID() &&
 		(there == lifecycle.HubRefused || there == lifecycle.HubGone)
 }
@@ -132,7 +132,7 @@ func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 
 // tryAddress reads the Membership at another address, over separate connections.
 func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstrap) (*connection,
-	*v1alpha1.MembershipList, lifecycle.HubSight) {
+	*v1alpha1.MembershipList, lifecycle.HubState) {
 	member := *a.state.record.Member
 	member.Server, member.CA = bootstrap.Server, bytes.Clone(bootstrap.CA)
 	there, err := connect(member, a.state.claim, a.HubConfig, a.beats())
@@ -142,15 +142,15 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 	}
 	there.limitWrites(a.hubWrites())
 	list, err := there.hub.listMembership(ctx)
-	sight := sightOf(list, err, member).sight
-	if sight == lifecycle.HubSeen && list.Items[0].Spec.MemberName != member.Name {
-		sight = lifecycle.HubOther
+	state := hubStateOf(list, err, member).state
+	if state == lifecycle.HubSeen && list.Items[0].Spec.MemberName != member.Name {
+		state = lifecycle.HubOther
 	}
 	if err != nil {
 		a.Log.V(1).Info("Cannot read the Membership at the other address of the hub", "server", member.Server, "error",
 			err.Error())
 	}
-	return there, list, sight
+	return there, list, state
 }
 
 // takeAddress records the address before it is used, and switches all connections to it.

@@ -32,17 +32,17 @@ func (a *agent) saw(s sighting) {
 		older(s.membership.ResourceVersion, a.hub.membership.ResourceVersion) {
 		return
 	}
-	if a.hub.sight != s.sight && (!shutOut(a.hub.sight) || !shutOut(s.sight)) {
+	if a.hub.state != s.state && (!shutOut(a.hub.state) || !shutOut(s.state)) {
 		a.hub.since = a.Clock.Now()
 	}
 	a.hub.noteRevision(s, a.state.record)
-	a.hub.sight, a.hub.membership, a.hub.replaced = s.sight, s.membership, nil
-	if s.sight == lifecycle.HubReplaced {
+	a.hub.state, a.hub.membership, a.hub.replaced = s.state, s.membership, nil
+	if s.state == lifecycle.HubReplaced {
 		a.hub.membership, a.hub.replaced = nil, s.membership
 	}
 	a.updateGuard()
-	a.hub.address.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
-	if s.sight != lifecycle.HubSeen {
+	a.hub.address.answered(s.state != lifecycle.HubUnreachable, a.Clock.Now())
+	if s.state != lifecycle.HubSeen {
 		a.unfollow()
 		return
 	}
@@ -54,8 +54,8 @@ func (a *agent) saw(s sighting) {
 }
 
 // shutOut reports whether the hub responds and refuses the agent.
-func shutOut(sight lifecycle.HubSight) bool {
-	return sight == lifecycle.HubRefused || sight == lifecycle.HubGone || sight == lifecycle.HubOther
+func shutOut(state lifecycle.HubState) bool {
+	return state == lifecycle.HubRefused || state == lifecycle.HubGone || state == lifecycle.HubOther
 }
 
 // contradicted reports whether the result of a heartbeat, which uses another connection, contradicts the last
@@ -63,9 +63,9 @@ func shutOut(sight lifecycle.HubSight) bool {
 func (h *hubObservation) contradicted(outcome error) bool {
 	refused := unwelcome(outcome)
 	switch {
-	case h.sight == lifecycle.HubSeen, h.sight == lifecycle.HubUnreachable && refused:
+	case h.state == lifecycle.HubSeen, h.state == lifecycle.HubUnreachable && refused:
 		return refused // withdrawn RBAC permissions do not end an open watch
-	case h.sight == lifecycle.HubRefused, h.sight == lifecycle.HubUnreachable:
+	case h.state == lifecycle.HubRefused, h.state == lifecycle.HubUnreachable:
 		return outcome == nil
 	default: // a Lease can exist without a Membership
 		return false
@@ -89,8 +89,8 @@ func period(m *v1alpha1.Membership) time.Duration {
 // observe collects everything that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.state.record.flags(), JoinRequest: a.requests.sight, JoinRequestSince: a.requests.since,
-		Hub: a.hub.sight, HubSince: a.hub.since, Beating: a.connection != nil && a.connection.beating(),
+		Now: a.Clock.Now(), Record: a.state.record.flags(), JoinRequest: a.requests.state, JoinRequestSince: a.requests.since,
+		Hub: a.hub.state, HubSince: a.hub.since, Beating: a.connection != nil && a.connection.beating(),
 		Member:     a.cleanup.result,
 		MemberAt:   a.cleanup.at,
 		Reregister: a.hub.address.reregister,

@@ -121,10 +121,10 @@ func (o *observer) healthy() health {
 }
 
 // wait waits for the first observation, at most for the timeout.
-func (o *observer) wait(ctx context.Context, patience time.Duration) {
+func (o *observer) wait(ctx context.Context, timeLimit time.Duration) {
 	select {
 	case <-o.first:
 	case <-ctx.Done():
-	case <-o.clock.After(patience):
+	case <-o.clock.After(timeLimit):
 	}
 }

@@ -34,8 +34,8 @@ const (
 	DefaultProbeInterval = 10 * time.Second
 	// DefaultHubWritesPerSecond is the limit of the agent's writes to the hub.
 	DefaultHubWritesPerSecond = 50
-	// DefaultHubPatience is how long an agent of several hubs stays with one that does not accept its heartbeats.
-	DefaultHubPatience = 5 * time.Minute
+	// DefaultHubTimeout is how long an agent of several hubs stays with one that does not accept its heartbeats.
+	DefaultHubTimeout = 5 * time.Minute
 )
 
 // Options are the options of an agent. The zero value of each field is its documented default, and zero Options are for
@@ -72,10 +72,10 @@ type Options struct {
 	// Hubs are several hubs, in order of preference; the agent is at one of them at a time. Each has its own Bootstrap and
 	// Store, so those of Options must not be set, and its own Cleaners. Default: one hub, without a name.
 	Hubs []HubOptions
-	// HubPatience is how long the agent stays with one of several hubs that does not accept its heartbeats, and the
+	// HubTimeout is how long the agent stays with one of several hubs that does not accept its heartbeats, and the
 	// minimum time at a hub after a change; plus a random time of up to half of it, so that not all members of a hub leave
-	// together. Default: [DefaultHubPatience].
-	HubPatience time.Duration
+	// together. Default: [DefaultHubTimeout].
+	HubTimeout time.Duration
 	// ReturnToFirst is how long the first of Hubs must respond before an agent that is at another hub goes back to it,
 	// plus a random time of up to half of it. The agent probes that hub once a minute, with a GET of /readyz without a
 	// credential. It does not go back to a hub that responded when the agent left it, or that refused or released the
@@ -142,8 +142,8 @@ func (o Options) withDefaults() Options {
 	if o.ProbeInterval <= 0 {
 		o.ProbeInterval = DefaultProbeInterval
 	}
-	if o.HubPatience <= 0 {
-		o.HubPatience = DefaultHubPatience
+	if o.HubTimeout <= 0 {
+		o.HubTimeout = DefaultHubTimeout
 	}
 	if o.HubWritesPerSecond == 0 {
 		o.HubWritesPerSecond = DefaultHubWritesPerSecond

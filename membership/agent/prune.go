@@ -134,7 +134,7 @@ func (a *agent) updateGuard() {
 // pruneBlocked is why nothing may be deleted on the member, without a request to the hub. Empty: there is no reason.
 func (h *hubObservation) pruneBlocked(requiredEpoch int64) string {
 	switch {
-	case h.sight != lifecycle.HubSeen || h.membership == nil:
+	case h.state != lifecycle.HubSeen || h.membership == nil:
 		return "the agent cannot observe its Membership on the hub"
 	case h.membership.DeletionTimestamp != nil:
 		return "the Membership on the hub is being deleted"
@@ -190,7 +190,7 @@ func (r record) restoredEpoch() int64 {
 // confirm, so the agent does not wait for them.
 func (h *hubObservation) noteRevision(s sighting, r record) {
 	m := s.membership
-	if s.sight != lifecycle.HubSeen || m == nil {
+	if s.state != lifecycle.HubSeen || m == nil {
 		return
 	}
 	if m.Spec.Hub == nil {
@@ -237,7 +237,7 @@ func (a *agent) countRestore(ctx context.Context, shown int64) error {
 
 // settleEpoch records that the hub was restored, or that it has confirmed since that it is consistent.
 func (a *agent) settleEpoch(ctx context.Context) error {
-	if a.hub.sight != lifecycle.HubSeen || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil ||
+	if a.hub.state != lifecycle.HubSeen || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil ||
 		a.state.record.Member == nil {
 		return nil
 	}

@@ -42,37 +42,37 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 		sighting sighting
 		want     bool // the hub was restored
 	}{
-		{"the first list", nil, "", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
-		{"a later list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "11"}, false},
-		{"an older list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"the first list", nil, "", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
+		{"a later list", nil, "10", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "11"}, false},
+		{"an older list", nil, "10", sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
 		{"a list that is older than the record", &hubState{Revision: "10"}, "",
-			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
 		{"a lower epoch", &hubState{Epoch: 4}, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
+			sighting{state: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
 		{"a watch that lags", &hubState{Epoch: 4}, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
+			sighting{state: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
 		{"a hub without epochs could never confirm one", nil, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
-		{"a hub that cannot be reached says nothing", nil, "10", sighting{sight: lifecycle.HubUnreachable, revision: "9"},
+			sighting{state: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
+		{"a hub that cannot be reached says nothing", nil, "10", sighting{state: lifecycle.HubUnreachable, revision: "9"},
 			false},
 		{"another restore while it waits", &hubState{Required: 5}, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
 		{"it waits, and the hub is not older", &hubState{Required: 5}, "10",
-			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
+			sighting{state: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			a := &agent{state: persistedState{record: record{Hub: test.record}},
 				hub: hubObservation{revision: test.revision}}
 			a.hub.noteRevision(test.sighting, a.state.record)
 			require.Equal(t, test.want, a.hub.rolledBack)
-			a.hub.sight, a.hub.membership = test.sighting.sight, test.sighting.membership
-			blocked := test.want || test.record != nil && test.record.Required > 0 || test.sighting.sight != lifecycle.HubSeen
+			a.hub.state, a.hub.membership = test.sighting.state, test.sighting.membership
+			blocked := test.want || test.record != nil && test.record.Required > 0 || test.sighting.state != lifecycle.HubSeen
 			require.Equal(t, blocked, a.hub.pruneBlocked(a.state.record.requiredEpoch()) != "",
 				a.hub.pruneBlocked(a.state.record.requiredEpoch()))
 		})
 	}
 	gone := metav1.Now()
-	a := &agent{hub: hubObservation{sight: lifecycle.HubSeen,
+	a := &agent{hub: hubObservation{state: lifecycle.HubSeen,
 		membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}}
 	require.NotEmpty(t, a.hub.pruneBlocked(a.state.record.requiredEpoch()), "the Membership is being deleted")
 }
@@ -243,9 +243,9 @@ func TestRestoredHub_IsCountedByListsAndHeartbeats(t *testing.T) {
 			a := &agent{Options: Options{Store: &memory{}}, companions: &companions{}}
 			a.state.record.Member, a.state.record.Hub = &registered{HubID: "hub"}, &hubState{}
 			list := func() {
-				a.hub.sight, a.hub.membership = lifecycle.HubSeen, &v1alpha1.Membership{}
+				a.hub.state, a.hub.membership = lifecycle.HubSeen, &v1alpha1.Membership{}
 				a.hub.membership.Spec.Hub = &v1alpha1.HubIdentity{ID: "hub"}
-				a.hub.noteRevision(sighting{sight: a.hub.sight, membership: a.hub.membership,
+				a.hub.noteRevision(sighting{state: a.hub.state, membership: a.hub.membership,
 					revision: strconv.Itoa(revision)}, a.state.record)
 			}
 			list()

@@ -36,12 +36,12 @@ func TestSecretStore_PublishesState(t *testing.T) {
 		seen := w.take()
 		return seen["PUT s"] + seen["POST secrets"]
 	}
-	held := agentstate.State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another."}
-	store.setState(held)
+	stored := agentstate.State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another."}
+	store.setState(stored)
 	require.NoError(t, store.publish(ctx), "there is nothing to write it on")
 	require.Zero(t, writes())
 	require.NoError(t, store.Save(ctx, []byte("1")))
-	require.Equal(t, held, written(), "it goes with the record")
+	require.Equal(t, stored, written(), "it goes with the record")
 	require.NoError(t, store.publish(ctx))
 	require.NoError(t, store.publish(ctx))
 	require.Equal(t, 1, writes(), "what is written is not written again")
@@ -59,9 +59,9 @@ func TestSecretStore_PublishesState(t *testing.T) {
 	secret.Labels = map[string]string{"a": "b"}
 	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	store.setState(held)
+	store.setState(stored)
 	require.NoError(t, store.publish(ctx))
-	require.Equal(t, held, written())
+	require.Equal(t, stored, written())
 	secret, err = secrets.Get(ctx, "s", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "b", secret.Labels["a"])
@@ -75,7 +75,7 @@ func TestSecretStore_PublishesState(t *testing.T) {
 	require.NoError(t, store.publish(ctx))
 	require.Equal(t, lifecycle.Joined, written().State)
 	require.NoError(t, secrets.Delete(ctx, "s", metav1.DeleteOptions{}))
-	store.setState(held)
+	store.setState(stored)
 	require.Error(t, store.publish(ctx), "the record was deleted")
 }
 

@@ -440,21 +440,21 @@ func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
 		Resources:  v1alpha1.ResourceUsage{Capacity: list("cpu", "1")},
 		Properties: slices.Concat(property("region", "eu"), property("zone", "a")),
 	}
-	tell := func(claim string, f facts) v1alpha1.MembershipStatus {
-		told, _ := report{claim: claim, joined: joinedCondition,
+	emit := func(claim string, f facts) v1alpha1.MembershipStatus {
+		published, _ := report{claim: claim, joined: joinedCondition,
 			member: &memberReport{agentVersion: "v2", facts: f}}.applied(said, noon)
-		return told
+		return published
 	}
-	nothing := tell("me", facts{partial: true})
+	nothing := emit("me", facts{partial: true})
 	require.Equal(t, v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v2"}, nothing.Version)
 	require.Equal(t, said.Resources, nothing.Resources)
 	require.Equal(t, said.Properties, nothing.Properties)
 
-	some := tell("me", facts{partial: true, properties: property("zone", "b")})
+	some := emit("me", facts{partial: true, properties: property("zone", "b")})
 	require.Equal(t, slices.Concat(property("region", "eu"), property("zone", "b")), some.Properties,
 		"new results apply, and the other sources have not responded")
 
-	all := tell("me", facts{version: "v1.37.0", resources: &v1alpha1.ResourceUsage{}, properties: property("zone", "b")})
+	all := emit("me", facts{version: "v1.37.0", resources: &v1alpha1.ResourceUsage{}, properties: property("zone", "b")})
 	require.Equal(t, property("zone", "b"), all.Properties, "all have answered: what is not there is gone")
 	require.Equal(t, "v1.37.0", all.Version.Kubernetes)
 	require.Empty(t, all.Resources.Capacity)
@@ -463,12 +463,13 @@ func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
 		return []v1alpha1.ServedAPIs{{GroupVersion: "v1", Kinds: names}}
 	}
 	said.APIs = apis("Pod")
-	require.Empty(t, tell("me", facts{}).APIs, "it was set up to tell that, and is not any more")
-	require.Equal(t, apis("Pod"), tell("me", facts{apis: servedAPIs{told: true}}).APIs)
-	require.Equal(t, apis("Node"), tell("me", facts{apis: servedAPIs{told: true, known: true, all: apis("Node")}}).APIs)
-	require.Empty(t, tell("another", facts{apis: servedAPIs{told: true}}).APIs)
+	require.Empty(t, emit("me", facts{}).APIs, "it was set up to tell that, and is not any more")
+	require.Equal(t, apis("Pod"), emit("me", facts{apis: servedAPIs{reported: true}}).APIs)
+	require.Equal(t, apis("Node"), emit("me", facts{apis: servedAPIs{reported: true, known: true,
+		all: apis("Node")}}).APIs)
+	require.Empty(t, emit("another", facts{apis: servedAPIs{reported: true}}).APIs)
 
-	other := tell("another", facts{partial: true})
+	other := emit("another", facts{partial: true})
 	require.Empty(t, other.Properties, "what another agent has said is not this one's")
 	require.Empty(t, other.Version.Kubernetes)
 }
@@ -504,7 +505,7 @@ func TestRenewalState(t *testing.T) {
 	require.Equal(t, noon.Add(time.Hour), askAgainAt(noon, 10*time.Hour))
 }
 
-func TestJoinRequestSight(t *testing.T) {
+func TestRequestState(t *testing.T) {
 	answer := func(answer v1alpha1.JoinAnswer, reason string, change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
 		r := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{
 			Answer: answer, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Reason: reason,
@@ -561,7 +562,7 @@ func TestJoinRequestReason(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason string
-		sight  lifecycle.JoinRequestState
+		state  lifecycle.JoinRequestState
 		theirs *v1alpha1.JoinRequest
 		want   string
 	}{
@@ -581,18 +582,18 @@ func TestJoinRequestReason(t *testing.T) {
 			v1alpha1.ReasonTokenRefused},
 		{"the failure is not that of the JoinRequest", lifecycle.JoinRequestNotAskable, nil, ""},
 	} {
-		require.Equal(t, test.want, requestReason(test.sight, test.theirs), test.reason)
+		require.Equal(t, test.want, requestReason(test.state, test.theirs), test.reason)
 	}
 }
 
-func TestSightOf(t *testing.T) {
+func TestHubStateOf(t *testing.T) {
 	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: memberships}
 	one := &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "uid"}}}}
 	for _, tc := range []struct {
 		reason string
 		list   *v1alpha1.MembershipList
 		err    error
-		want   lifecycle.HubSight
+		want   lifecycle.HubState
 	}{
 		{"there it is", one, nil, lifecycle.HubSeen},
 		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
@@ -607,7 +608,7 @@ func TestSightOf(t *testing.T) {
 		{"overloaded", nil, apierrors.NewTooManyRequestsError("later"), lifecycle.HubUnreachable},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			require.Equal(t, tc.want, sightOf(tc.list, tc.err, registered{UID: "uid"}).sight)
+			require.Equal(t, tc.want, hubStateOf(tc.list, tc.err, registered{UID: "uid"}).state)
 		})
 	}
 }

@@ -44,7 +44,7 @@ func TestReturnToFirst(t *testing.T) {
 	first := s.stores["return-a"].parsed(t)
 
 	s.loses(network.Cut)
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
 	s.in("return-b")
 	s.place("return-b", 1)
 	second := s.stores["return-b"].parsed(t)
@@ -56,37 +56,37 @@ func TestReturnToFirst(t *testing.T) {
 		eventually(t, "it does not look whether the first hub is back",
 			func() bool { return s.wires["return-a"].has("GET readyz") })
 	}
-	s.clock.shift(hubPatience) // since it came
-	looked()                   // in vain
+	s.clock.shift(hubTimeout) // since it came
+	looked()                  // in vain
 	network.Heal()
 	looked()
 	b.beats()
-	require.False(t, s.told("Going back"), "it goes back as soon as there is an answer")
+	require.False(t, s.reported("Going back"), "it goes back as soon as there is an answer")
 	s.wires["return-a"].take()
 	s.clock.shift(lifecycle.ReturnPoll)
 	s.in("return-a")
 	s.place("return-a", 0)
-	require.True(t, s.told("Going back to hub return-a, which has answered since "), "the reason is not reported")
+	require.True(t, s.reported("Going back to hub return-a, which has answered since "), "the reason is not reported")
 	require.Zero(t, s.wires["return-a"].take()["POST joinrequests"], "it has asked to join again")
 	require.Equal(t, first.Member.UID, s.stores["return-a"].parsed(t).Member.UID)
 	require.Equal(t, first.ClaimKey, s.stores["return-a"].parsed(t).ClaimKey)
 	require.Equal(t, second.ClaimKey, s.stores["return-b"].parsed(t).ClaimKey, "it could not come back to the other")
 
 	// The first answers, and has denied the member: that is for people to take back.
-	s.clock.shift(hubPatience)
-	s.loses(func() { a.shutOut(func(request *v1alpha1.JoinRequest) { a.tell(request, v1alpha1.AnswerDenied, nil) }) })
+	s.clock.shift(hubTimeout)
+	s.loses(func() { a.shutOut(func(request *v1alpha1.JoinRequest) { a.emit(request, v1alpha1.AnswerDenied, nil) }) })
 	eventually(t, "it does not look again", func() bool {
-		return s.told("The hub refuses the agent's credential; trying " +
+		return s.reported("The hub refuses the agent's credential; trying " +
 			"again")
 	})
-	s.clock.shift(lifecycle.ShutOutPatience)
+	s.clock.shift(lifecycle.ShutOutTimeout)
 	s.in("return-b")
 	require.True(t, s.stores["return-b"].parsed(t).Stay)
 	s.stop()
 	s.wires["return-a"].take()
 	s.start()
 	s.in("return-b")
-	s.clock.shift(hubPatience)
+	s.clock.shift(hubTimeout)
 	b.beats()
 	b.beats()
 	require.Empty(t, s.wires["return-a"].take(), "a restart has it forget why it went")

@@ -42,14 +42,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		if err != nil {
 			return fmt.Errorf("set up the agent: %w", err)
 		}
-		h.events = newStory(mgr, h.Namespace)
+		h.events = newEventRecorder(mgr, h.Namespace)
 		return mgr.Add(h)
 	}
 	a, err := newAgent(mgr.GetConfig(), log, o)
 	if err != nil {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
-	a.reports.events = newStory(mgr, a.Namespace)
+	a.reports.events = newEventRecorder(mgr, a.Namespace)
 	a.reports.publication.publisher, _ = a.Store.(statePublisher)
 	return mgr.Add(a)
 }

@@ -21,7 +21,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		}
 		c, err := connect(*a.state.record.Member, a.state.claim, a.HubConfig, a.beats())
 		if err != nil {
-			a.saw(sighting{sight: lifecycle.HubUnreachable})
+			a.saw(sighting{state: lifecycle.HubUnreachable})
 			a.hub.failure = cause.Of(err)
 			return err
 		}
@@ -33,7 +33,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		return ctx.Err()
 	}
 	a.found(ctx, list, err)
-	if a.hub.sight == lifecycle.HubUnreachable {
+	if a.hub.state == lifecycle.HubUnreachable {
 		if moved, lost := a.relocate(ctx); moved || lost != nil {
 			return lost
 		}
@@ -43,11 +43,11 @@ func (a *agent) readMembership(ctx context.Context) error {
 
 // found stores the result of reading the Membership.
 func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err error) {
-	s := sightOf(list, err, a.connection.member)
+	s := hubStateOf(list, err, a.connection.member)
 	s.revision = revisionOf(list)
 	a.saw(s)
 	a.hub.failure = cause.Of(err)
-	if a.hub.sight == lifecycle.HubSeen {
+	if a.hub.state == lifecycle.HubSeen {
 		a.requests.disconnect() // not needed while the hub accepts the member's credential
 		if a.hub.follower == nil {
 			a.hub.follower = a.follow(ctx, list)
@@ -79,7 +79,7 @@ func (a *agent) disconnect() {
 		a.connection.close()
 	}
 	a.requests.disconnect()
-	a.connection, a.hub.sight, a.hub.membership, a.hub.replaced = nil, lifecycle.HubNotAsked, nil, nil
+	a.connection, a.hub.state, a.hub.membership, a.hub.replaced = nil, lifecycle.HubNotAsked, nil, nil
 	a.hub.listedBack = false
 	a.updateGuard()
 }
@@ -128,7 +128,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 		updated, err := a.connection.hub.updateStatus(ctx, next)
 		switch {
 		case err == nil:
-			a.saw(sighting{sight: lifecycle.HubSeen, membership: updated})
+			a.saw(sighting{state: lifecycle.HubSeen, membership: updated})
 			a.hub.contest.wrote(r)
 			return nil
 		case !apierrors.IsConflict(err) || attempt == attempts:
@@ -138,7 +138,7 @@ func (a *agent) write(ctx context.Context, r report) error {
 		if err := a.readMembership(ctx); err != nil {
 			return err
 		}
-		if a.hub.sight != lifecycle.HubSeen {
+		if a.hub.state != lifecycle.HubSeen {
 			return errors.New("write the status of the Membership: the Membership cannot be observed any more")
 		}
 	}

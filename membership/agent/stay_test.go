@@ -140,7 +140,7 @@ func TestWithdrawn(t *testing.T) {
 	binding := h.binding()
 	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 	subjects := binding.Subjects
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDenied, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDenied, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), binding))
 	is(t, r, lifecycle.Rejected)
@@ -154,7 +154,7 @@ func TestWithdrawn(t *testing.T) {
 	h.beats()
 
 	// Now the hub answers the JoinRequest with Deregistered.
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()
@@ -255,7 +255,7 @@ func TestRecordLost(t *testing.T) {
 	r := h.run(Options{Store: store, HubConfig: w.config})
 	is(t, r, lifecycle.Joined)
 	h.beats()
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
 	before := store.parsed(t).ClaimKey
 	store.wipe.Store(true)
 	h.touch() // so that there is something to save
@@ -290,7 +290,7 @@ func TestGone(t *testing.T) {
 	eventually(t, "it does not say again that it has joined", h.joined)
 	require.Zero(t, cleaned.Load(), "the Membership was deleted by mistake, and the member is cleaned")
 
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
 	r.ended()
@@ -389,7 +389,7 @@ func TestJoinRequest(t *testing.T) {
 	})})
 	says := func(words string) {
 		t.Helper()
-		mustertest.Eventually(t, patience, "the message of the agent contains "+words, func() error {
+		mustertest.Eventually(t, timeLimit, "the message of the agent contains "+words, func() error {
 			if last := r.last().Message; !strings.Contains(last, words) {
 				return fmt.Errorf("the message of the agent is %q", last)
 			}
@@ -405,14 +405,14 @@ func TestJoinRequest(t *testing.T) {
 	old.TokenName = "old"
 	give(&old)
 	says("at work")
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.emit(request, v1alpha1.AnswerHeld, nil) })
 	says("The request is pending")
 	h.do(func(request *v1alpha1.JoinRequest) {
 		if request.Spec.Token.Name != "old" {
 			h.admit(request)
 			return
 		}
-		h.tell(request, v1alpha1.AnswerDenied, func(s *v1alpha1.JoinRequestStatus) {
+		h.emit(request, v1alpha1.AnswerDenied, func(s *v1alpha1.JoinRequestStatus) {
 			s.Conditions[0].Reason = v1alpha1.ReasonTokenRefused
 		})
 	})

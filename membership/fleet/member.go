@@ -131,13 +131,13 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		m.count("")
 		return 0
 	case o.secret.garbled: // the previous content is used as long as it works
-		m.found, m.tried = o.secret.trouble, nil
+		m.found, m.tried = o.secret.problem, nil
 		if m.way != nil {
 			m.found.message += " Until then the hub uses the previous content."
 		}
 	case o.secret.access == nil:
 		m.disconnect()
-		m.found = o.secret.trouble
+		m.found = o.secret.problem
 	case m.way == nil:
 		var err error
 		if m.way, err = newWay(o.secret.access, &m.fleet.options); err != nil {

@@ -27,7 +27,7 @@ type observed struct {
 type secretSeen struct {
 	from    string             // its source: reference, UID and resourceVersion
 	access  *kubeconfig.Access // nil: see trouble
-	trouble finding
+	problem finding
 	garbled bool // the Secret exists and is invalid
 }
 
@@ -105,7 +105,7 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 }
 
 func problemOf(reason, message string, args ...any) secretSeen {
-	return secretSeen{trouble: finding{reason, fmt.Sprintf(message, args...)}}
+	return secretSeen{problem: finding{reason, fmt.Sprintf(message, args...)}}
 }
 
 // secretOf returns the name of a member's Secret. The member must have a reference.

@@ -29,7 +29,7 @@
 // # The hub
 //
 // Only changes that the hub itself observes are heartbeats, by its own clock: a renewTime that differs from the
-// previous one. The agent's clock does not matter ([Verdict.Skew] is for information), and neither do repeated events.
+// previous one. The agent's clock does not matter ([Health.Skew] is for information), and neither do repeated events.
 // The Leases that a Watcher finds when it starts may be old, so it waits for their next change.
 //
 //   - A member is [Lost] if no heartbeat was observed for its grace period: 3¼ periods, the quarter at least 2 s
@@ -41,9 +41,10 @@
 //     grace periods ([DefaultHold]). The number of flaps is lost when the hub restarts.
 //   - Outage guard: an outage begins if at least 3 members and 55 % of all are late (by a quarter of a period, at least
 //     2 s) or not ready ([Monitor.Report]), or if all members of a smaller fleet are. It ends if fewer than that number
-//     or at most 40 % are. During an outage the states remain, but are [Verdict.HeldBack]: do not taint, do not evict.
+//     or at most 40 % are. During an outage the states remain, but are [Health.Suspended]: do not taint, do not evict.
 //     So a hub with one member never acts on its silence; with two or three members it acts while at least one is
-//     healthy. When the outage ends, each member that is still affected gets a full grace period ([Verdict.HeldUntil]).
+//     healthy. When the outage ends, each member that is still affected gets a full grace period
+//     ([Health.SuspendedUntil]).
 //     Members without a heartbeat since the hub started do not show that the hub is healthy, and prevent actions on
 //     others like affected ones. Members that become silent at the same time are all late before the first is lost,
 //     provided that their periods are similar. A loss during an outage is never a flap. An outage has no time limit: if

@@ -22,7 +22,7 @@ func ExampleMonitor() {
 	monitor := heartbeat.NewMonitor(heartbeat.Policy{})
 	monitor.Track("east", time.Minute, now)
 	show := func(changed []string) {
-		state, _ := monitor.Verdict("east")
+		state, _ := monitor.Health("east")
 		fmt.Println(changed, state.State, "heard at", state.LastHeard.Format(time.TimeOnly))
 	}
 
@@ -79,7 +79,7 @@ func ExampleWatcher() {
 		watcher := heartbeat.NewWatcher(client.Leases(metav1.NamespaceAll), memberOf, heartbeat.WatcherOptions{
 			OnChange: func(names []string) {
 				for _, name := range names {
-					reconcile(name) // which asks watcher.Verdict(name)
+					reconcile(name) // which asks watcher.Health(name)
 				}
 			},
 			Log: mgr.GetLogger(),

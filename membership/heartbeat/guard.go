@@ -145,7 +145,7 @@ func (m *Monitor) next(g guard, now time.Time) guard {
 	return g
 }
 
-// flipped returns the names of the members whose HeldBack differs from before. Names are the members that suspect has
+// flipped returns the names of the members whose Suspended differs from before. Names are the members that suspect has
 // returned since.
 func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	for e, was := range before {

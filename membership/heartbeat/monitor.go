@@ -10,7 +10,7 @@ import (
 // goroutine and reads no clock; the caller passes the time. [Watcher] runs a Monitor.
 //
 // Pass times of one clock that does not go backwards, such as time.Now. Methods that return names return the members
-// whose State or HeldBack has changed (a new LastHeard is no change), sorted and without duplicates; nil if there are
+// whose State or Suspended has changed (a new LastHeard is no change), sorted and without duplicates; nil if there are
 // none, as for nearly every heartbeat.
 //
 // A Monitor must not be used concurrently.
@@ -283,15 +283,15 @@ func (m *Monitor) Next() (time.Time, bool) {
 	return m.epoch.Add(m.queue[0].wake + m.blind), true
 }
 
-// Verdict returns the state of a member as of the last call to Expire; false if it is not tracked.
-func (m *Monitor) Verdict(name string) (Verdict, bool) {
+// Health returns the state of a member as of the last call to Expire; false if it is not tracked.
+func (m *Monitor) Health(name string) (Health, bool) {
 	e := m.members[name]
 	if e == nil || !e.tracked {
-		return Verdict{}, false
+		return Health{}, false
 	}
-	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.isWithheld(e), Grace: e.grace}
+	v := Health{State: e.state, Since: m.epoch.Add(e.since), Suspended: m.isWithheld(e), Grace: e.grace}
 	if e.withheldUntil > 0 {
-		v.HeldUntil = m.epoch.Add(e.withheldUntil + m.blind)
+		v.SuspendedUntil = m.epoch.Add(e.withheldUntil + m.blind)
 	}
 	if e.heard >= 0 {
 		v.LastHeard = m.epoch.Add(e.heard)

@@ -38,7 +38,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 			var want []string
 			for name, v := range verdicts(m) {
 				old, had := before[name]
-				if had && (v.State != old.State || v.HeldBack != old.HeldBack || !v.Since.Equal(old.Since)) &&
+				if had && (v.State != old.State || v.Suspended != old.Suspended || !v.Since.Equal(old.Since)) &&
 					!slices.Contains(besides, name) {
 					want = append(want, name)
 				}
@@ -48,9 +48,9 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 				t.Fatalf("%s: changed (-want +got):\n%s", op, diff)
 			}
 			for _, name := range propertyNames {
-				got, gotOK := m.Verdict(name)
+				got, gotOK := m.Health(name)
 				if n.paused {
-					got.HeldUntil = time.Time{}
+					got.SuspendedUntil = time.Time{}
 				}
 				want, wantOK := n.evaluate(name)
 				if diff := cmp.Diff(want, got); diff != "" || gotOK != wantOK {
@@ -175,7 +175,7 @@ func TestNoLossWithinGrace(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 120).Draw(t, "seconds")) * time.Second)
 			m.Expire(now)
-			v, _ := m.Verdict("east")
+			v, _ := m.Health("east")
 			if silent := now.Sub(last); v.State == Lost && silent < v.Grace || v.State != Lost && silent >= v.Grace {
 				t.Fatalf("%s after a silence of %s with a grace of %s", v.State, silent, v.Grace)
 			}
@@ -187,10 +187,10 @@ func TestNoLossWithinGrace(t *testing.T) {
 	})
 }
 
-func verdicts(m *Monitor) map[string]Verdict {
-	all := map[string]Verdict{}
+func verdicts(m *Monitor) map[string]Health {
+	all := map[string]Health{}
 	for name := range maps.Keys(m.members) {
-		if v, ok := m.Verdict(name); ok {
+		if v, ok := m.Health(name); ok {
 			all[name] = v
 		}
 	}

@@ -70,7 +70,7 @@ func (p *play) resume() { p.changed = p.m.Resume(p.now) }
 func (p *play) want(state State, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
-		v, ok := p.m.Verdict(name)
+		v, ok := p.m.Health(name)
 		if !ok || v.State != state {
 			p.t.Fatalf("after %s: %s is %s, want %s", p.now.Sub(epoch), name, v.State, state)
 		}
@@ -87,8 +87,8 @@ func (p *play) wantChanged(members ...string) {
 func (p *play) wantWithheld(want bool, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
-		if v, _ := p.m.Verdict(name); v.HeldBack != want {
-			p.t.Fatalf("after %s: %s is held back: %v, want %v", p.now.Sub(epoch), name, v.HeldBack, want)
+		if v, _ := p.m.Health(name); v.Suspended != want {
+			p.t.Fatalf("after %s: %s is held back: %v, want %v", p.now.Sub(epoch), name, v.Suspended, want)
 		}
 	}
 }
@@ -285,8 +285,8 @@ func TestMonitor(t *testing.T) {
 			end := p.now.Add(grace)
 			p.beats(grace-time.Second, "c", "d")
 			p.wantWithheld(true, "a", "b")
-			if v, _ := p.m.Verdict("a"); !v.HeldUntil.Equal(end) {
-				p.t.Fatalf("held until %s, want %s", v.HeldUntil, end)
+			if v, _ := p.m.Health("a"); !v.SuspendedUntil.Equal(end) {
+				p.t.Fatalf("held until %s, want %s", v.SuspendedUntil, end)
 			}
 			p.pass(time.Second)
 			p.wantChanged("a", "b")
@@ -397,7 +397,7 @@ func TestMonitor(t *testing.T) {
 			p.wantWithheld(true, "a")
 			p.beat("a", "b", "c", "d")
 			p.want(Unsteady, "a")
-			if v, _ := p.m.Verdict("a"); v.Hold != grace {
+			if v, _ := p.m.Health("a"); v.Hold != grace {
 				p.t.Fatalf("hold %s, want one grace", v.Hold)
 			}
 		}},
@@ -515,7 +515,7 @@ func TestMonitor_UntrackDropsState(t *testing.T) {
 		p.pass(grace)
 	}
 	p.m.Untrack("a", p.now)
-	_, tracked := p.m.Verdict("a")
+	_, tracked := p.m.Health("a")
 	require.False(t, tracked)
 	_, due := p.m.Next()
 	require.False(t, due)
@@ -544,7 +544,7 @@ func TestOutageMessage(t *testing.T) {
 func TestMonitor_ClockSkew(t *testing.T) {
 	p := newPlay(t, Policy{}, "a")
 	p.m.Observe("a", epoch.Add(time.Hour), epoch.Add(time.Second))
-	v, _ := p.m.Verdict("a")
+	v, _ := p.m.Health("a")
 	require.Equal(t, time.Hour-time.Second, v.Skew)
 	require.Equal(t, epoch.Add(time.Second), v.LastHeard)
 }

@@ -282,16 +282,16 @@ func (n *naive) connect(name string, push bool, now time.Time) {
 	}
 }
 
-func (n *naive) evaluate(name string) (Verdict, bool) {
+func (n *naive) evaluate(name string) (Health, bool) {
 	e := n.members[name]
 	if e == nil || !e.tracked {
-		return Verdict{}, false
+		return Health{}, false
 	}
-	v := Verdict{State: e.state, Since: e.since, LastHeard: e.heard, Grace: e.grace}
-	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || e.push && (n.pushOutage || n.pushDoubt) ||
+	v := Health{State: e.state, Since: e.since, LastHeard: e.heard, Grace: e.grace}
+	v.Suspended = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || e.push && (n.pushOutage || n.pushDoubt) ||
 		!e.withheldUntil.IsZero())
-	if v.HeldUntil = e.withheldUntil; n.paused && !e.withheldUntil.IsZero() {
-		v.HeldUntil = time.Time{} // moves on until the pause is over
+	if v.SuspendedUntil = e.withheldUntil; n.paused && !e.withheldUntil.IsZero() {
+		v.SuspendedUntil = time.Time{} // moves on until the pause is over
 	}
 	if e.everHeard && !e.renewed.IsZero() {
 		v.Skew = e.renewed.Sub(e.heard)

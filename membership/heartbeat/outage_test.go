@@ -45,8 +45,8 @@ func (s *simulation) run(d time.Duration, each func()) (tainted string) {
 		}
 		s.m.Expire(s.now)
 		for i := range s.phases {
-			v, _ := s.m.Verdict(s.name(i))
-			if !v.HeldBack && (v.State.Unknown() || s.notReady[i] && s.now.Sub(s.since[i]) >= 30*time.Second) {
+			v, _ := s.m.Health(s.name(i))
+			if !v.Suspended && (v.State.Unknown() || s.notReady[i] && s.now.Sub(s.since[i]) >= 30*time.Second) {
 				return s.name(i)
 			}
 		}
@@ -98,7 +98,7 @@ func TestOutageTaintsNoMember(t *testing.T) {
 					}
 				}))
 				for i := range s.phases {
-					if v, _ := s.m.Verdict(s.name(i)); v.State != Healthy || v.HeldBack {
+					if v, _ := s.m.Health(s.name(i)); v.State != Healthy || v.Suspended {
 						t.Fatalf("%s is %+v in the end", s.name(i), v)
 					}
 				}

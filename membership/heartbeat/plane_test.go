@@ -278,7 +278,7 @@ func TestPlaneWatcher(t *testing.T) {
 			var lost sync.Map
 			evaluated := func(names []string) {
 				for _, name := range names {
-					if v, _ := w.Verdict(name); v.State.Unknown() {
+					if v, _ := w.Health(name); v.State.Unknown() {
 						lost.Store(name, v)
 					}
 				}
@@ -300,14 +300,14 @@ func TestPlaneWatcher(t *testing.T) {
 			allHealthy := func() bool {
 				healthy := 0
 				for _, member := range members {
-					if v, _ := w.Verdict(member); v.State == Healthy {
+					if v, _ := w.Health(member); v.State == Healthy {
 						healthy++
 					}
 				}
 				return healthy == len(members)
 			}
 			h.eventually(allHealthy, "all are healthy")
-			v, _ := w.Verdict(name + "-skewed")
+			v, _ := w.Health(name + "-skewed")
 			require.InDelta(t, -time.Hour, v.Skew, float64(time.Minute))
 			lost.Clear() // the API server may have been slow at first
 
@@ -318,7 +318,7 @@ func TestPlaneWatcher(t *testing.T) {
 			require.NoError(t, h.StartAPIServer(t.Context()))
 			h.eventually(func() bool {
 				for _, member := range members {
-					if v, _ := w.Verdict(member); v.LastHeard.Before(died.Add(time.Second)) {
+					if v, _ := w.Health(member); v.LastHeard.Before(died.Add(time.Second)) {
 						return false
 					}
 				}
@@ -340,8 +340,8 @@ func TestPlaneWatcher(t *testing.T) {
 				}
 				return false
 			}, "and told of")
-			v, _ = w.Verdict(name + "-b")
-			require.False(t, v.HeldBack)
+			v, _ = w.Health(name + "-b")
+			require.False(t, v.Suspended)
 			require.Equal(t, Healthy, stateOf(t, w, name+"-skewed"))
 		})
 	}

@@ -27,7 +27,7 @@ type WatcherOptions struct {
 	// Policy are the rules by which members are evaluated.
 	Policy Policy
 
-	// OnChange receives the names of the members whose State, HeldBack or [Watcher.Holders] has changed, or whose Lease
+	// OnChange receives the names of the members whose State, Suspended or [Watcher.Holders] has changed, or whose Lease
 	// was deleted, sorted and without duplicates, so that they are reconciled. One goroutine calls it. It may block for a
 	// while: heartbeats are still observed, and further names are collected for the next call. The Watcher cannot stop
 	// before it returns. By then a member may be untracked, or may have changed back. Nil: no notification.
@@ -164,11 +164,11 @@ func (w *Watcher) SetPush(member string, push bool) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.SetPush(member, push, now) })
 }
 
-// Verdict returns the state of a member; false if it is not tracked.
-func (w *Watcher) Verdict(member string) (Verdict, bool) {
+// Health returns the state of a member; false if it is not tracked.
+func (w *Watcher) Health(member string) (Health, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.monitor.Verdict(member)
+	return w.monitor.Health(member)
 }
 
 // Missing reports whether a tracked member has no Lease. Before the initial state of the watch is known, and while the

@@ -173,7 +173,7 @@ func run(t *testing.T, w *Watcher) {
 
 func stateOf(t *testing.T, w *Watcher, member string) State {
 	t.Helper()
-	v, ok := w.Verdict(member)
+	v, ok := w.Health(member)
 	require.True(t, ok, "%s is not tracked", member)
 	return v.State
 }
@@ -235,7 +235,7 @@ func TestBlindWatcher(t *testing.T) {
 		up := time.Now()
 		synctest.Wait()
 		require.Empty(t, o.take())
-		v, _ := w.Verdict("b")
+		v, _ := w.Health("b")
 		require.WithinRange(t, v.LastHeard, up.Add(-5*time.Second), up)
 
 		pass(grace - 6*time.Second)
@@ -311,7 +311,7 @@ func TestSlowOnChange(t *testing.T) {
 		slow := func(names []string) {
 			o.note(names)
 			for _, name := range names { // it may use the Watcher
-				w.Verdict(name)
+				w.Health(name)
 				w.Track(name, time.Minute)
 			}
 			pass(time.Hour)
@@ -321,7 +321,7 @@ func TestSlowOnChange(t *testing.T) {
 		o.take()
 		s.beats(30*time.Minute, "b", "c")
 		require.Empty(t, o.take(), "it is still busy")
-		v, _ := w.Verdict("b")
+		v, _ := w.Health("b")
 		require.LessOrEqual(t, time.Since(v.LastHeard), 20*time.Second, "heartbeats are observed meanwhile")
 		s.beats(2*time.Hour, "b", "c")
 		var names []string

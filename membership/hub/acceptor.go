@@ -12,19 +12,20 @@ import (
 )
 
 // ask calls the Acceptor, which is code of the product, with a timeout. A panic is an error.
-func ask(ctx context.Context, acceptor membership.Acceptor, request *v1alpha1.JoinRequest) (verdict membership.Verdict,
+func ask(ctx context.Context, acceptor membership.Acceptor,
+	request *v1alpha1.JoinRequest) (acceptance membership.Acceptance,
 	err error) {
-	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("the Acceptor panicked: %v", panicked)
 		}
 	}()
-	if verdict, err = acceptor.Accept(ctx, request.DeepCopy()); err != nil {
-		return verdict, fmt.Errorf("ask the Acceptor: %w", err)
+	if acceptance, err = acceptor.Accept(ctx, request.DeepCopy()); err != nil {
+		return acceptance, fmt.Errorf("ask the Acceptor: %w", err)
 	}
-	return verdict, nil
+	return acceptance, nil
 }
 
 // askAcceptor calls the Acceptor for a member whose agent the hub starts only after a decision. If the limit of
@@ -39,15 +40,15 @@ func (r *members) askAcceptor(ctx context.Context, o *memberObserved) error {
 	default:
 		return membership.ErrPending
 	}
-	verdict, err := ask(ctx, r.options.Acceptor, requestFor(o.cluster))
+	acceptance, err := ask(ctx, r.options.Acceptor, requestFor(o.cluster))
 	switch {
 	case err == nil:
-		o.lifecycle.Verdict = verdict
+		o.lifecycle.Acceptance = acceptance
 	case ctx.Err() != nil:
 		return err // the hub ends, the Acceptor has not failed
 	default:
 		logf.FromContext(ctx).Error(err, "The Acceptor failed")
-		o.lifecycle.NoVerdict = lifecycle.Sentence(err.Error())
+		o.lifecycle.AcceptorError = lifecycle.FormatMessage(err.Error())
 	}
 	return nil
 }

@@ -31,15 +31,15 @@ type siteAcceptor struct {
 	most atomic.Int64  // at a time
 }
 
-func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
 	a.mu.Lock()
 	a.asked[request.Spec.Name] = request
 	a.mu.Unlock()
 	switch request.Spec.Labels[site] {
 	case "ours":
-		return membership.Verdict{Decision: membership.Accept, Reason: "One of ours."}, nil
+		return membership.Acceptance{Decision: membership.Accept, Reason: "One of ours."}, nil
 	case "theirs":
-		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+		return membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}, nil
 	case "slow":
 		if busy := a.busy.Add(1); busy > a.most.Load() {
 			a.most.Store(busy)
@@ -47,14 +47,14 @@ func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest
 		defer a.busy.Add(-1)
 		select {
 		case <-a.slow:
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		case <-ctx.Done():
-			return membership.Verdict{}, ctx.Err()
+			return membership.Acceptance{}, ctx.Err()
 		}
 	case "unknown":
-		return membership.Verdict{}, errors.New("no route to the inventory")
+		return membership.Acceptance{}, errors.New("no route to the inventory")
 	default:
-		return membership.Verdict{Decision: membership.Hold, Reason: "Say where it is."}, nil
+		return membership.Acceptance{Decision: membership.Hold, Reason: "Say where it is."}, nil
 	}
 }
 

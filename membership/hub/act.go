@@ -231,7 +231,7 @@ func (r *members) releaseNamespace(ctx context.Context, member membership.Member
 
 // guarded calls code of a product with a timeout. A panic is an error.
 func guarded(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
 	return panics.Recovered(func() error { return call(ctx) })
 }

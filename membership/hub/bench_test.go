@@ -53,8 +53,8 @@ func defaultFleetSize() int {
 }
 
 const (
-	// fleetPatience is for a whole fleet to come in, or to be gone.
-	fleetPatience = 3 * time.Minute
+	// fleetTimeout is for a whole fleet to come in, or to be gone.
+	fleetTimeout = 3 * time.Minute
 	// floorPart is the part of the fleet whose writes the floor makes: rates are compared, and what it made has to be
 	// deleted again, which takes longer than all else.
 	floorPart = 3
@@ -178,7 +178,7 @@ func (h *testHub) followFleet() client.Reader {
 // untilFleet waits until there are so many members and all are healthy.
 func (h *testHub) untilFleet(members client.Reader, size int) {
 	h.t.Helper()
-	deadline := time.Now().Add(fleetPatience)
+	deadline := time.Now().Add(fleetTimeout)
 	for {
 		var list v1alpha1.MemberClusterList
 		require.NoError(h.t, members.List(h.t.Context(), &list, client.UnsafeDisableDeepCopy))
@@ -196,7 +196,7 @@ func (h *testHub) untilFleet(members client.Reader, size int) {
 			if missing != nil {
 				why = fmt.Sprintf("; %s is %s: %s", missing.Name, missing.Status.Phase, messages(missing.Status.Conditions))
 			}
-			h.t.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetPatience, why)
+			h.t.Fatalf("%d members of %d after %s%s", len(list.Items), size, fleetTimeout, why)
 		}
 		pause(interval)
 	}
@@ -375,7 +375,7 @@ func (f *floor) clean() {
 		var list corev1.NamespaceList
 		return f.client.List(ctx, &list, client.HasLabels{membership.MemberLabel}, client.Limit(1)) == nil &&
 			len(list.Items) == 0
-	}, fleetPatience, time.Second, "the floor's namespaces are gone")
+	}, fleetTimeout, time.Second, "the floor's namespaces are gone")
 }
 
 // inParallel does something n times.

@@ -26,8 +26,8 @@ func ExampleSetupWithManager() {
 		return
 	}
 	err = hub.SetupWithManager(mgr, hub.Options{
-		Acceptor: membership.AcceptorFunc(func(context.Context, *v1alpha1.JoinRequest) (membership.Verdict, error) {
-			return membership.Verdict{Decision: membership.Accept}, nil
+		Acceptor: membership.AcceptorFunc(func(context.Context, *v1alpha1.JoinRequest) (membership.Acceptance, error) {
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}),
 		Gates: []membership.LeaveGate{membership.GateFunc("backups",
 			func(context.Context, membership.Member) ([]string, error) {

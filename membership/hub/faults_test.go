@@ -74,9 +74,9 @@ func TestForcedLeave(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		h := h.with(t)
 		var left cleaner
-		var forgotten atomic.Bool
+		var deregistered atomic.Bool
 		options := agent.Options{Name: "forced-deleted", Cleaners: []membership.LeaveGate{left.gate()}}
-		options.Bootstrap = forgettable{bootstrap, &forgotten}
+		options.Bootstrap = forgettable{bootstrap, &deregistered}
 		a := h.joined(nil, options)
 		a.stop()
 		h.change("forced-deleted", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 3 })
@@ -85,8 +85,8 @@ func TestForcedLeave(t *testing.T) {
 		a.start()
 		h.eventually("the agent cleans up and forgets", func() error {
 			record, _ := a.store.Load(context.Background())
-			return orError(left.asked.Load() > 0 && forgotten.Load() && record == nil, "asked %d, forgotten %v",
-				left.asked.Load(), forgotten.Load())
+			return orError(left.asked.Load() > 0 && deregistered.Load() && record == nil, "asked %d, forgotten %v",
+				left.asked.Load(), deregistered.Load())
 		})
 		a.stop()
 		var clusters v1alpha1.MemberClusterList
@@ -96,19 +96,19 @@ func TestForcedLeave(t *testing.T) {
 }
 
 type forgettable struct {
-	bootstrap *registration.Bootstrap
-	forgotten *atomic.Bool
+	bootstrap    *registration.Bootstrap
+	deregistered *atomic.Bool
 }
 
 func (f forgettable) Load(context.Context) (*registration.Bootstrap, error) {
-	if f.forgotten.Load() {
+	if f.deregistered.Load() {
 		return nil, nil
 	}
 	return f.bootstrap, nil
 }
 
 func (f forgettable) Forget(context.Context) error {
-	f.forgotten.Store(true)
+	f.deregistered.Store(true)
 	return nil
 }
 
@@ -245,7 +245,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 			test.do(h, a, func() {
 				require.NoError(t, p.KillAPIServer())
 				pause(2 * time.Second)
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 				defer cancel()
 				require.NoError(t, p.StartAPIServer(ctx))
 			})
@@ -392,7 +392,7 @@ func TestManyStaysLeaveNothing(t *testing.T) {
 		a.stop()
 	}
 	stay(h, "many-warm", token.Method{})
-	before := settledGoroutines()
+	before := stableGoroutines()
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
@@ -416,8 +416,8 @@ func TestManyStaysLeaveNothing(t *testing.T) {
 	})
 }
 
-// settledGoroutines is their number when it has stopped to fall.
-func settledGoroutines() int {
+// stableGoroutines is their number when it has stopped to fall.
+func stableGoroutines() int {
 	n := runtime.NumGoroutine()
 	for range 20 {
 		pause(100 * time.Millisecond)

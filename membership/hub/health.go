@@ -24,18 +24,18 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 	agent := agentHealth(o.membership)
 	r.heartbeats.SetPush(cluster.Name, cluster.Spec.JoinMode == v1alpha1.JoinPush)
 	r.heartbeats.Report(cluster.Name, agent == nil || agent.Status != metav1.ConditionFalse)
-	verdict, _ := r.heartbeats.Verdict(cluster.Name)
+	health, _ := r.heartbeats.Health(cluster.Name)
 	observed := lifecycle.HealthObserved{
 		Joined:    heard,
-		Heartbeat: heartbeats[verdict.State],
-		Heard:     verdict.LastHeard, Since: verdict.Since, Grace: verdict.Grace, Hold: verdict.Hold,
+		Heartbeat: heartbeats[health.State],
+		Heard:     health.LastHeard, Since: health.Since, Grace: health.Grace, Hold: health.Hold,
 		Recorded: meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
 		Agent:    agent,
 	}
-	if outage, suspected := r.heartbeats.Outage(); suspected && verdict.HeldBack {
-		observed.HeldBack = outage.Since
-	} else if verdict.HeldBack {
-		observed.HeldUntil = verdict.HeldUntil
+	if outage, suspected := r.heartbeats.Outage(); suspected && health.Suspended {
+		observed.Suspended = outage.Since
+	} else if health.Suspended {
+		observed.SuspendedUntil = health.SuspendedUntil
 	}
 	r.set(cluster, lifecycle.Health(observed))
 
@@ -44,7 +44,7 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 		In:      step.Phase == v1alpha1.PhaseJoined,
 		Healthy: *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
 		// The condition that was recorded before the hub started may be outdated.
-		HeldBack: verdict.HeldBack || verdict.State == heartbeat.Awaited,
+		Suspended: health.Suspended || health.State == heartbeat.Awaited,
 	})
 	cluster.Spec.Taints = taints
 	return again
@@ -73,11 +73,11 @@ func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 
 // hear sets the time of the last heartbeat of the membership agent. That time alone is no reason for a write.
 func (r *members) hear(cluster *v1alpha1.MemberCluster) {
-	verdict, tracked := r.heartbeats.Verdict(cluster.Name)
+	health, tracked := r.heartbeats.Health(cluster.Name)
 	for i := range cluster.Status.Agents {
 		agent := &cluster.Status.Agents[i]
-		if tracked && agent.Type == v1alpha1.MembershipAgent && !verdict.LastHeard.IsZero() {
-			heard := metav1.NewMicroTime(verdict.LastHeard.Truncate(time.Microsecond))
+		if tracked && agent.Type == v1alpha1.MembershipAgent && !health.LastHeard.IsZero() {
+			heard := metav1.NewMicroTime(health.LastHeard.Truncate(time.Microsecond))
 			agent.LastHeartbeat = &heard
 		}
 	}

@@ -191,14 +191,15 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 	claim := h.member("twin").Spec.Claim
 
 	second := h.newAgent(bootstrap, agent.Options{Name: "other-twin", ClusterID: "id-twin"}).start()
-	held := h.request("id-twin", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
-	require.Contains(t, messages(held.Status.Conditions), "set spec.claim of MemberCluster twin to "+held.Status.Claim)
+	blocked := h.request("id-twin", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
+	require.Contains(t, messages(blocked.Status.Conditions),
+		"set spec.claim of MemberCluster twin to "+blocked.Status.Claim)
 	pause(3 * time.Second)
 	require.Equal(t, claim, h.member("twin").Spec.Claim)
 	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 
 	first.stop()
-	h.change("twin", func(c *v1alpha1.MemberCluster) { c.Spec.Claim = held.Status.Claim })
+	h.change("twin", func(c *v1alpha1.MemberCluster) { c.Spec.Claim = blocked.Status.Claim })
 	h.eventually("the second agent has taken over", func() error {
 		cluster := h.member("twin")
 		if cluster.Status.Phase != v1alpha1.PhaseJoined {
@@ -220,14 +221,14 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 		}
 		return fmt.Errorf("%d requests, none of it", len(list.Items))
 	})
-	require.Equal(t, held.Status.Claim, h.member("twin").Spec.Claim)
+	require.Equal(t, blocked.Status.Claim, h.member("twin").Spec.Claim)
 	first.stop()
 	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 	h.remove("twin")
 	second.stop()
 }
 
-func testJoinRequestsAreHeld(t *testing.T, h *testHub) {
+func testJoinRequestsArePending(t *testing.T, h *testHub) {
 	bootstrap := h.token("held", v1alpha1.JoinTokenSpec{})
 	for _, test := range []struct {
 		reason  string

@@ -132,10 +132,10 @@ func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.Joi
 		return &credential, step, nil
 	case errors.As(err, &invalid):
 		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest,
-			lifecycle.Sentence("spec.credential."+invalid.Error())
+			lifecycle.FormatMessage("spec.credential."+invalid.Error())
 		return nil, step, nil
 	case !errors.Is(err, membership.ErrPending):
-		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, lifecycle.Sentence(err.Error())
+		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, lifecycle.FormatMessage(err.Error())
 	}
 	return nil, step, err
 }

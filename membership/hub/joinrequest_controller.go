@@ -284,12 +284,12 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 		return o, nil, err
 	}
 	o.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
-	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
+	if o.Acceptance, err = d.acceptance(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
 			return o, token, err // the hub ends, the Acceptor has not failed
 		}
 		logf.FromContext(ctx).Error(err, "The Acceptor failed")
-		o.NoVerdict = lifecycle.Sentence(err.Error())
+		o.AcceptorError = lifecycle.FormatMessage(err.Error())
 	}
 	return o, token, nil
 }
@@ -403,16 +403,16 @@ func invalid(err error, into *string) error {
 	return nil
 }
 
-// verdict is the decision of the Acceptor, or, without one, that of the JoinToken.
-func (d *joinRequestController) verdict(ctx context.Context, request *v1alpha1.JoinRequest,
-	token *v1alpha1.JoinToken) (membership.Verdict, error) {
+// acceptance is the decision of the Acceptor, or, without one, that of the JoinToken.
+func (d *joinRequestController) acceptance(ctx context.Context, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken) (membership.Acceptance, error) {
 	switch acceptor := d.options.Acceptor; {
 	case acceptor != nil:
 		return ask(ctx, acceptor, request)
 	case token != nil:
-		return jointoken.Verdict(token), nil
+		return jointoken.Acceptance(token), nil
 	default:
-		return membership.Verdict{Decision: membership.Hold}, nil
+		return membership.Acceptance{Decision: membership.Hold}, nil
 	}
 }
 

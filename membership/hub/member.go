@@ -213,12 +213,12 @@ func (r *members) askGates(ctx context.Context, member membership.Member) *lifec
 	return &lifecycle.GatesSeen{}
 }
 
-// gatePatience is the timeout of a gate and of the Acceptor.
-const gatePatience = 15 * time.Second
+// gateTimeout is the timeout of a gate and of the Acceptor.
+const gateTimeout = 15 * time.Second
 
 func (r *members) askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string,
 	err error) {
-	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -30,7 +30,7 @@ type holder struct {
 	released atomic.Int32
 }
 
-const heldName, heldFinalizer = "held", "example.com/agent"
+const blockedName, blockedFinalizer = "held", "example.com/agent"
 
 func (*holder) Name() string { return "holder" }
 
@@ -45,13 +45,13 @@ func (g *holder) Release(ctx context.Context, member membership.Member) error {
 }
 
 func (g *holder) let(ctx context.Context, member membership.Member) error {
-	held := &corev1.ConfigMap{}
-	err := g.client.Get(ctx, client.ObjectKey{Namespace: member.Namespace, Name: heldName}, held)
-	if err != nil || held.DeletionTimestamp == nil {
+	blocked := &corev1.ConfigMap{}
+	err := g.client.Get(ctx, client.ObjectKey{Namespace: member.Namespace, Name: blockedName}, blocked)
+	if err != nil || blocked.DeletionTimestamp == nil {
 		return client.IgnoreNotFound(err)
 	}
-	held.Finalizers = nil
-	return client.IgnoreNotFound(g.client.Update(ctx, held))
+	blocked.Finalizers = nil
+	return client.IgnoreNotFound(g.client.Update(ctx, blocked))
 }
 
 // A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang
@@ -84,7 +84,7 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 				return errors.New("the companion does not run")
 			})
 			require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: heldName, Finalizers: []string{heldFinalizer}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: blockedName, Finalizers: []string{blockedFinalizer}},
 			}))
 			h.delivered("id-" + name)
 
@@ -97,7 +97,7 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 				return orError(beside.Load().MayPrune(t.Context()) != nil, "it may")
 			})
 			object := &corev1.ConfigMap{}
-			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: heldName}, object))
+			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: blockedName}, object))
 			require.Nil(t, object.DeletionTimestamp, "the agent knows before anything in the namespace is deleted")
 			h.eventually("the namespace is restored", func() error {
 				after := &corev1.Namespace{}

@@ -177,7 +177,7 @@ func testPermissions(t *testing.T, h *testHub) {
 	}
 
 	for _, test := range []struct {
-		who     string
+		user    string
 		client  client.Client
 		refused [][]attempt
 		allowed []attempt
@@ -206,17 +206,17 @@ func testPermissions(t *testing.T, h *testHub) {
 			withJoinRequests,
 		},
 	} {
-		t.Run(test.who, func(t *testing.T) {
+		t.Run(test.user, func(t *testing.T) {
 			for _, group := range test.refused {
 				for _, attempt := range group {
 					if err := attempt.do(t.Context(), test.client); !apierrors.IsForbidden(err) {
-						t.Errorf("%s could %s, or was not refused for lack of permission: %v", test.who, attempt.what, err)
+						t.Errorf("%s could %s, or was not refused for lack of permission: %v", test.user, attempt.what, err)
 					}
 				}
 			}
 			for _, attempt := range test.allowed {
 				if err := attempt.do(t.Context(), test.client); client.IgnoreNotFound(err) != nil {
-					t.Errorf("%s could not %s: %v", test.who, attempt.what, err)
+					t.Errorf("%s could not %s: %v", test.user, attempt.what, err)
 				}
 			}
 		})

@@ -42,10 +42,10 @@ var plane = localplane.NewPool(4, localplane.Options{Name: "hub"})
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const (
-	// patience is for one thing to happen, on a machine that has more to do. Informers that have lost their API server for
-	// some time wait for up to a minute before they try again (30 s in client-go, and jitter).
-	patience = 2 * time.Minute
-	interval = 25 * time.Millisecond
+	// timeLimit is for one thing to happen, on a machine that has more to do. Informers that have lost their API server
+	// for some time wait for up to a minute before they try again (30 s in client-go, and jitter).
+	timeLimit = 2 * time.Minute
+	interval  = 25 * time.Millisecond
 )
 
 func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
@@ -142,7 +142,7 @@ func (h *testHub) eventually(what string, wrong func() error) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	mustertest.Eventually(t, patience, what, wrong)
+	mustertest.Eventually(t, timeLimit, what, wrong)
 }
 
 // pause is for polls that have a deadline of their own.

@@ -137,7 +137,7 @@ func TestGates(t *testing.T) {
 func TestForcedGates(t *testing.T) {
 	var h *testHub
 	var asked atomic.Int32
-	told := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
+	notified := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
 	unasked := forcing{
 		membership.GateFunc("unasked",
 			func(context.Context, membership.Member) ([]string, error) { asked.Add(1); return nil, nil }),
@@ -147,7 +147,7 @@ func TestForcedGates(t *testing.T) {
 				return err
 			}
 			select {
-			case told <- namespace.Status.Phase:
+			case notified <- namespace.Status.Phase:
 			default:
 			}
 			return nil
@@ -170,8 +170,8 @@ func TestForcedGates(t *testing.T) {
 	require.True(t, left.Status.Leave.Forced)
 	require.Equal(t, "shut", left.Status.Leave.Waiting)
 	require.Zero(t, asked.Load())
-	require.NotEmpty(t, told)
-	require.Equal(t, corev1.NamespaceActive, <-told)
+	require.NotEmpty(t, notified)
+	require.Equal(t, corev1.NamespaceActive, <-notified)
 	h.remove("forcing")
 }
 
@@ -587,25 +587,25 @@ func testOrphans(t *testing.T, h *testHub) {
 func TestAcceptor(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
-	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 		error) {
 		switch request.Spec.Name {
 		case "policy-slow":
 			<-ctx.Done()
-			return membership.Verdict{}, ctx.Err()
+			return membership.Acceptance{}, ctx.Err()
 		case "policy-panics":
 			panic("a policy is code of the product")
 		case "policy-down":
 			if down.Load() {
-				return membership.Verdict{}, errors.New("no route to the inventory")
+				return membership.Acceptance{}, errors.New("no route to the inventory")
 			}
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		case "policy-denied":
-			return membership.Verdict{Decision: membership.Deny, Reason: "No clusters from there."}, nil
+			return membership.Acceptance{Decision: membership.Deny, Reason: "No clusters from there."}, nil
 		case "policy-held":
-			return membership.Verdict{Decision: membership.Hold, Reason: "Ask the network team."}, nil
+			return membership.Acceptance{Decision: membership.Hold, Reason: "Ask the network team."}, nil
 		default:
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
 	})
 	clock := &mustertest.Clock{}
@@ -617,8 +617,8 @@ func TestAcceptor(t *testing.T) {
 	}
 	denied := h.request("id-policy-denied", v1alpha1.AnswerDenied, v1alpha1.ReasonDenied)
 	require.Contains(t, messages(denied.Status.Conditions), "No clusters from there.")
-	held := h.request("id-policy-held", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
-	require.Contains(t, messages(held.Status.Conditions), "Ask the network team.")
+	blocked := h.request("id-policy-held", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.Contains(t, messages(blocked.Status.Conditions), "Ask the network team.")
 
 	began := time.Now()
 	agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: "policy-fine"}).start())

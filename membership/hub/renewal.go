@@ -69,7 +69,7 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 		}
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Credential: &credential}, nil
 	case errors.As(err, &invalid):
-		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.Sentence(invalid.Error())}, nil
+		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.FormatMessage(invalid.Error())}, nil
 	default:
 		return answered, fmt.Errorf("renew the credential: %w", err)
 	}

@@ -37,12 +37,12 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		step.Phase != v1alpha1.PhasePending {
 		status.Namespace, status.Subject = o.member.Namespace, o.subject
 	}
-	trouble := o.unbound
+	problem := o.unbound
 	if acted != nil && passing(acted) == nil {
-		trouble = errors.Join(trouble, acted)
+		problem = errors.Join(problem, acted)
 	}
-	if trouble != nil {
-		step = step.Troubled(trouble.Error())
+	if problem != nil {
+		step = step.WithError(problem.Error())
 	}
 	for _, condition := range step.Conditions {
 		r.set(cluster, condition)
@@ -151,12 +151,12 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) 
 	condition := metav1.Condition{Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionFalse}
 	switch {
 	case answered != nil && answered.Refused != "":
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, lifecycle.Sentence(answered.Refused)
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, lifecycle.FormatMessage(answered.Refused)
 	case asked != nil && (answered == nil || answered.ID != asked.ID):
 		if o.renewing == nil || passing(o.renewing) != nil {
 			return
 		}
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.Sentence(o.renewing.Error())
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.FormatMessage(o.renewing.Error())
 	case answered != nil && answered.Credential != nil:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason, condition.Message = v1alpha1.ReasonIssued, "The credential was renewed."

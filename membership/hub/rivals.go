@@ -78,7 +78,7 @@ func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 	}
 	r.set(cluster, metav1.Condition{
 		Type: v1alpha1.ConditionClusterIDUnique, Status: metav1.ConditionFalse, Reason: reason,
-		Message: lifecycle.Sentence(message),
+		Message: lifecycle.FormatMessage(message),
 	})
 }
 

@@ -17,7 +17,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"LeaveAndJoinAgain", testLeaveAndJoinAgain},
 		{"DuplicateClaim", testDuplicateClaim},
 		{"Takeover", testTakeover},
-		{"JoinRequestsAreHeld", testJoinRequestsAreHeld},
+		{"JoinRequestsAreHeld", testJoinRequestsArePending},
 		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
 		{"Permissions", testPermissions},
 		{"WithdrawnAcceptanceCutsPermissions", testWithdrawnAcceptanceCutsPermissions},

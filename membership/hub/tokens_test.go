@@ -19,17 +19,18 @@ import (
 )
 
 // A request without a token does not bypass its limits, and the policy is not called for it.
-func TestNobodyComesInWithoutAToken(t *testing.T) {
+func TestJoin_RequiresToken(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
-	policy := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	policy := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
+		error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, request.Spec.Name)
 		if token := request.Spec.Token; token != nil && token.Name == "trusted" {
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
-		return membership.Verdict{Decision: membership.Hold}, nil
+		return membership.Acceptance{Decision: membership.Hold}, nil
 	})
 	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: policy})
 	bound := h.token("bound", v1alpha1.JoinTokenSpec{ClusterID: "someone-else"})
@@ -67,15 +68,15 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	announce("renamed", v1alpha1.MemberClusterSpec{})
 	first := newAsker(t, "renamed", csr.Method{}, weak)
 	ask(first)
-	held := h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
-	require.NoError(t, h.client.Delete(t.Context(), held))
-	again := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: held.Namespace}, Spec: first.request.Spec}
+	blocked := h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.NoError(t, h.client.Delete(t.Context(), blocked))
+	again := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: blocked.Namespace}, Spec: first.request.Spec}
 	pretended := *weak
 	pretended.TokenName = "trusted"
 	require.NoError(t, registration.Sign(again, first.claim, &pretended))
 	require.NoError(t, requester.Create(t.Context(), again))
-	held = h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
-	require.Equal(t, "trusted", held.Spec.Token.Name)
+	blocked = h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.Equal(t, "trusted", blocked.Spec.Token.Name)
 	require.Nil(t, h.member("renamed").Spec.Accepted)
 
 	mu.Lock()

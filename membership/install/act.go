@@ -135,8 +135,9 @@ func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) 
 	m.gaveUp = true
 	r.mu.Unlock()
 	if first {
-		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "AgentNotRemoved", "Uninstall", "%s", lifecycle.Sentence(
-			"The installed objects stay on the member, and must be removed by hand. "+why))
+		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "AgentNotRemoved", "Uninstall", "%s",
+			lifecycle.FormatMessage(
+				"The installed objects stay on the member, and must be removed by hand. "+why))
 	}
 }
 
@@ -146,7 +147,7 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 	status *v1alpha1.InstallStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	installed.Message = lifecycle.Sentence(installed.Message)
+	installed.Message = lifecycle.FormatMessage(installed.Message)
 	installed.ObservedGeneration, installed.LastTransitionTime = cluster.Generation, metav1.NewTime(r.Clock.Now())
 	was, written := "", false
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

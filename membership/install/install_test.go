@@ -28,11 +28,12 @@ import (
 
 // From nothing to a member, and back to nothing.
 func TestLife(t *testing.T) {
-	bySite := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	bySite := membership.AcceptorFunc(func(_ context.Context,
+		request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
 		if request.Spec.Labels["site"] == "ours" {
-			return membership.Verdict{Decision: membership.Accept}, nil
+			return membership.Acceptance{Decision: membership.Accept}, nil
 		}
-		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+		return membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}, nil
 	})
 	h := startHub(t, install.Options{Installer: manifests(t, "1")}, func(o *hub.Options) { o.Acceptor = bySite })
 	ctx := t.Context()

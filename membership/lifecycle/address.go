@@ -14,7 +14,7 @@ type AddressObserved struct {
 	Other bool
 	// There is what the agent just observed at the other address with its own credential. HubSeen is exactly the agent's
 	// Membership: a Membership with another UID, member or namespace is HubOther.
-	There HubSight
+	There HubState
 }
 
 // AddressAction is what an agent does about the address of its hub.

@@ -30,7 +30,7 @@ type AgentObserved struct {
 	// JoinRequestSince is since when JoinRequest has been the answer without interruption.
 	JoinRequestSince time.Time
 	// Hub is the result of the last attempt to read the Membership.
-	Hub HubSight
+	Hub HubState
 	// HubSince is since when Hub has been the result without interruption. All kinds of refusal are one result.
 	HubSince time.Time
 	// Membership is the Membership as read. It applies if Hub is HubSeen.
@@ -140,24 +140,24 @@ func register(o AgentObserved) AgentStep {
 		step.Message = "The agent cannot make a JoinRequest for a local reason; trying again."
 		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	case JoinRequestNoCredential:
-		step.Phase, step.After = Rejected, HeldPoll
+		step.Phase, step.After = Rejected, BlockedPoll
 		step.Message = "The agent has no bootstrap credential: give it that of a JoinToken which is Ready."
 	case JoinRequestRefused:
-		step.Phase, step.After = Rejected, HeldPoll
+		step.Phase, step.After = Rejected, BlockedPoll
 		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
 	case JoinRequestFull:
-		step.Message, step.After = "The hub's limit of JoinRequests is reached; trying again.", HeldPoll
+		step.Message, step.After = "The hub's limit of JoinRequests is reached; trying again.", BlockedPoll
 	case JoinRequestUnfit:
-		step.Phase, step.After = Rejected, HeldPoll
+		step.Phase, step.After = Rejected, BlockedPoll
 		step.Message = "The hub cannot accept the request: check that it is the right hub, and what the agent requests."
 	case JoinRequestPending:
 		step.Message = "The hub is at work on the request."
 	case JoinRequestDifferentHub:
-		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, HeldPoll
+		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, BlockedPoll
 	case JoinRequestHeld:
-		step.Message, step.After = "The request is pending: see its status on the hub.", HeldPoll
+		step.Message, step.After = "The request is pending: see its status on the hub.", BlockedPoll
 	case JoinRequestDenied:
-		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
+		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", BlockedPoll
 	case JoinRequestDeregistered, JoinRequestDeregisteredKept:
 		if o.JoinRequest == JoinRequestDeregistered && o.Record.Kept {
 			// The MemberCluster was deleted while the agent waited to come back to it.
@@ -239,7 +239,7 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 		step.Actions = append(step.Actions, AdoptRenewal)
 		step.After = RetryPoll
 	case o.RenewAt.IsZero(), o.Renewal == RenewalAsked:
-		step.After = HeldPoll
+		step.After = BlockedPoll
 	case !o.Now.Before(o.RenewAt):
 		step.Actions = append(step.Actions, RequestRenewal)
 		step.After = RetryPoll
@@ -256,7 +256,7 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 // its authorizer is ready, and the hub restores a Membership that was deleted by mistake. If the Membership is another
 // member's, waiting is useless, and a heartbeat would keep that other member alive.
 func passing(o AgentObserved) bool {
-	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutPatience
+	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutTimeout
 }
 
 // beatOn changes nothing for the time being. A refused heartbeat costs nothing, and an accepted one shows that the
@@ -287,7 +287,7 @@ func shutOut(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase:   Rejected,
 		Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
-		After:   HeldPoll,
+		After:   BlockedPoll,
 	}
 	switch o.Hub {
 	case HubGone:
@@ -355,7 +355,7 @@ func leave(o AgentObserved) AgentStep {
 	}
 	switch {
 	case !o.Membership.Clean:
-		step.Message, step.After = "Leaving: the hub is still withdrawing its objects.", HeldPoll
+		step.Message, step.After = "Leaving: the hub is still withdrawing its objects.", BlockedPoll
 	case o.Member == MemberClean:
 		step.Message, step.After = "Leaving: reporting to the hub that the member is clean.", RetryPoll
 		step.Actions = append(step.Actions, ReportClean)

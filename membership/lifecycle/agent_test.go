@@ -47,7 +47,7 @@ func TestNextAgent(t *testing.T) {
 			name: "no bootstrap credential", reason: "only a person can help, and is told how",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoCredential }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,
 				Message: "The agent has no bootstrap credential: give it that of a JoinToken which is Ready.",
 			},
 		},
@@ -63,7 +63,7 @@ func TestNextAgent(t *testing.T) {
 			name: "too many requests", reason: "there is nothing wrong with this one",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestFull }),
 			want: AgentStep{
-				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
+				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,
 				Message: "The hub's limit of JoinRequests is reached; trying again.",
 			},
 		},
@@ -71,7 +71,7 @@ func TestNextAgent(t *testing.T) {
 			name: "no hub at all", reason: "another credential for the same place would not help",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestUnfit }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll,
 				Message: "The hub cannot accept the request: check that it is the right hub, and what the agent requests.",
 			},
 		},
@@ -89,7 +89,7 @@ func TestNextAgent(t *testing.T) {
 			name: "denied", reason: "a person may change their mind",
 			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestDenied }),
 			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.",
-				Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll},
+				Actions: []AgentAction{CheckJoinRequest}, After: BlockedPoll},
 		},
 		{
 			name: "request gone", reason: "it is made again, in no hurry",
@@ -126,7 +126,7 @@ func TestNextAgent(t *testing.T) {
 		{
 			name: "in the fleet", reason: "there is nothing to do but to beat",
 			o:    seen(func(*AgentObserved) {}),
-			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: HeldPoll},
+			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: BlockedPoll},
 		},
 		{
 			name: "renewal to come", reason: "it looks again just then",
@@ -181,7 +181,7 @@ func TestNextAgent(t *testing.T) {
 			}),
 			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.",
 				Actions: []AgentAction{CheckJoinRequest},
-				After:   HeldPoll},
+				After:   BlockedPoll},
 		},
 		{
 			name: "shut out, and asked a while ago", reason: "as for a JoinRequest",
@@ -197,7 +197,7 @@ func TestNextAgent(t *testing.T) {
 		{
 			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat " +
 				"that is refused costs nothing",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutPatience+1) }),
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutTimeout+1) }),
 			want: AgentStep{
 				Phase: Joined, Message: "The hub refuses the agent's credential; trying again.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
@@ -251,7 +251,7 @@ func TestNextAgent(t *testing.T) {
 			reason: "it waits for a person rather than clean what may be wanted",
 			o:      see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubGone, JoinRequestRefused, false }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: BlockedPoll,
 				Message: "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which is " +
 					"Ready, so that it can ask for the reason.",
 			},
@@ -268,7 +268,7 @@ func TestNextAgent(t *testing.T) {
 			name: "asked to leave, gates closed", reason: "works are still being taken back, and the agent of works needs the " +
 				"member as it is",
 			o:    toLeave(func(o *AgentObserved) { o.Membership.Clean = false }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still withdrawing its objects.", After: HeldPoll},
+			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still withdrawing its objects.", After: BlockedPoll},
 		},
 		{
 			name: "asked to leave and to clean up", reason: "it beats meanwhile, so that a long clean-up does not look like a " +

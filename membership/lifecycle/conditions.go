@@ -39,18 +39,18 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	}
 }
 
-// Troubled returns the step with the message of its failure, or of a state that a user must correct first. The message
+// WithError returns the step with the message of its failure, or of a state that a user must correct first. The message
 // becomes part of the condition ReadyToJoin, which says what prevents a cluster from joining. If the cluster must not
 // join, that reason stays first.
-func (s HubStep) Troubled(trouble string) HubStep {
+func (s HubStep) WithError(problem string) HubStep {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i, c := range s.Conditions {
 		switch {
 		case c.Type != v1alpha1.ConditionReadyToJoin:
 		case c.Status == metav1.ConditionTrue:
-			s.Conditions[i] = no(c.Type, v1alpha1.ReasonPreparing, trouble)
+			s.Conditions[i] = no(c.Type, v1alpha1.ReasonPreparing, problem)
 		default:
-			s.Conditions[i].Message += " " + trouble
+			s.Conditions[i].Message += " " + problem
 		}
 	}
 	sentences(s.Conditions)

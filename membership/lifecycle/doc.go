@@ -51,7 +51,7 @@
 //   - The agent observes its Membership through the watch, and reads it again if its heartbeat is refused. A Membership
 //     with another UID than the registered one is [HubOther].
 //   - An agent that is refused keeps reading, so that it observes when it gets access again. It acts on a refusal only
-//     after the refusal has lasted for [ShutOutPatience] without interruption.
+//     after the refusal has lasted for [ShutOutTimeout] without interruption.
 //
 // One gap remains. An agent that has just left a MemberCluster that is kept, and is disconnected before the hub has
 // answered its next JoinRequest, cannot know that the MemberCluster was deleted in the meantime: the request creates it

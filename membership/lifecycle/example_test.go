@@ -60,7 +60,7 @@ func ExampleNextAgent() {
 	}
 	step := lifecycle.NextAgent(observed)
 	fmt.Println(step.Phase, step.Actions)
-	observed.Now = now.Add(lifecycle.ShutOutPatience)
+	observed.Now = now.Add(lifecycle.ShutOutTimeout)
 	for _, answer := range []lifecycle.JoinRequestState{lifecycle.JoinRequestNotAsked, lifecycle.JoinRequestDenied,
 		lifecycle.JoinRequestDeregistered} {
 		observed.JoinRequest = answer
@@ -77,7 +77,7 @@ func ExampleNextAgent() {
 // A cluster comes whose ID another agent speaks for already.
 func ExampleNextJoinRequest() {
 	step := lifecycle.NextJoinRequest(lifecycle.JoinRequestObserved{
-		ClusterID: "4f1c", Name: "east", Claim: "b2", Verdict: membership.Verdict{Decision: membership.Accept},
+		ClusterID: "4f1c", Name: "east", Claim: "b2", Acceptance: membership.Acceptance{Decision: membership.Accept},
 		ByID: &lifecycle.MemberSeen{Name: "east", ClusterID: "4f1c", Claim: "a1"},
 	})
 	fmt.Println(step.Answer, step.Reason)

@@ -16,13 +16,13 @@ type HealthObserved struct {
 	Joined    bool
 	NotJoined string // message with the reason, if Joined is false
 
-	Heartbeat HeartbeatState
-	Heard     time.Time     // the last heartbeat that the hub observed; zero: none since the hub started to observe
-	Since     time.Time     // when Heartbeat became its current value
-	Grace     time.Duration // grace period without heartbeats
-	Hold      time.Duration // for how long heartbeats of an unsteady member must arrive, from Since on
-	HeldBack  time.Time     // since when the outage guard withholds taints; zero: it does not
-	HeldUntil time.Time     // until when the hub withholds taints after an outage; zero: it does not
+	Heartbeat      HeartbeatState
+	Heard          time.Time     // the last heartbeat that the hub observed; zero: none since the hub started to observe
+	Since          time.Time     // when Heartbeat became its current value
+	Grace          time.Duration // grace period without heartbeats
+	Hold           time.Duration // for how long heartbeats of an unsteady member must arrive, from Since on
+	Suspended      time.Time     // since when the outage guard withholds taints; zero: it does not
+	SuspendedUntil time.Time     // until when the hub withholds taints after an outage; zero: it does not
 
 	// Recorded is the condition Healthy that the hub last wrote; nil: none.
 	Recorded *metav1.Condition
@@ -46,7 +46,7 @@ const (
 // changes.
 func Health(o HealthObserved) metav1.Condition {
 	out := health(o)
-	out.Message = Sentence(out.Message)
+	out.Message = FormatMessage(out.Message)
 	return out
 }
 
@@ -62,21 +62,21 @@ func health(o HealthObserved) metav1.Condition {
 		return unknown(v1alpha1.ReasonNotJoined, "The cluster is not in the fleet.")
 	case o.Heartbeat == HeartbeatLost && o.Heard.IsZero():
 		return unknown(v1alpha1.ReasonHeartbeatLost,
-			fmt.Sprintf("No heartbeat since the hub started to observe (grace %s).", o.Grace)+o.heldBack())
+			fmt.Sprintf("No heartbeat since the hub started to observe (grace %s).", o.Grace)+o.suspended())
 	case o.Heartbeat == HeartbeatLost:
 		return unknown(v1alpha1.ReasonHeartbeatLost,
-			fmt.Sprintf("No heartbeat since %s (grace %s).", stamp(o.Heard), o.Grace)+o.heldBack())
+			fmt.Sprintf("No heartbeat since %s (grace %s).", stamp(o.Heard), o.Grace)+o.suspended())
 	case o.Heartbeat == HeartbeatUnsteady:
 		return unknown(v1alpha1.ReasonHeartbeatUnsteady, fmt.Sprintf(
 			"Heartbeats arrive again, but have stopped repeatedly; they must arrive for %s from %s on.", o.Hold,
-			stamp(o.Since))+o.heldBack())
+			stamp(o.Since))+o.suspended())
 	case o.Heartbeat == HeartbeatHeard && o.Agent != nil && o.Agent.Status == metav1.ConditionFalse:
 		message := o.Agent.Message
 		if message == "" {
 			message = "The agent reports that its cluster is not ready."
 		}
-		if withheld := o.heldBack(); withheld != "" {
-			message = strings.TrimRight(bounded.Text(message, sentenceLimit-len(withheld)-1), ".") + "." + withheld
+		if withheld := o.suspended(); withheld != "" {
+			message = strings.TrimRight(bounded.Text(message, messageLimit-len(withheld)-1), ".") + "." + withheld
 		}
 		return no(healthy, v1alpha1.ReasonClusterNotReady, message)
 	case o.Heartbeat == HeartbeatHeard:
@@ -89,16 +89,16 @@ func health(o HealthObserved) metav1.Condition {
 	}
 }
 
-func (o *HealthObserved) heldBack() string {
+func (o *HealthObserved) suspended() string {
 	// The message does not contain the number of affected members: that number changes with every heartbeat of any member,
 	// and would be written into every condition.
 	switch {
-	case !o.HeldBack.IsZero():
+	case !o.Suspended.IsZero():
 		return fmt.Sprintf(" Taints and failover are withheld: so many members have been silent or not ready "+
-			"since %s that the hub itself may be the cause. Check the network of the hub.", stamp(o.HeldBack))
-	case !o.HeldUntil.IsZero():
+			"since %s that the hub itself may be the cause. Check the network of the hub.", stamp(o.Suspended))
+	case !o.SuspendedUntil.IsZero():
 		return fmt.Sprintf(" Taints and failover are withheld until %s, after an outage.",
-			stamp(o.HeldUntil))
+			stamp(o.SuspendedUntil))
 	default:
 		return ""
 	}

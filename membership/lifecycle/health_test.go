@@ -65,7 +65,7 @@ func TestHealth(t *testing.T) {
 		{
 			name: "lost with most others", reason: "the message says why nothing happens",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
-				HeldBack: epoch.Add(time.Second)},
+				Suspended: epoch.Add(time.Second)},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
 				"Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:01Z that "+
 				"the hub itself may be the cause. Check the network of the hub."),
@@ -73,7 +73,7 @@ func TestHealth(t *testing.T) {
 		{
 			name: "not ready with most others", reason: "the message of the agent comes first",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatHeard,
-				Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, HeldBack: epoch},
+				Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, Suspended: epoch},
 			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The API server is not ready. Taints and failover are withheld: "+
 				"so many members have been silent or not ready since 2026-01-01T00:00:00Z that the hub itself may be the cause. "+
 				"Check the network of the hub."),
@@ -81,7 +81,7 @@ func TestHealth(t *testing.T) {
 		{
 			name: "lost after an outage", reason: "the member has a fresh grace",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
-				HeldUntil: epoch.Add(time.Hour)},
+				SuspendedUntil: epoch.Add(time.Hour)},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
 				"Taints and failover are withheld until 2026-01-01T01:00:00Z, after an outage."),
 		},
@@ -157,12 +157,12 @@ func TestTaints(t *testing.T) {
 		},
 		{
 			name: "lost, held back", reason: "the hub suspects itself",
-			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), HeldBack: true, Taints: []v1alpha1.Taint{users}},
+			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{users}},
 			want: []v1alpha1.Taint{users},
 		},
 		{
 			name: "was lost before, held back", reason: "those that are there stay",
-			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), HeldBack: true, Taints: []v1alpha1.Taint{unreachable}},
+			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable},
 		},
 		{
@@ -199,7 +199,7 @@ func TestTaints(t *testing.T) {
 		},
 		{
 			name: "well again", reason: "10 s are enough, and the hub's suspicion of itself keeps nothing on",
-			o: TaintsObserved{In: true, Healthy: fine(10 * time.Second), HeldBack: true,
+			o: TaintsObserved{In: true, Healthy: fine(10 * time.Second), Suspended: true,
 				Taints: []v1alpha1.Taint{users, unreachable, more}},
 			want: []v1alpha1.Taint{users, more},
 		},
@@ -257,7 +257,7 @@ func TestTaintsAlways(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		o := TaintsObserved{
-			Now: anyTime(t, "now"), In: rapid.Bool().Draw(t, "in"), HeldBack: rapid.Bool().Draw(t, "held back"),
+			Now: anyTime(t, "now"), In: rapid.Bool().Draw(t, "in"), Suspended: rapid.Bool().Draw(t, "held back"),
 			Healthy: metav1.Condition{
 				Status: rapid.SampledFrom([]metav1.ConditionStatus{"", "True", "False", "Unknown"}).Draw(t, "status"),
 				Reason: rapid.SampledFrom(reasons).Draw(t, "reason"), LastTransitionTime: metav1.NewTime(anyTime(t, "since")),
@@ -298,7 +298,7 @@ func TestTaintsAlways(t *testing.T) {
 			len(hubs) > 0 && (!o.In || hubs[0].TimeAdded == nil || hubs[0].Effect != corev1.TaintEffectNoExecute) {
 			t.Fatalf("the hub's taints are %+v", hubs)
 		}
-		if len(hubs) > 0 && o.HeldBack &&
+		if len(hubs) > 0 && o.Suspended &&
 			!slices.ContainsFunc(had, func(t v1alpha1.Taint) bool { return t.Key == hubs[0].Key }) {
 			t.Fatalf("one is put on while the hub suspects itself")
 		}

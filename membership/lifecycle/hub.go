@@ -37,10 +37,10 @@ type HubObserved struct {
 	Access     bool            // the RoleBinding to its subject exists
 	Membership *MembershipSeen // nil: it does not exist
 
-	// Verdict is the decision of the Acceptor, if [HubObserved.AsksAcceptor] is true; zero: there is no Acceptor.
-	Verdict membership.Verdict
-	// NoVerdict is the error of an Acceptor that failed; empty: it did not fail.
-	NoVerdict string
+	// Acceptance is the decision of the Acceptor, if [HubObserved.AsksAcceptor] is true; zero: there is no Acceptor.
+	Acceptance membership.Acceptance
+	// AcceptorError is the error of an Acceptor that failed; empty: it did not fail.
+	AcceptorError string
 
 	// Gates is the last result of the gates for the member's current desired state; nil: they were not asked.
 	Gates *GatesSeen
@@ -216,8 +216,8 @@ func notReadyToJoin(conditions []metav1.Condition) {
 // leaves reports whether the member is leaving or has left. A leave can be called off until the agent was asked to
 // clean up. After that the agent may be gone, and no agent would read a Membership that says Join again.
 func leaves(o HubObserved) bool {
-	told := o.Membership != nil && o.Membership.Clean
-	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Namespace != Present)
+	notified := o.Membership != nil && o.Membership.Clean
+	underWay := o.Leave != nil && !o.Leave.Ended && (notified || o.Namespace != Present)
 	return o.Deleting || o.Desired == v1alpha1.StateLeave || underWay || irrevocable(o)
 }
 
@@ -273,7 +273,7 @@ func nextJoin(o HubObserved) HubStep {
 			accepted,
 			ready,
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
-				"No agent has asked to join as this cluster yet: "+whoStartsIt(o.JoinMode)),
+				"No agent has asked to join as this cluster yet: "+agentStarter(o.JoinMode)),
 		}
 	case o.Membership == nil || o.Membership.Report != ReportedJoined:
 		step.Phase = v1alpha1.PhaseJoining
@@ -291,8 +291,8 @@ func nextJoin(o HubObserved) HubStep {
 	return step
 }
 
-// whoStartsIt returns what starts the agent, if no agent has asked to join.
-func whoStartsIt(mode v1alpha1.JoinMode) string {
+// agentStarter returns what starts the agent, if no agent has asked to join.
+func agentStarter(mode v1alpha1.JoinMode) string {
 	switch mode {
 	case v1alpha1.JoinPush:
 		return "the hub runs it once it reaches the member; see the condition Reachable and the member's Events."
@@ -428,7 +428,7 @@ func patientUntil(record v1alpha1.LeaveStatus) time.Time {
 	if record.ForcedAt != nil && record.ForcedAt.After(from) {
 		from = record.ForcedAt.Time
 	}
-	return from.Add(NamespacePatience)
+	return from.Add(NamespaceTimeout)
 }
 
 func force(record *v1alpha1.LeaveStatus, now time.Time) {

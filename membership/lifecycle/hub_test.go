@@ -272,7 +272,7 @@ func TestNextHub(t *testing.T) {
 			name: "forced late, and the namespace goes", reason: "a deadline that was shortened to long ago leaves gates the " +
 				"time to let go",
 			o: isLeaving(func(o *HubObserved) {
-				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespacePatience-1),
+				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout-1),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
@@ -290,7 +290,7 @@ func TestNextHub(t *testing.T) {
 			reason: "a finalizer that is never removed blocks a leave no longer " +
 				"than that",
 			o: isLeaving(func(o *HubObserved) {
-				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespacePatience),
+				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
@@ -531,7 +531,7 @@ func TestNextHub_ReadyToJoinOnlyWithNamespace(t *testing.T) {
 	}
 }
 
-func TestTroubled(t *testing.T) {
+func TestWithError(t *testing.T) {
 	const ready = v1alpha1.ConditionReadyToJoin
 	for _, test := range []struct {
 		name   string
@@ -548,8 +548,8 @@ func TestTroubled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			step := NextHub(test.o)
-			troubled := step.Troubled("Trouble.")
-			for i, got := range troubled.Conditions {
+			failing := step.WithError("Trouble.")
+			for i, got := range failing.Conditions {
 				want := step.Conditions[i]
 				if got.Type == ready {
 					want = test.want

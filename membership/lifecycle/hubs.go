@@ -10,13 +10,13 @@ import (
 type HubsObserved struct {
 	Now time.Time
 	// Hubs in order of preference.
-	Hubs []HubStanding
+	Hubs []HubStatus
 	// Current is the index of the agent's current hub.
 	Current int
 	// Since is when the agent came to the current hub from another one; zero: it started there.
 	Since time.Time
-	// Patience is how long the agent stays with a hub that does not accept its heartbeats.
-	Patience time.Duration
+	// Timeout is how long the agent stays with a hub that does not accept its heartbeats.
+	Timeout time.Duration
 	// Return is how long the first hub must respond before an agent that is at another hub goes back to it; zero: the
 	// agent does not go back.
 	Return time.Duration
@@ -25,8 +25,8 @@ type HubsObserved struct {
 	Stay bool
 }
 
-// HubStanding is the state of one hub from the view of the agent.
-type HubStanding struct {
+// HubStatus is the state of one hub from the view of the agent.
+type HubStatus struct {
 	Name string
 	// Unserved is since when the hub has accepted no heartbeat although one was due; zero: it accepts them. It applies to
 	// the current hub only.
@@ -43,12 +43,12 @@ type HubStanding struct {
 	// Answer is whether the hub responds, as probed in this round.
 	Answer HubAnswer
 	// Asked is the time of the last probe in any round; zero: never. Answering is since when every probe succeeded; zero:
-	// the last one failed. [HubStanding.Heard] maintains both.
+	// the last one failed. [HubStatus.Heard] maintains both.
 	Asked, Answering time.Time
 }
 
 // Heard returns the state of the hub after a probe.
-func (h HubStanding) Heard(answer HubAnswer, now time.Time) HubStanding {
+func (h HubStatus) Heard(answer HubAnswer, now time.Time) HubStatus {
 	switch {
 	case answer != HubAnswers:
 		h.Answering = time.Time{}
@@ -97,7 +97,7 @@ type HubsStep struct {
 // stays there, also when a hub that is earlier in the list responds again, unless Return is set.
 //
 // With Return, the agent goes back to the first hub if the current hub accepts its heartbeats, it has been there for
-// Patience, and the first hub has responded to every probe for as long as Return, counted from when the agent was last
+// Timeout, and the first hub has responded to every probe for as long as Return, counted from when the agent was last
 // there. A response of the API server does not mean that the hub accepts the agent. So the agent does not go back to a
 // first hub that it left although that hub responded, or that refused or deregistered it: the agent would be sent away
 // again, for ever. It then goes back only if another hub is lost or sends it there.
@@ -151,7 +151,7 @@ func (o HubsObserved) back(step HubsStep) HubsStep {
 	}
 	look := first.Asked.Add(ReturnPoll)
 	if !first.Answering.IsZero() {
-		due := latest(latest(first.Answering, first.Left).Add(o.Return), o.Since.Add(o.Patience))
+		due := latest(latest(first.Answering, first.Left).Add(o.Return), o.Since.Add(o.Timeout))
 		if first.Answer == HubAnswers && !o.Now.Before(due) {
 			step.Hub, step.Message = 0, fmt.Sprintf(
 				"Going back to hub %s, which has answered since %s.", first.Name, first.Answering.UTC().Format(time.RFC3339))
@@ -200,14 +200,14 @@ func (o HubsObserved) due() (time.Time, string) {
 	case current.Refused && current.Cleaning == 0 && o.Since.IsZero():
 		return o.Now, "refuses the agent"
 	case current.Refused && current.Cleaning == 0:
-		return o.Since.Add(o.Patience), "refuses the agent"
+		return o.Since.Add(o.Timeout), "refuses the agent"
 	case !current.Unserved.IsZero():
 		since := current.Unserved
 		if o.Since.After(since) {
 			since = o.Since
 		}
 		return since.Add(
-			max(o.Patience, current.Cleaning),
+			max(o.Timeout, current.Cleaning),
 		), "has accepted no heartbeat since " + current.Unserved.UTC().Format(time.RFC3339)
 	default:
 		return time.Time{}, ""

@@ -9,147 +9,148 @@ import (
 )
 
 func TestSelectHub(t *testing.T) {
-	const patience = 5 * time.Minute
+	const timeout = 5 * time.Minute
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	long := ago(time.Hour)
-	lost := HubStanding{Unserved: ago(patience)}
+	lost := HubStatus{Unserved: ago(timeout)}
 	const lostWhy = "hub a has accepted no heartbeat since 2026-11-21T11:55:00Z"
 	for _, tc := range []struct {
 		reason string
 		since  time.Time
-		hubs   []HubStanding
+		hubs   []HubStatus
 		want   HubsStep
 	}{
-		{"all is well", long, []HubStanding{{}, {}}, HubsStep{}},
-		{"a hub may be restarted", long, []HubStanding{{Unserved: ago(time.Minute)}, {}}, HubsStep{After: 4 * time.Minute}},
-		{"the agent does not leave for a hub that may be no better", long, []HubStanding{lost, {}},
+		{"all is well", long, []HubStatus{{}, {}}, HubsStep{}},
+		{"a hub may be restarted", long, []HubStatus{{Unserved: ago(time.Minute)}, {}}, HubsStep{After: 4 * time.Minute}},
+		{"the agent does not leave for a hub that may be no better", long, []HubStatus{lost, {}},
 			HubsStep{Hub: 1, Ask: true}},
-		{"it is better there", long, []HubStanding{lost, {Answer: HubAnswers}},
+		{"it is better there", long, []HubStatus{lost, {Answer: HubAnswers}},
 			HubsStep{Hub: 1, Message: "Going to hub b: " + lostWhy + "."}},
-		{"the agent itself is cut off", long, []HubStanding{lost, {Answer: HubSilent}},
+		{"the agent itself is cut off", long, []HubStatus{lost, {Answer: HubSilent}},
 			HubsStep{After: RetryPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:55:00Z, and no other hub " +
 				"answers."}},
-		{"cut off for long, it asks less often", long, []HubStanding{{Unserved: long}, {Answer: HubSilent}},
-			HubsStep{After: HeldPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub " +
-				"answers."}},
-		{"an agent that just came had no time to join", ago(time.Minute), []HubStanding{{Unserved: long}, {}},
+		{"cut off for long, it asks less often", long, []HubStatus{{Unserved: long}, {Answer: HubSilent}},
+			HubsStep{After: BlockedPoll,
+				Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub " +
+					"answers."}},
+		{"an agent that just came had no time to join", ago(time.Minute), []HubStatus{{Unserved: long}, {}},
 			HubsStep{After: 4 * time.Minute}},
-		{"the first in the list of those that it never was at", long, []HubStanding{lost, {Left: long}, {}, {}},
+		{"the first in the list of those that it never was at", long, []HubStatus{lost, {Left: long}, {}, {}},
 			HubsStep{Hub: 2, Ask: true}},
-		{"the next one if that is silent", long, []HubStanding{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
+		{"the next one if that is silent", long, []HubStatus{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
 			HubsStep{Hub: 3, Message: "Going to hub d: " + lostWhy + "."}},
 		{"all were left: the one that had the most time to recover", long,
-			[]HubStanding{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
-		{"there is no other", long, []HubStanding{lost}, HubsStep{}},
-		{"a denial stands until a person takes it back", time.Time{}, []HubStanding{{Unserved: now, Refused: true}, {}},
+			[]HubStatus{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
+		{"there is no other", long, []HubStatus{lost}, HubsStep{}},
+		{"a denial stands until a person takes it back", time.Time{}, []HubStatus{{Unserved: now, Refused: true}, {}},
 			HubsStep{Hub: 1, Ask: true}},
 		{"two hubs that both deny do not throw the agent to and fro", ago(time.Minute),
-			[]HubStanding{{Unserved: ago(time.Minute), Refused: true}, {}},
+			[]HubStatus{{Unserved: ago(time.Minute), Refused: true}, {}},
 			HubsStep{After: 4 * time.Minute}},
 		{"out: there is nothing to wait for", ago(time.Minute),
-			[]HubStanding{{Unserved: now, Out: true}, {Answer: HubAnswers}},
+			[]HubStatus{{Unserved: now, Out: true}, {Answer: HubAnswers}},
 			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a has released this member."}},
-		{"out, and nowhere to go for now", long, []HubStanding{{Unserved: now, Out: true}, {Answer: HubSilent}},
+		{"out, and nowhere to go for now", long, []HubStatus{{Unserved: now, Out: true}, {Answer: HubSilent}},
 			HubsStep{After: RetryPoll, Message: "Hub a has released this member, and no other hub answers."}},
-		{"out of all of them", long, []HubStanding{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
-		{"the agent does not go back to a hub that released it", long, []HubStanding{lost, {Out: true, Answer: HubAnswers}},
+		{"out of all of them", long, []HubStatus{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
+		{"the agent does not go back to a hub that released it", long, []HubStatus{lost, {Out: true, Answer: HubAnswers}},
 			HubsStep{}},
 		{"what a hub has left on the member goes first", long,
-			[]HubStanding{{Unserved: ago(10 * time.Minute), Cleaning: 15 * time.Minute}, {}},
+			[]HubStatus{{Unserved: ago(10 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{After: 5 * time.Minute}},
-		{"unless it never goes", long, []HubStanding{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
+		{"unless it never goes", long, []HubStatus{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{Hub: 1, Ask: true}},
 		{"a short deadline of a leave is not a short patience", long,
-			[]HubStanding{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
+			[]HubStatus{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
 			HubsStep{After: 4 * time.Minute}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			for i := range tc.hubs {
 				tc.hubs[i].Name = string(rune('a' + i))
 			}
-			require.Equal(t, tc.want, SelectHub(HubsObserved{Now: now, Hubs: tc.hubs, Since: tc.since, Patience: patience}))
+			require.Equal(t, tc.want, SelectHub(HubsObserved{Now: now, Hubs: tc.hubs, Since: tc.since, Timeout: timeout}))
 		})
 	}
 }
 
 // An agent that is at the second of two hubs, or leaves the first, and is to go back after half an hour.
 func TestReturn(t *testing.T) {
-	const patience, returns = 5 * time.Minute, 30 * time.Minute
+	const timeout, returns = 5 * time.Minute, 30 * time.Minute
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	long, recently := ago(time.Hour), ago(10*time.Second)
-	back := HubStanding{Left: long, Asked: recently, Answering: ago(returns), Answer: HubAnswers}
-	with := func(change func(*HubStanding)) HubStanding {
+	back := HubStatus{Left: long, Asked: recently, Answering: ago(returns), Answer: HubAnswers}
+	with := func(change func(*HubStatus)) HubStatus {
 		hub := back
 		change(&hub)
 		return hub
 	}
 	const going = "Going back to hub a, which has answered since 2026-11-21T11:30:00Z."
-	lost := HubStanding{Unserved: ago(patience)}
+	lost := HubStatus{Unserved: ago(timeout)}
 	const lostWhy = "Going to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
 	for _, tc := range []struct {
 		reason string
 		o      HubsObserved
 		want   HubsStep
 	}{
-		{"it has answered for long enough", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {}}},
+		{"it has answered for long enough", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {}}},
 			HubsStep{Message: going}},
-		{"return is not requested", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStanding{back, {}}},
+		{"return is not requested", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStatus{back, {}}},
 			HubsStep{Hub: 1}},
-		{"it is there", HubsObserved{Since: long, Hubs: []HubStanding{{}, back}}, HubsStep{}},
+		{"it is there", HubsObserved{Since: long, Hubs: []HubStatus{{}, back}}, HubsStep{}},
 		{"an agent that left for a reason that probes do not show would leave again",
-			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{back, {}}}, HubsStep{Hub: 1}},
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{back, {}}}, HubsStep{Hub: 1}},
 		{"it is done with the member",
-			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Out = true }), {}}},
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{with(func(h *HubStatus) { h.Out = true }), {}}},
 			HubsStep{Hub: 1}},
 		{"what another hub has left on the member goes first",
-			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
 		{"between two changes there is the patience",
-			HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStanding{back, {}}},
+			HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStatus{back, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
 		{"it answers, and not for long",
 			HubsObserved{Current: 1, Since: long,
-				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(20 * time.Minute) }), {}}},
+				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answering = ago(20 * time.Minute) }), {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
 		{"what it answered before it was lost does not count",
 			HubsObserved{Current: 1, Since: ago(20 * time.Minute),
-				Hubs: []HubStanding{with(func(h *HubStanding) { h.Left = ago(20 * time.Minute) }), {}}},
+				Hubs: []HubStatus{with(func(h *HubStatus) { h.Left = ago(20 * time.Minute) }), {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
 		{"the last look is when it is due",
 			HubsObserved{Current: 1, Since: long,
-				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(returns - time.Second) }), {}}},
+				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answering = ago(returns - time.Second) }), {}}},
 			HubsStep{Hub: 1, After: time.Second}},
 		{"one that answered is asked before it is gone to",
 			HubsObserved{Current: 1, Since: long,
-				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubAnswerUnknown }), {}}},
+				Hubs: []HubStatus{with(func(h *HubStatus) { h.Answer = HubAnswerUnknown }), {}}},
 			HubsStep{Ask: true}},
-		{"nothing is known of it", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{{}, {}}}, HubsStep{Ask: true}},
-		{"it is asked once a minute", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{{Asked: recently}, {}}},
+		{"nothing is known of it", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{}, {}}}, HubsStep{Ask: true}},
+		{"it is asked once a minute", HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{{Asked: recently}, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
 		{"it was gone to, and that could not be written down",
-			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubSilent }), {}}},
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{with(func(h *HubStatus) { h.Answer = HubSilent }), {}}},
 			HubsStep{Hub: 1, After: time.Minute}},
 		{"a hub that is lost is left for whichever answers",
-			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Answer: HubAnswers}, lost}},
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Answer: HubAnswers}, lost}},
 			HubsStep{Message: "Going to hub a: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 
 		{"who leaves the first asks whether its answers are worth anything",
-			HubsObserved{Since: long, Hubs: []HubStanding{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
+			HubsObserved{Since: long, Hubs: []HubStatus{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
 		{"it is down", HubsObserved{Since: long,
-			Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubSilent}, {Answer: HubAnswers}}},
+			Hubs: []HubStatus{{Unserved: ago(timeout), Answer: HubSilent}, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Message: lostWhy}},
 		{"it responds and accepts no agent",
-			HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubAnswers}, {Answer: HubAnswers}}},
+			HubsObserved{Since: long, Hubs: []HubStatus{{Unserved: ago(timeout), Answer: HubAnswers}, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Stay: true, Message: lostWhy}},
 		{"it has refused the member",
-			HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
+			HubsObserved{Since: long, Hubs: []HubStatus{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a refuses the agent."}},
 		{"who does not go back need not ask",
-			HubsObserved{Since: long, Return: -1, Hubs: []HubStanding{lost, {Answer: HubAnswers}}},
+			HubsObserved{Since: long, Return: -1, Hubs: []HubStatus{lost, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Message: lostWhy}},
 		{"a third hub changes nothing about the first",
-			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Left: long}, lost, {Answer: HubAnswers}}},
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStatus{{Left: long}, lost, {Answer: HubAnswers}}},
 			HubsStep{Hub: 2, Stay: true,
 				Message: "Going to hub c: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 	} {
@@ -160,7 +161,7 @@ func TestReturn(t *testing.T) {
 			if tc.o.Return == 0 {
 				tc.o.Return = returns
 			}
-			tc.o.Now, tc.o.Patience = now, patience
+			tc.o.Now, tc.o.Timeout = now, timeout
 			require.Equal(t, tc.want, SelectHub(tc.o))
 		})
 	}
@@ -171,18 +172,18 @@ func TestHeard(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for _, tc := range []struct {
 		reason string
-		before HubStanding
+		before HubStatus
 		answer HubAnswer
 		want   time.Time
 	}{
-		{"it answers", HubStanding{}, HubAnswers, now},
-		{"it still does", HubStanding{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubAnswers, ago(time.Hour)},
-		{"it does not", HubStanding{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubSilent, time.Time{}},
+		{"it answers", HubStatus{}, HubAnswers, now},
+		{"it still does", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubAnswers, ago(time.Hour)},
+		{"it does not", HubStatus{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubSilent, time.Time{}},
 		{"its state during hours without probes is unknown",
-			HubStanding{Asked: ago(time.Hour), Answering: ago(2 * time.Hour)}, HubAnswers, now},
+			HubStatus{Asked: ago(time.Hour), Answering: ago(2 * time.Hour)}, HubAnswers, now},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			require.Equal(t, HubStanding{Asked: now, Answering: tc.want, Answer: tc.answer}, tc.before.Heard(tc.answer, now))
+			require.Equal(t, HubStatus{Asked: now, Answering: tc.want, Answer: tc.answer}, tc.before.Heard(tc.answer, now))
 		})
 	}
 }
@@ -190,16 +191,16 @@ func TestHeard(t *testing.T) {
 // An agent goes through hubs that come and go as they like.
 func TestSelectHubOverTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const patience = 5 * time.Minute
+		const timeout = 5 * time.Minute
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-		hubs := make([]HubStanding, rapid.IntRange(1, 4).Draw(t, "hubs"))
+		hubs := make([]HubStatus, rapid.IntRange(1, 4).Draw(t, "hubs"))
 		up := make([]bool, len(hubs))
-		returns := time.Duration(rapid.IntRange(0, 2).Draw(t, "returns")) * 2 * patience
-		o := HubsObserved{Hubs: hubs, Patience: patience, Return: returns}
+		returns := time.Duration(rapid.IntRange(0, 2).Draw(t, "returns")) * 2 * timeout
+		o := HubsObserved{Hubs: hubs, Timeout: timeout, Return: returns}
 		hubs[0].Unserved = now
 		var came, left, silent time.Time // when it came where it is, left the first hub, and had no answer of that
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
-			now = now.Add(time.Duration(rapid.IntRange(0, int(2*patience)).Draw(t, "passes")))
+			now = now.Add(time.Duration(rapid.IntRange(0, int(2*timeout)).Draw(t, "passes")))
 			changed := rapid.IntRange(0, len(hubs)-1).Draw(t, "changed")
 			up[changed] = !up[changed]
 			here := &hubs[o.Current]
@@ -244,7 +245,7 @@ func TestSelectHubOverTime(t *testing.T) {
 					require.True(t, silent.IsZero() || now.Sub(silent) >= returns, "it goes back to a hub that comes and goes")
 				}
 				require.True(t, up[step.Hub] && !hubs[step.Hub].Out, "it goes to a hub that does not respond")
-				require.True(t, here.Out || came.IsZero() || now.Sub(came) >= patience, "it has hardly arrived")
+				require.True(t, here.Out || came.IsZero() || now.Sub(came) >= timeout, "it has hardly arrived")
 				if o.Current == 0 {
 					require.Equal(t, here.Out || returns > 0 && up[0], step.Stay, "it would be sent away again")
 					left = now

@@ -22,10 +22,11 @@ type JoinRequestObserved struct {
 	// Invalid is why the request is invalid; empty: it is valid.
 	Invalid string
 	TokenObserved
-	// Verdict is the decision of the Acceptor; zero: it was not asked, because the token is refused or a decision exists.
-	Verdict membership.Verdict
-	// NoVerdict is the error of an Acceptor that failed; empty: it did not fail.
-	NoVerdict string
+	// Acceptance is the decision of the Acceptor; zero: it was not asked, because the token is refused or a decision
+	// exists.
+	Acceptance membership.Acceptance
+	// AcceptorError is the error of an Acceptor that failed; empty: it did not fail.
+	AcceptorError string
 
 	// Readopt is true if the JoinToken accepts exactly this cluster automatically. Otherwise only an administrator accepts
 	// a cluster that is registered as a member which does not exist on the hub.
@@ -142,9 +143,9 @@ func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 			step.After = o.TokenEndsIn
 		}
 	}
-	step.Message = Sentence(step.Message)
-	told := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
-	step.Final = told || slices.Contains(step.Actions, CreateMember)
+	step.Message = FormatMessage(step.Message)
+	notified := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
+	step.Final = notified || slices.Contains(step.Actions, CreateMember)
 	return step
 }
 
@@ -180,7 +181,7 @@ func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 func sameClaim(o JoinRequestObserved) JoinRequestStep {
 	member := o.ByClaim
 	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
-		return held(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
+		return blocked(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
 			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: "+
 				"restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.", member.Name, member.ClusterID,
 			o.ClusterID, member.Name))
@@ -194,8 +195,8 @@ func sameClaim(o JoinRequestObserved) JoinRequestStep {
 // cautious prevents that a policy accepts a cluster whose MemberCluster is missing without a tombstone: an
 // administrator may have deleted it.
 func (o JoinRequestObserved) cautious() JoinRequestObserved {
-	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Verdict.Decision == membership.Accept {
-		o.Verdict = membership.Verdict{Decision: membership.Hold}
+	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Acceptance.Decision == membership.Accept {
+		o.Acceptance = membership.Acceptance{Decision: membership.Hold}
 	}
 	return o
 }
@@ -204,20 +205,20 @@ func (o JoinRequestObserved) cautious() JoinRequestObserved {
 func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case len(o.Others) > 0:
-		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
+		return blocked(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
 	case member != nil && o.lost(member) && !member.leaving():
 		// The agent had the claim, and an administrator cleared it: the next other agent gets the claim.
-		return held(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
+		return blocked(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
 			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name,
 			o.Claim))
 	case member == nil && o.ByName == nil && o.memberUID() == "" && o.waited():
-		return held(nil, o.Reason, fmt.Sprintf(
+		return blocked(nil, o.Reason, fmt.Sprintf(
 			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and "+
 				"spec.accepted true to let the cluster in.", o.Name, o.ClusterID))
 	case member == nil && o.removed():
-		return held(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
+		return blocked(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
 			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s "+
 				"and spec.accepted true to adopt the cluster.", o.Name, o.ClusterID))
 	case o.TokenRefused != "":
@@ -227,7 +228,7 @@ func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	case member == nil:
 		return unknown(o)
 	case member.Claim != "":
-		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
+		return blocked(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s belongs to member %s, which another agent has claimed. To let this agent take over, set spec.claim "+
 				"of MemberCluster %s to %s.", o.ClusterID, member.Name, member.Name, o.Claim))
 	case member.leaving():
@@ -259,7 +260,7 @@ func (o *JoinRequestObserved) unknownMember(member *MemberSeen) bool {
 
 // differentHub handles an agent that is registered with another hub. Only an administrator moves a member.
 func differentHub(o JoinRequestObserved) JoinRequestStep {
-	return held(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
+	return blocked(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
 		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
 			"moveFrom is %s to move it here.", o.AgentHubID, o.HubID, o.AgentHubID))
 }
@@ -274,15 +275,15 @@ func deregistered(kept *MemberSeen) JoinRequestStep {
 
 // unknown handles a cluster without a MemberCluster.
 func unknown(o JoinRequestObserved) JoinRequestStep {
-	if o.NoVerdict != "" {
-		return noVerdict(o, nil)
+	if o.AcceptorError != "" {
+		return acceptorFailed(o, nil)
 	}
-	if o.Verdict.Decision == membership.Deny {
-		return denied(nil, o.Verdict.Reason)
+	if o.Acceptance.Decision == membership.Deny {
+		return denied(nil, o.Acceptance.Reason)
 	}
 	step := waiting(o, nil, o.Name)
 	step.Actions = []JoinRequestAction{CreateMember}
-	if o.Verdict.Decision == membership.Accept {
+	if o.Acceptance.Decision == membership.Accept {
 		step = preparing(nil)
 		step.Actions = []JoinRequestAction{CreateMember, AcceptMember}
 	}
@@ -294,14 +295,14 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	named := o.ByName
 	switch {
 	case named.ClusterID != "" || named.Claim != "" || named.Deleting:
-		return held(named, v1alpha1.ReasonNameTaken, fmt.Sprintf(
+		return blocked(named, v1alpha1.ReasonNameTaken, fmt.Sprintf(
 			"The name %s belongs to another cluster (%s): start the agent with another name, or delete MemberCluster %s.",
 			o.Name, named.ClusterID, named.Name))
-	case accepted(named) && o.NoVerdict != "":
-		return noVerdict(o, named)
-	case accepted(named) && o.Verdict.Decision != membership.Accept:
+	case accepted(named) && o.AcceptorError != "":
+		return acceptorFailed(o, named)
+	case accepted(named) && o.Acceptance.Decision != membership.Accept:
 		// The MemberCluster was accepted before its cluster was known: any user with a token could request the name.
-		return held(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
+		return blocked(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
 			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to let this one in.", named.Name,
 			o.ClusterID))
 	case named.Leaving || named.Desired == v1alpha1.StateLeave:
@@ -313,18 +314,18 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 
 // bind handles a member that no agent has claimed.
 func bind(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
-	if member.Accepted == nil && o.NoVerdict != "" {
-		return noVerdict(o, member)
+	if member.Accepted == nil && o.AcceptorError != "" {
+		return acceptorFailed(o, member)
 	}
-	if !accepted(member) && o.Verdict.Decision == membership.Deny {
-		return denied(member, o.Verdict.Reason)
+	if !accepted(member) && o.Acceptance.Decision == membership.Deny {
+		return denied(member, o.Acceptance.Reason)
 	}
 	step := waiting(o, member, member.Name)
 	if accepted(member) {
 		step = preparing(member)
 	}
 	step.Actions = []JoinRequestAction{BindMember}
-	if member.Accepted == nil && o.Verdict.Decision == membership.Accept {
+	if member.Accepted == nil && o.Acceptance.Decision == membership.Accept {
 		step = preparing(member)
 		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 	}
@@ -349,14 +350,14 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 		// An agent that was a member and still has access gets a credential nevertheless, because it must confirm that the
 		// member is clean.
 		return leavingMember(member)
-	case !accepted(member) && o.NoVerdict != "":
-		return noVerdict(o, member)
-	case !accepted(member) && o.TokenRefused == "" && o.Verdict.Decision == membership.Accept:
+	case !accepted(member) && o.AcceptorError != "":
+		return acceptorFailed(o, member)
+	case !accepted(member) && o.TokenRefused == "" && o.Acceptance.Decision == membership.Accept:
 		step := preparing(member)
 		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 		return step
-	case !accepted(member) && o.Verdict.Decision == membership.Deny:
-		return denied(member, o.Verdict.Reason)
+	case !accepted(member) && o.Acceptance.Decision == membership.Deny:
+		return denied(member, o.Acceptance.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
 	case o.Type != member.Credential || member.ClusterID == "" && !member.leaving():
@@ -365,7 +366,7 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 		step.Actions = []JoinRequestAction{BindMember}
 		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
-		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
+		return blocked(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
 			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates "+
 				"as.", member.Name))
 	case !member.Prepared:
@@ -381,7 +382,7 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 // replacedKey handles an agent that does not have the current key of its claim. A request that is older than that key
 // is no sign of a second agent.
 func replacedKey(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
-	step := held(member, v1alpha1.ReasonClaimKeyReplaced, KeyReplaced)
+	step := blocked(member, v1alpha1.ReasonClaimKeyReplaced, KeyReplaced)
 	if keys := member.Keys; keys != nil && keys.ReusedAt == nil && !o.CreatedAt.Before(keys.Since.Time) {
 		step.Actions = []JoinRequestAction{ReportReuse}
 	}
@@ -401,31 +402,31 @@ func sameUID(member *MemberSeen, uid types.UID) *MemberSeen {
 	return member
 }
 
-func held(member *MemberSeen, reason, message string) JoinRequestStep {
+func blocked(member *MemberSeen, reason, message string) JoinRequestStep {
 	return JoinRequestStep{Answer: v1alpha1.AnswerHeld, Reason: reason, Message: message, Member: member}
 }
 
 func waiting(o JoinRequestObserved, member *MemberSeen, name string) JoinRequestStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
 	if o.unknownMember(member) {
-		return held(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
+		return blocked(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
 			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on "+
 				"record. "+
 				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.MemberUID, name))
 	}
-	return held(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Verdict))
+	return blocked(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Acceptance))
 }
 
 func leavingMember(member *MemberSeen) JoinRequestStep {
-	return held(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
+	return blocked(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
 		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
 }
 
-// noVerdict handles a request that only the Acceptor can decide on, after the Acceptor failed.
-func noVerdict(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
+// acceptorFailed handles a request that only the Acceptor can decide on, after the Acceptor failed.
+func acceptorFailed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	return JoinRequestStep{
-		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: HeldPoll,
-		Message: "The hub's policy failed and is retried: " + o.NoVerdict,
+		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: BlockedPoll,
+		Message: "The hub's policy failed and is retried: " + o.AcceptorError,
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 func TestNextJoinRequest(t *testing.T) {
 	const (
-		pending, held, issued = v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerIssued
-		deny, forgot          = v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered
+		pending, blocked, issued = v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerIssued
+		deny, forgot             = v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered
 	)
 	// of is the member east, accepted and prepared, which claim speaks for.
 	of := func(claim string, change func(*MemberSeen)) *MemberSeen {
@@ -29,11 +29,11 @@ func TestNextJoinRequest(t *testing.T) {
 	asIs := func(*MemberSeen) {}
 	request := func(change func(*JoinRequestObserved)) JoinRequestObserved {
 		o := JoinRequestObserved{
-			ClusterID: "id",
-			Name:      "east",
-			Claim:     "mine",
-			Type:      v1alpha1.CredentialToken,
-			Verdict:   membership.Verdict{Decision: membership.Hold},
+			ClusterID:  "id",
+			Name:       "east",
+			Claim:      "mine",
+			Type:       v1alpha1.CredentialToken,
+			Acceptance: membership.Acceptance{Decision: membership.Hold},
 		}
 		change(&o)
 		return o
@@ -80,11 +80,11 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "token ended before a decision", reason: "what it would have let in by itself now waits for an " +
 				"administrator",
 			o: request(func(o *JoinRequestObserved) {
-				o.TokenRefused, o.Verdict.Decision, o.ByID = "spec.token: has expired", membership.Accept,
+				o.TokenRefused, o.Acceptance.Decision, o.ByID = "spec.token: has expired", membership.Accept,
 					of("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, member: true,
+				answer: blocked, reason: v1alpha1.ReasonWaitingForAcceptance, member: true,
 				message: "Waiting for an administrator to set spec.accepted of MemberCluster east to true.",
 			},
 		},
@@ -99,13 +99,13 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "not announced", reason: "it becomes a member that an administrator can accept",
 			o: request(func(*JoinRequestObserved) {}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, actions: []JoinRequestAction{CreateMember},
+				answer: blocked, reason: v1alpha1.ReasonWaitingForAcceptance, actions: []JoinRequestAction{CreateMember},
 				message: "Waiting for an administrator to set spec.accepted of MemberCluster east to true.",
 			},
 		},
 		{
 			name: "accepted by policy", reason: "an Acceptor needs no administrator",
-			o: request(func(o *JoinRequestObserved) { o.Verdict.Decision = membership.Accept }),
+			o: request(func(o *JoinRequestObserved) { o.Acceptance.Decision = membership.Accept }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember, AcceptMember},
 				message: "The hub is preparing for the cluster.",
@@ -114,14 +114,14 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "denied by policy", reason: "nothing is created for a denied cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.Verdict = membership.Verdict{Decision: membership.Deny, Reason: "Not from there."}
+				o.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "Not from there."}
 			}),
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
 			name: "the policy fails", reason: "nothing is created before a decision, and its owner reads why it " +
 				"waits",
-			o: request(func(o *JoinRequestObserved) { o.NoVerdict = "ask the Acceptor: no route" }),
+			o: request(func(o *JoinRequestObserved) { o.AcceptorError = "ask the Acceptor: no route" }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
 				message: "The hub's policy failed and is retried: ask the Acceptor: no route",
@@ -130,7 +130,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails, of a member that waits", reason: "a member is not bound before it is known whether to",
 			o: request(func(o *JoinRequestObserved) {
-				o.NoVerdict, o.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
+				o.AcceptorError, o.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -140,7 +140,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails, of its own member", reason: "it is asked again until it decides or an administrator does",
 			o: request(func(o *JoinRequestObserved) {
-				o.NoVerdict, o.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
+				o.AcceptorError, o.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -151,7 +151,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this " +
 				"cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.NoVerdict, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
+				o.AcceptorError, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -160,7 +160,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
-			o: request(func(o *JoinRequestObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.AcceptorError, o.ByID = "no route", of("mine", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
@@ -169,7 +169,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "name of another", reason: "a name is never taken over",
 			o: request(func(o *JoinRequestObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonNameTaken, member: true,
+				answer: blocked, reason: v1alpha1.ReasonNameTaken, member: true,
 				message: "The name east belongs to another cluster (another): start the agent with another name, or delete " +
 					"MemberCluster east.",
 			},
@@ -180,7 +180,7 @@ func TestNextJoinRequest(t *testing.T) {
 				"for which cluster",
 			o: request(func(o *JoinRequestObserved) { o.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
+				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
 				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
 			},
 		},
@@ -188,7 +188,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "two of its ID", reason: "no choice would be right",
 			o: request(func(o *JoinRequestObserved) { o.ByID, o.Others = of("", asIs), []string{"west"} }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id is that of MemberCluster east and also of west: delete all but one.",
 			},
 		},
@@ -202,7 +202,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "second to come", reason: "it is pending, with the way to take over, and evicts no agent",
 			o: request(func(o *JoinRequestObserved) { o.ByID = of("other", asIs) }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
 					"set spec.claim of MemberCluster east to mine.",
 			},
@@ -212,7 +212,7 @@ func TestNextJoinRequest(t *testing.T) {
 				"cleaned",
 			o: request(func(o *JoinRequestObserved) { o.ByID, o.MemberUID = of("other", asIs), "uid" }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
 					"set spec.claim of MemberCluster east to mine.",
 			},
@@ -239,7 +239,7 @@ func TestNextJoinRequest(t *testing.T) {
 					of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonIdentityMissing, member: true,
+				answer: blocked, reason: v1alpha1.ReasonIdentityMissing, member: true,
 				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it " +
 					"authenticates as.",
 			},
@@ -268,7 +268,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
 			},
 		},
@@ -286,7 +286,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
 			},
 		},
@@ -294,7 +294,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "it leaves and was never in", reason: "no cluster joins only to leave",
 			o: request(func(o *JoinRequestObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
 			},
 		},
@@ -311,11 +311,11 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "it leaves and is not accepted any more", reason: "no policy admits a leaving member again",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Verdict.Decision = "uid", membership.Accept
+				o.MemberUID, o.Acceptance.Decision = "uid", membership.Accept
 				o.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
 			},
 		},
@@ -342,7 +342,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "answered, then deleted", reason: "an old request must not make a member anew that an administrator deleted",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Bound, o.Verdict.Decision, o.Tombstones = issued, "uid", membership.Accept, left("uid", false)
+				o.Answer, o.Bound, o.Acceptance.Decision, o.Tombstones = issued, "uid", membership.Accept, left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
@@ -356,7 +356,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Reason, o.Verdict.Decision, o.Tombstones = held, v1alpha1.ReasonStateLeave, membership.Accept,
+				o.Answer, o.Reason, o.Acceptance.Decision, o.Tombstones = blocked, v1alpha1.ReasonStateLeave, membership.Accept,
 					left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
@@ -364,20 +364,20 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "lost", reason: "a MemberCluster that is missing without a record was not removed by a user",
 			o: request(func(o *JoinRequestObserved) { o.MemberUID = "uid" }),
-			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
+			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
 		{
 			name: "lost, and the policy accepts", reason: "a user may have removed the member, and the record may have expired",
-			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.Verdict.Decision = "uid", membership.Accept }),
-			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
+			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.Acceptance.Decision = "uid", membership.Accept }),
+			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
 		{
 			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this " +
 				"cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Readopt, o.Verdict.Decision = "uid", true, membership.Accept
+				o.MemberUID, o.Readopt, o.Acceptance.Decision = "uid", true, membership.Accept
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember,
 				AcceptMember},
@@ -386,10 +386,10 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "lost, and waiting", reason: "kubectl get shows what the request waits for",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Verdict.Decision, o.ByID = "uid", membership.Hold,
+				o.MemberUID, o.Acceptance.Decision, o.ByID = "uid", membership.Hold,
 					of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
 			}),
-			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
+			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
 		},
 		{
 			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not " +
@@ -398,7 +398,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.MemberUID, o.Bound, o.Tombstones = "uid", "new", []Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonUnknownMember,
+				answer: blocked, reason: v1alpha1.ReasonUnknownMember,
 				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with " +
 					"spec.clusterID id and spec.accepted true to adopt the cluster.",
 			},
@@ -410,7 +410,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.MemberUID, o.Tombstones = "uid", []Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonUnknownMember,
+				answer: blocked, reason: v1alpha1.ReasonUnknownMember,
 				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with " +
 					"spec.clusterID id " +
 					"and spec.accepted true to adopt the cluster.",
@@ -458,11 +458,11 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "restored with its name alone", reason: "the name proves nothing",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Verdict.Decision, o.ByName = "before", membership.Accept,
+				o.MemberUID, o.Acceptance.Decision, o.ByName = "before", membership.Accept,
 					of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
+				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
 				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
 			},
 		},
@@ -472,7 +472,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.MemberUID, o.ByClaim = "uid", of("mine", func(m *MemberSeen) { m.ClusterID = "other" })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonClusterIDChanged,
+				answer: blocked, reason: v1alpha1.ReasonClusterIDChanged,
 				message: "The claim of the agent belongs to MemberCluster east with cluster ID other, and the agent reports " +
 					"cluster ID id: " +
 					"restore the agent's cluster ID, or clear spec.claim of MemberCluster east.",
@@ -484,7 +484,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.MemberUID, o.ByID = "uid", of("", func(m *MemberSeen) { m.Reported = "mine" })
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonClaimReleased, member: true,
+				answer: blocked, reason: v1alpha1.ReasonClaimReleased, member: true,
 				message: "The claim of MemberCluster east was cleared: set its spec.claim to mine to let this agent back in.",
 			},
 		},
@@ -494,7 +494,7 @@ func TestNextJoinRequest(t *testing.T) {
 				o.HubID, o.AgentHubID, o.MemberUID, o.Tombstones = "this", "that", "uid", left("uid", false)
 			}),
 			want: want{
-				answer: held, reason: v1alpha1.ReasonDifferentHub,
+				answer: blocked, reason: v1alpha1.ReasonDifferentHub,
 				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub, or " +
 					"one whose moveFrom is that to move it here.",
 			},

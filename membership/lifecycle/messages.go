@@ -13,25 +13,25 @@ import (
 // Limits, in bytes, of text that this package did not write. The API server rejects longer text together with
 // everything in the same request, and a leave that cannot be recorded never ends.
 const (
-	sentenceLimit = 1024 // of an Event's note and of RenewalAnswer.Refused, far below that of a condition's message
-	entryLimit    = 256  // of an entry of LeaveStatus.Remaining
-	nameLimit     = 253  // of LeaveStatus.Waiting
+	messageLimit = 1024 // of an Event's note and of RenewalAnswer.Refused, far below that of a condition's message
+	entryLimit   = 256  // of an entry of LeaveStatus.Remaining
+	nameLimit    = 253  // of LeaveStatus.Waiting
 )
 
 // localAddress is the local address in an error of a broken connection. Its port differs each time, has no meaning for
 // users, and would make every failure a new one that must be written.
 var localAddress = regexp.MustCompile(`\S+:\d+->`)
 
-// Sentence prepares external text, such as an error, for a condition, an Event or an answer: the result is valid, short
-// enough, and the same for the same failure.
-func Sentence(text string) string {
-	return bounded.Text(localAddress.ReplaceAllString(text, ""), sentenceLimit)
+// FormatMessage prepares external text, such as an error, for a condition, an Event or an answer: the result is valid,
+// short enough, and the same for the same failure.
+func FormatMessage(text string) string {
+	return bounded.Text(localAddress.ReplaceAllString(text, ""), messageLimit)
 }
 
 // sentences limits the messages of conditions.
 func sentences(conditions []metav1.Condition) {
 	for i := range conditions {
-		conditions[i].Message = Sentence(conditions[i].Message)
+		conditions[i].Message = FormatMessage(conditions[i].Message)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-func TestSentence(t *testing.T) {
+func TestFormatMessage(t *testing.T) {
 	for _, test := range []struct{ name, reason, text, want string }{
 		{"short", "what can be said is said", "The cluster is leaving.", "The cluster is leaving."},
 		{"the limit", "nothing is cut without need", strings.Repeat("x", 1024), strings.Repeat("x", 1024)},
@@ -28,15 +28,15 @@ func TestSentence(t *testing.T) {
 			"write tcp [fd00::2]:443: broken pipe"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Sentence(test.text); got != test.want {
+			if got := FormatMessage(test.text); got != test.want {
 				t.Errorf("%s: want %q, got %q", test.reason, test.want, got)
 			}
 		})
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.SampledFrom([]byte("aü…\xff\xf0\x9f\x98\x80 :->1")), 0, 3000).Draw(t, "text"))
-		got := Sentence(text)
-		if len(got) > sentenceLimit || !utf8.ValidString(got) {
+		got := FormatMessage(text)
+		if len(got) > messageLimit || !utf8.ValidString(got) {
 			t.Fatalf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 		}
 	})
@@ -56,7 +56,7 @@ func TestManyWords(t *testing.T) {
 		})),
 	} {
 		for _, c := range step.Conditions {
-			if len(c.Message) > sentenceLimit {
+			if len(c.Message) > messageLimit {
 				t.Errorf("%s: the message of %s has %d bytes", name, c.Type, len(c.Message))
 			}
 		}
@@ -70,15 +70,15 @@ func TestManyWords(t *testing.T) {
 		}
 	}
 	denied := NextJoinRequest(
-		JoinRequestObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny,
+		JoinRequestObserved{ClusterID: "id", Name: "east", Acceptance: membership.Acceptance{Decision: membership.Deny,
 			Reason: text}})
-	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > sentenceLimit {
+	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > messageLimit {
 		t.Errorf("the hub answers %s in %d bytes", denied.Answer, len(denied.Message))
 	}
 	unwell := no(v1alpha1.ConditionHealthy, v1alpha1.ReasonClusterNotReady, text)
 	if c := Health(HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &unwell}); len(
 		c.Message,
-	) > sentenceLimit {
+	) > messageLimit {
 		t.Errorf("Healthy says why in %d bytes", len(c.Message))
 	}
 }

@@ -163,12 +163,12 @@ func (m *machine) restore(w *world) {
 	if w.holds == leftover {
 		w.holds = dirty // the leave is undone
 	}
-	w.asked = w.asked || w.standing()
+	w.asked = w.asked || w.stable()
 	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planWorld{}, false, planWorld{}, 0, lagWorld{}, 0
 }
 
-// standing reports whether a user's request to remove the member is still there.
-func (w *world) standing() bool {
+// stable reports whether a user's request to remove the member is still there.
+func (w *world) stable() bool {
 	return w.member && (w.leaveRequested() || w.leave.there && !w.leave.ended)
 }
 
@@ -282,7 +282,7 @@ func (m *machine) resumes(w *world) (HubAction, fault) {
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
 	plan := m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
-	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != noAgent && !w.standing() {
+	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != noAgent && !w.stable() {
 		return action, unaskedTombstone // its creation has no precondition
 	}
 	if !m.careless && w.refusesPaused(action) {
@@ -355,7 +355,7 @@ func (m *machine) elsewhere(w *world) JoinRequestState {
 		Type:       v1alpha1.CredentialToken,
 		CreatedAt:  epoch,
 		HubID:      "other",
-		Verdict:    membership.Verdict{Decision: membership.Accept},
+		Acceptance: membership.Acceptance{Decision: membership.Accept},
 		Tombstones: []Tombstone{{MemberUID: uids[a.asks], ClusterID: "id", Claim: claims[mine], Decided: true, Time: epoch}},
 	}
 	if a.registered {

@@ -71,7 +71,7 @@ func (m *machine) round(w world, f fairness) world {
 		w.gatesShut = false
 	}
 	if w == before && f.agent {
-		w.agent.losesPatience() // long before a deadline passes, or a request is removed for its age
+		w.agent.timesOut() // long before a deadline passes, or a request is removed for its age
 		if w != before {
 			return w
 		}
@@ -86,7 +86,7 @@ func (m *machine) round(w world, f fairness) world {
 	if w == before {
 		w.lag = lagWorld{}
 	}
-	if w == before && f.clock && w.leave.there && !w.leave.ended && w.clock < outOfPatience {
+	if w == before && f.clock && w.leave.there && !w.leave.ended && w.clock < timedOut {
 		w.clock++
 	}
 	return w

@@ -17,7 +17,7 @@ type machine struct {
 	joinRequest func(JoinRequestObserved) JoinRequestStep
 	agent       func(AgentObserved) AgentStep
 
-	verdict     membership.Decision
+	admission   membership.Decision
 	statusFirst bool // the hub writes its status before it acts, rather than afterwards
 	stuck       bool // the namespace never goes
 	unforceable bool // the gates cannot be forced
@@ -79,7 +79,7 @@ type hubPlan struct {
 	leave      leaveWorld
 	joined     bool
 	accepted   uint8 // when it was decided
-	told       membershipWorld
+	notified   membershipWorld
 	after      time.Duration
 	leaving    bool
 	writesBack bool // the status would change
@@ -120,7 +120,7 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted, final: step.Final}
 		if step.Leave != nil {
 			l := step.Leave
-			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespacePatience))))
+			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespaceTimeout))))
 			p.leave = leaveWorld{
 				there:       true,
 				awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
@@ -131,7 +131,7 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 				late:   late,
 			}
 		}
-		p.told = membershipWorld{
+		p.notified = membershipWorld{
 			leave:  step.Membership.State == v1alpha1.StateLeave,
 			rejoin: step.Membership.Rejoin,
 			clean:  step.Membership.Clean,
@@ -194,7 +194,7 @@ func (m *machine) joinRequestStep(w *world, i int) joinRequestPlan {
 		key.accepted, key.claim, key.credential, key.reported = w.accepted, w.claim, w.credential, w.reported() != ""
 	}
 	_, plan := m.joinRequests.get(key, func() joinRequestPlan {
-		step := m.joinRequest(w.joinRequestSees(i, m.verdict))
+		step := m.joinRequest(w.joinRequestSees(i, m.admission))
 		p := joinRequestPlan{step, string(step.Answer)}
 		for _, action := range step.Actions {
 			p.name += " " + string(action)

@@ -24,7 +24,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
-			if (m.disasters.leaders || m.disasters.definitions) && !w.standing() {
+			if (m.disasters.leaders || m.disasters.definitions) && !w.stable() {
 				wrong = unaskedRelease
 			}
 			w.claim = noAgent
@@ -35,9 +35,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 	case WriteMembership:
 		if failed = w.namespace != uint8(Present) || w.hub.blind&lagMemberships != 0; !failed {
-			told := plan.told
-			told.there, told.report = true, w.membership.report
-			w.membership = told
+			notified := plan.notified
+			notified.there, notified.report = true, w.membership.report
+			w.membership = notified
 		}
 	case GrantAccess:
 		if w.hub.blind&lagBindings != 0 && w.access != noAgent {
@@ -56,7 +56,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.holds == dirty && !m.vandals && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
 			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
 		}
-		if m.disasters.leaders && w.access != noAgent && w.member && !w.standing() && w.accepted == yesAccepted &&
+		if m.disasters.leaders && w.access != noAgent && w.member && !w.stable() && w.accepted == yesAccepted &&
 			w.claim == w.access {
 			wrong = unaskedRevocation
 		}
@@ -68,7 +68,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.gatesShut && !m.unforceable {
 			wrong = "the namespace goes while a gate is shut that was not told what becomes of what it keeps"
 		}
-		if (m.disasters.leaders || m.disasters.definitions) && w.namespace == uint8(Present) && w.member && !w.standing() {
+		if (m.disasters.leaders || m.disasters.definitions) && w.namespace == uint8(Present) && w.member && !w.stable() {
 			wrong = unaskedNamespace
 		}
 		if w.namespace == uint8(Present) {
@@ -97,7 +97,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			}
 		}
 		if plan.leave.there && plan.leave.ended && !w.leave.ended {
-			waits := w.clock != outOfPatience
+			waits := w.clock != timedOut
 			if w.namespace != uint8(Absent) && (waits || !plan.leave.forced) || w.access != noAgent && waits ||
 				w.claim != noAgent {
 				wrong = "a leave is recorded as ended, and something of the member is left on the hub"
@@ -125,7 +125,7 @@ func (w *world) changed() { w.stale = w.hub.step != 0 }
 
 // memberGone is what becomes of a world when the last finalizer of a MemberCluster is off.
 func (m *machine) memberGone(w *world) (wrong fault) {
-	if w.clock == outOfPatience && w.leave.forced && w.namespace == uint8(Terminating) {
+	if w.clock == timedOut && w.leave.forced && w.namespace == uint8(Terminating) {
 		w.abandoned = true
 	}
 	unserved := w.unserved && !w.wantLeave
@@ -290,18 +290,18 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		}
 	case RecordDeregistered:
 		a.deregistered, a.kept = true, a.joinRequest == uint8(JoinRequestDeregisteredKept)
-		if !w.asked && !w.standing() {
+		if !w.asked && !w.stable() {
 			wrong = unaskedDeparture
 		}
 		if w.member && a.uid == thatUID && w.claim == mine && wrong == "" {
 			wrong = "the agent takes itself for deregistered, and is not"
 		}
 	case CleanMember:
-		told := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
-		if !told && !a.deregistered {
+		notified := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
+		if !notified && !a.deregistered {
 			wrong = "the agent cleans a member that was not deregistered"
 		}
-		if w.holds != clean && !w.asked && !w.standing() {
+		if w.holds != clean && !w.asked && !w.stable() {
 			wrong = unaskedClean
 		}
 		w.holds, a.said = clean, uint8(MemberClean)
@@ -357,7 +357,7 @@ func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 		return JoinRequestPending
 	}
 	switch r.answer {
-	case answerHeld:
+	case answerBlocked:
 		return JoinRequestHeld
 	case answerDenied:
 		return JoinRequestDenied
@@ -380,7 +380,7 @@ func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 // look is what the agent learns when it reads its Membership, or is told by its watch.
 func (w *world) look() {
 	w.agent.hub, w.agent.seen = uint8(w.reaches()), membershipWorld{}
-	switch HubSight(w.agent.hub) {
+	switch HubState(w.agent.hub) {
 	case HubSeen:
 		w.agent.seen, w.agent.outwaited = w.membership, false
 	case HubUnreachable:

@@ -294,7 +294,7 @@ var mutants = []struct {
 	},
 	{
 		name:        "JoinRequest: the hub lets a policy accept what may have been removed",
-		machine:     machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
+		machine:     machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, admission: membership.Accept},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Readopt = true; return NextJoinRequest(o) },
 	},
 	{
@@ -302,7 +302,7 @@ var mutants = []struct {
 			disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.UID != o.MemberUID {
-				return held(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")
+				return blocked(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")
 			}
 			return NextJoinRequest(o)
 		},
@@ -465,8 +465,8 @@ func TestModelNoticesMutants(t *testing.T) {
 				t.Skip("takes too long under the race detector")
 			}
 			m.hub, m.joinRequest, m.agent, m.hasty = NextHub, NextJoinRequest, NextAgent, true
-			if m.verdict == "" {
-				m.verdict = membership.Hold
+			if m.admission == "" {
+				m.admission = membership.Hold
 			}
 			if mutant.hub != nil {
 				m.hub = mutant.hub

@@ -33,11 +33,11 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	m.agentEdges(other.world, func(e edge) {
 		visit(step{"other " + e.by, e.what}, pair{e.to, other.other}.swapped(), e.wrong)
 	})
-	for i, who := range []string{"agent", "other agent"} {
+	for i, source := range []string{"agent", "other agent"} {
 		to := p
-		[]*agentWorld{&to.agent, &to.other}[i].losesPatience()
+		[]*agentWorld{&to.agent, &to.other}[i].timesOut()
 		if to != p {
-			visit(step{who, "loses patience with a hub that shuts it out"}, to, "")
+			visit(step{source, "loses patience with a hub that shuts it out"}, to, "")
 		}
 	}
 	for i := range 2 { // either of them starts again
@@ -89,8 +89,8 @@ func (p pair) rest(m *machine) (pair, bool) {
 		m.agentTurn(&p.world, fairness{agent: true})
 		p = p.swapped()
 		if p == before {
-			p.agent.losesPatience()
-			p.other.losesPatience()
+			p.agent.timesOut()
+			p.other.timesOut()
 		}
 		if p == before { // the hub removes the requests that were answered
 			for i, agent := range []agentWorld{p.agent, p.other} {
@@ -116,7 +116,7 @@ func TestModelOfTwoAgents(t *testing.T) {
 				hub:         NextHub,
 				joinRequest: NextJoinRequest,
 				agent:       NextAgent,
-				verdict:     membership.Hold,
+				admission:   membership.Hold,
 				moves:       1,
 				pair:        true,
 				apart:       apart,
@@ -175,7 +175,7 @@ func (p pair) check(m *machine) fault {
 		return "two agents have joined as one member"
 	case p.accepted == yesAccepted && !m.bothJoined(&winner.world):
 		return "neither of two agents has joined"
-	case p.accepted == yesAccepted && loser.requests[0].answer != answerHeld:
+	case p.accepted == yesAccepted && loser.requests[0].answer != answerBlocked:
 		return "the agent that came second is not held"
 	case p.accepted != yesAccepted && end.access != noAgent:
 		return "a member that is not accepted has access"

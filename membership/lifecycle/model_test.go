@@ -208,7 +208,7 @@ var models = []struct {
 	},
 	{
 		name: "accepted at once", why: "an Acceptor must not let back in what an administrator has removed",
-		machine: machine{moves: 1, mishaps: 1, verdict: membership.Accept},
+		machine: machine{moves: 1, mishaps: 1, admission: membership.Accept},
 	},
 	{
 		name: "status first", why: "a controller may report before it acts, and die in between",
@@ -245,7 +245,7 @@ var models = []struct {
 			moves:     1,
 			mishaps:   1,
 			disasters: disasters{expiry: true},
-			verdict:   membership.Accept,
+			admission: membership.Accept,
 		},
 		undeclared: true,
 	},
@@ -327,8 +327,8 @@ func notUnderRace(t *testing.T) {
 // deeper walks further when it is asked to (MUSTER_MODEL=deep, minutes), and less far under the race detector, which
 // is slow and has nothing to find here.
 func (m *machine) deeper(whole *bool) {
-	if m.verdict == "" {
-		m.verdict = membership.Hold
+	if m.admission == "" {
+		m.admission = membership.Hold
 	}
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "deep" && !m.vandals:

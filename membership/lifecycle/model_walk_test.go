@@ -14,16 +14,16 @@ type edge struct {
 }
 
 // edges calls visit with every transition out of w.
-func (m *machine) edges(w world, tell func(edge)) {
+func (m *machine) edges(w world, emit func(edge)) {
 	before := w.state()
 	visit := func(e edge) {
 		e.to.noteForPaused(before)
-		tell(e)
+		emit(e)
 	}
 	if w.paused.step != 0 {
 		to := w
 		action, wrong := m.resumes(&to)
-		tell(edge{step{"paused leader", string(action)}, to, wrong})
+		emit(edge{step{"paused leader", string(action)}, to, wrong})
 	}
 	m.hubEdges(w, visit)
 	m.joinRequestEdges(w, visit)
@@ -142,10 +142,10 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 			visit(edge{step{"world", what}, to, ""})
 		}
 	}
-	if w.leave.there && !w.leave.ended && w.clock < outOfPatience {
+	if w.leave.there && !w.leave.ended && w.clock < timedOut {
 		do("time passes", func(w *world) { w.clock++ })
 	}
-	do("the agent loses patience with a hub that shuts it out", func(w *world) { w.agent.losesPatience() })
+	do("the agent loses patience with a hub that shuts it out", func(w *world) { w.agent.timesOut() })
 	if w.leave.there {
 		do("the gates open", func(w *world) { w.gatesShut = false })
 	}

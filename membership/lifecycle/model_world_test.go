@@ -195,7 +195,7 @@ const (
 const (
 	inTime uint8 = iota
 	overdue
-	outOfPatience
+	timedOut
 )
 
 const (
@@ -219,7 +219,7 @@ var reasons = []string{"", v1alpha1.ReasonStateLeave, v1alpha1.ReasonClusterIDTa
 const (
 	answerNone uint8 = iota
 	answerPending
-	answerHeld
+	answerBlocked
 	answerDenied
 	answerDeregistered
 	answerIssued
@@ -233,9 +233,9 @@ var (
 )
 
 func (w *world) now() time.Time {
-	now := epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespacePatience}[w.clock])
+	now := epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespaceTimeout}[w.clock])
 	if w.leave.late { // the clock began anew when it was forced
-		now = now.Add(NamespacePatience)
+		now = now.Add(NamespaceTimeout)
 	}
 	return now
 }
@@ -273,7 +273,7 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	if l.forced {
 		at := epoch.Add(deadline)
 		if l.late {
-			at = at.Add(NamespacePatience)
+			at = at.Add(NamespaceTimeout)
 		}
 		record.ForcedAt = new(metav1.NewTime(at))
 	}
@@ -331,13 +331,13 @@ func (w *world) standStill(kinds uint8) {
 	}
 }
 
-func (w *world) joinRequestSees(i int, verdict membership.Decision) JoinRequestObserved {
+func (w *world) joinRequestSees(i int, admission membership.Decision) JoinRequestObserved {
 	r := w.requests[i]
 	o := JoinRequestObserved{
 		Answer:     answers[r.answer],
 		Reason:     reasons[r.reason],
 		Bound:      uids[r.bound],
-		Verdict:    membership.Verdict{Decision: verdict},
+		Acceptance: membership.Acceptance{Decision: admission},
 		ClusterID:  "id",
 		Name:       "east",
 		Claim:      claims[i+1],
@@ -399,7 +399,7 @@ func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
 		Now:              epoch,
 		JoinRequest:      JoinRequestState(a.joinRequest),
-		Hub:              HubSight(a.hub),
+		Hub:              HubState(a.hub),
 		JoinRequestSince: epoch,
 		HubSince:         epoch,
 		PolicySaved:      a.policy,
@@ -414,7 +414,7 @@ func (a *agentWorld) sees() AgentObserved {
 		},
 	}
 	if a.outwaited {
-		o.HubSince = epoch.Add(-ShutOutPatience)
+		o.HubSince = epoch.Add(-ShutOutTimeout)
 	}
 	if seen := a.seen.see(); seen != nil {
 		o.Membership = *seen
@@ -423,7 +423,7 @@ func (a *agentWorld) sees() AgentObserved {
 }
 
 // reaches is what the agent would see of its Membership if it looked now.
-func (w *world) reaches() HubSight {
+func (w *world) reaches() HubState {
 	switch {
 	case !w.net:
 		return HubUnreachable
@@ -445,5 +445,5 @@ func (a *agentWorld) waits() bool {
 	return !a.dead && !a.done && !a.outwaited && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
 }
 
-// losesPatience lets the time pass for which an agent that is shut out goes on as before.
-func (a *agentWorld) losesPatience() { a.outwaited = a.outwaited || a.waits() }
+// timesOut lets the time pass for which an agent that is shut out goes on as before.
+func (a *agentWorld) timesOut() { a.outwaited = a.outwaited || a.waits() }

@@ -18,27 +18,27 @@ func byAcceptor(o HubObserved) HubStep {
 	step := notAccepted(o)
 	accepted := &step.Conditions[0]
 	switch {
-	case o.NoVerdict != "":
-		accepted.Reason, step.After = v1alpha1.ReasonPolicyFailed, HeldPoll
+	case o.AcceptorError != "":
+		accepted.Reason, step.After = v1alpha1.ReasonPolicyFailed, BlockedPoll
 		accepted.Message = "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: " +
-			o.NoVerdict
-	case o.Verdict.Decision == membership.Accept:
+			o.AcceptorError
+	case o.Acceptance.Decision == membership.Accept:
 		step.Actions = append(step.Actions, SetAccepted)
-		accepted.Message = "The hub's policy lets the cluster in." + said("It", o.Verdict)
-	case o.Verdict.Decision == membership.Deny:
+		accepted.Message = "The hub's policy lets the cluster in." + said("It", o.Acceptance)
+	case o.Acceptance.Decision == membership.Deny:
 		step.Phase, accepted.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDenied
 		accepted.Message = "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same." + said(
-			"It", o.Verdict)
+			"It", o.Acceptance)
 	default:
-		accepted.Message += said("The hub's policy", o.Verdict)
+		accepted.Message += said("The hub's policy", o.Acceptance)
 	}
 	return step
 }
 
 // said formats the reason of a decision, to be appended to a message.
-func said(who string, verdict membership.Verdict) string {
-	if verdict.Reason == "" {
+func said(source string, acceptance membership.Acceptance) string {
+	if acceptance.Reason == "" {
 		return ""
 	}
-	return " " + who + " says: " + verdict.Reason
+	return " " + source + " says: " + acceptance.Reason
 }

@@ -16,7 +16,7 @@ import (
 func TestNextHubByAcceptor(t *testing.T) {
 	const undecided = "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to " +
 		"deny it."
-	accept := membership.Verdict{Decision: membership.Accept, Reason: "One of ours."}
+	accept := membership.Acceptance{Decision: membership.Accept, Reason: "One of ours."}
 	for _, test := range []struct {
 		name, reason string
 		change       func(*HubObserved)
@@ -30,27 +30,27 @@ func TestNextHubByAcceptor(t *testing.T) {
 			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
-			name: "accepted", reason: "it needs no administrator", change: func(o *HubObserved) { o.Verdict = accept },
+			name: "accepted", reason: "it needs no administrator", change: func(o *HubObserved) { o.Acceptance = accept },
 			phase: v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It " +
 				"says: One of ours."},
 		},
 		{
 			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
-			change: func(o *HubObserved) { o.Verdict.Decision, o.JoinMode = membership.Accept, v1alpha1.JoinInstall },
+			change: func(o *HubObserved) { o.Acceptance.Decision, o.JoinMode = membership.Accept, v1alpha1.JoinInstall },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
 		},
 		{
 			name: "accepted, and new", reason: "nothing is done about a member that could go without the hub's knowing",
-			change: func(o *HubObserved) { o.Verdict.Decision, o.Finalizer = membership.Accept, false },
+			change: func(o *HubObserved) { o.Acceptance.Decision, o.Finalizer = membership.Accept, false },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{AddFinalizer},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
 		},
 		{
 			name: "denied", reason: "spec.accepted stays an administrator's to set, who may know better",
 			change: func(o *HubObserved) {
-				o.Verdict = membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}
+				o.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}
 			},
 			phase: v1alpha1.PhaseDenied,
 			accepted: metav1.Condition{
@@ -62,7 +62,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 		{
 			name: "held", reason: "an administrator is told what to do, and why",
 			change: func(o *HubObserved) {
-				o.Verdict = membership.Verdict{Decision: membership.Hold, Reason: "Ask the network team."}
+				o.Acceptance = membership.Acceptance{Decision: membership.Hold, Reason: "Ask the network team."}
 			},
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided,
@@ -71,7 +71,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 		},
 		{
 			name: "no verdict", reason: "the Acceptor is asked again, and no caller waits for it",
-			change: func(o *HubObserved) { o.NoVerdict = "no route" }, after: HeldPoll,
+			change: func(o *HubObserved) { o.AcceptorError = "no route" }, after: BlockedPoll,
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
 				Reason:  v1alpha1.ReasonPolicyFailed,
@@ -80,12 +80,12 @@ func TestNextHubByAcceptor(t *testing.T) {
 		},
 		{
 			name: "pulled", reason: "the Acceptor decides on the JoinRequest, about who is there",
-			change: func(o *HubObserved) { o.Verdict, o.JoinMode = accept, v1alpha1.JoinPull },
+			change: func(o *HubObserved) { o.Acceptance, o.JoinMode = accept, v1alpha1.JoinPull },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
 			name: "claimed", reason: "an agent that runs elsewhere has claimed it, and its JoinRequest is decided",
-			change: func(o *HubObserved) { o.Verdict, o.Claimed = accept, true },
+			change: func(o *HubObserved) { o.Acceptance, o.Claimed = accept, true },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 	} {
@@ -112,7 +112,7 @@ func TestAcceptorDecidesOnNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)
 		without := o
-		without.Verdict, without.NoVerdict = membership.Verdict{}, ""
+		without.Acceptance, without.AcceptorError = membership.Acceptance{}, ""
 		step := NextHub(without)
 		leaving := step.Phase != v1alpha1.PhasePending
 		if o.AsksAcceptor() != (o.Accepted == nil && !leaving && !o.Claimed && o.JoinMode != v1alpha1.JoinPull) {

@@ -87,13 +87,13 @@ func anyHub(t *rapid.T) HubObserved {
 			t,
 			"mode",
 		),
-		Verdict: membership.Verdict{
+		Acceptance: membership.Acceptance{
 			Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 				t,
 				"verdict",
 			),
 		},
-		NoVerdict: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
+		AcceptorError: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
 	}
 	if o.Deleting {
 		o.WithDefinition, o.Unconfirmed = rapid.Bool().Draw(t, "with definition"), rapid.Bool().Draw(t, "unconfirmed")
@@ -176,7 +176,7 @@ func TestNextHubAlways(t *testing.T) {
 			!is.ForcedAt.Equal(new(metav1.NewTime(o.Now))):
 			t.Fatalf("it is not on record when the leave was forced, from %+v to %+v", was, is)
 		case step.Phase == v1alpha1.PhaseLeft && o.Namespace == Terminating && was != nil && !was.Ended &&
-			was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespacePatience)):
+			was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespaceTimeout)):
 			t.Fatalf("gates that were forced at %s get no time", was.ForcedAt)
 		case is.Forced && (was == nil || !was.Forced) && len(without(step.Actions, RevokeAccess)) > 0:
 			t.Fatalf("a leave is forced before that is on record: %v", step.Actions)
@@ -250,7 +250,7 @@ func TestNextJoinRequestAlways(t *testing.T) {
 				TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
 				TokenEnded:   rapid.SampledFrom([]string{"", "ended"}).Draw(t, "token ended"),
 			},
-			Verdict: membership.Verdict{
+			Acceptance: membership.Acceptance{
 				Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 					t,
 					"verdict",
@@ -305,7 +305,7 @@ func TestNextJoinRequestAlways(t *testing.T) {
 				if o.MemberUID != "" && (m == nil || m.UID != o.MemberUID) && !o.Readopt {
 					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
 				}
-				if o.Verdict.Decision != membership.Accept || m != nil && m.Accepted != nil {
+				if o.Acceptance.Decision != membership.Accept || m != nil && m.Accepted != nil {
 					t.Fatalf("it decides what is not its to decide: %+v", m)
 				}
 			case IssueCredential:
@@ -340,7 +340,7 @@ func TestNextAgentAlways(t *testing.T) {
 				Out:          rapid.Bool().Draw(t, "out"),
 			},
 			JoinRequest: JoinRequestState(rapid.IntRange(-1, int(JoinRequestIssued)+1).Draw(t, "JoinRequest")),
-			Hub:         HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")),
+			Hub:         HubState(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")),
 			Membership:  anyMembership(t),
 			PolicySaved: rapid.Bool().Draw(t, "policy"),
 			Beating:     rapid.Bool().Draw(t, "beating"),
@@ -359,16 +359,16 @@ func TestNextAgentAlways(t *testing.T) {
 		}
 		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
 		asks := slices.Contains(step.Actions, CheckJoinRequest) || slices.Contains(step.Actions, ReadMembership)
-		if asks && step.After != 0 && (step.After < JoinRequestPoll || step.After > HeldPoll) {
+		if asks && step.After != 0 && (step.After < JoinRequestPoll || step.After > BlockedPoll) {
 			t.Fatalf("it asks the hub again in %s", step.After)
 		}
 		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
-		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) &&
+		if shut && o.Now.Before(o.HubSince.Add(ShutOutTimeout)) &&
 			!slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
 			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
 		}
-		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
-		if slices.Contains(step.Actions, CleanMember) && !o.Record.Deregistered && !told {
+		notified := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
+		if slices.Contains(step.Actions, CleanMember) && !o.Record.Deregistered && !notified {
 			t.Fatalf("it cleans a member that is not out")
 		}
 		if slices.Contains(step.Actions, RecordDeregistered) && o.JoinRequest != JoinRequestDeregistered &&

@@ -10,28 +10,29 @@ import (
 const (
 	// GatePoll is the interval between two checks of what still blocks a leave, on the hub and on the member.
 	GatePoll = 2 * time.Second
-	// NamespacePatience is the timeout after the deadline of a leave for the member's namespace to be removed. After it
+	// NamespaceTimeout is the timeout after the deadline of a leave for the member's namespace to be removed. After it
 	// the hub forces the removal of the namespace as well. It is also how long the hub keeps forcing gates before it gives
 	// up on a namespace that still exists, from the time when the force was recorded or from the deadline, whichever is
 	// later.
-	NamespacePatience = time.Minute
+	NamespaceTimeout = time.Minute
 	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval
-	// grows with the time that the hub needs, up to HeldPoll.
+	// grows with the time that the hub needs, up to BlockedPoll.
 	JoinRequestPoll = 500 * time.Millisecond
-	// HeldPoll is the interval between two reads of a request that waits for an administrator, and of a hub that refuses.
-	HeldPoll = 10 * time.Second
+	// BlockedPoll is the interval between two reads of a request that waits for an administrator, and of a hub that
+	// refuses.
+	BlockedPoll = 10 * time.Second
 	// RetryPoll is the minimum interval between two attempts to reach a hub that does not respond. The interval grows with
-	// the duration of the outage, up to HeldPoll.
+	// the duration of the outage, up to BlockedPoll.
 	RetryPoll = 2 * time.Second
-	// ShutOutPatience is how long an agent that the hub refuses continues as before.
-	ShutOutPatience = 10 * time.Second
+	// ShutOutTimeout is how long an agent that the hub refuses continues as before.
+	ShutOutTimeout = 10 * time.Second
 )
 
 // growing is the interval between two observations of a state that has existed since the given time: a quarter of that
-// duration, at least atLeast and at most HeldPoll. So a change is observed at most a quarter too late, and a hub that
-// was unavailable for long, or serves many agents, receives ever fewer requests from each.
+// duration, at least atLeast and at most BlockedPoll. So a change is observed at most a quarter too late, and a hub
+// that was unavailable for long, or serves many agents, receives ever fewer requests from each.
 func growing(atLeast time.Duration, since, now time.Time) time.Duration {
-	return max(atLeast, min(now.Sub(since)/4, HeldPoll))
+	return max(atLeast, min(now.Sub(since)/4, BlockedPoll))
 }
 
 // Presence says whether an object exists.

@@ -31,9 +31,9 @@ type TaintsObserved struct {
 	In bool
 	// Healthy is the recorded condition, with the time of its last transition.
 	Healthy metav1.Condition
-	// HeldBack is true while the outage guard withholds taints, shortly after that, and until the hub has observed a
+	// Suspended is true while the outage guard withholds taints, shortly after that, and until the hub has observed a
 	// heartbeat of the member since it started. No taint is added then, and existing ones stay.
-	HeldBack bool
+	Suspended bool
 }
 
 // Taints decides the taints of a member, and after which time to decide again although nothing changed (zero: never).
@@ -83,12 +83,12 @@ func wanted(o TaintsObserved) (key string, after time.Duration) {
 		}
 		follows = membership.TaintUnreachable
 	}
-	switch held := max(0, o.Now.Sub(o.Healthy.LastTransitionTime.Time)); {
+	switch blocked := max(0, o.Now.Sub(o.Healthy.LastTransitionTime.Time)); {
 	case follows == there:
 		return there, 0
-	case held < hysteresis:
-		return there, hysteresis - held
-	case follows != "" && o.HeldBack:
+	case blocked < hysteresis:
+		return there, hysteresis - blocked
+	case follows != "" && o.Suspended:
 		return there, 0 // the end of the outage triggers a new decision
 	default:
 		return follows, 0

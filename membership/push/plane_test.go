@@ -100,15 +100,15 @@ func newWorld(t testing.TB) *world {
 }
 
 // bySite is a product's policy: it goes by the label "site".
-var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 	error) {
 	switch request.Spec.Labels["site"] {
 	case "ours":
-		return membership.Verdict{Decision: membership.Accept}, nil
+		return membership.Acceptance{Decision: membership.Accept}, nil
 	case "theirs":
-		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+		return membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}, nil
 	default:
-		return membership.Verdict{Decision: membership.Hold, Reason: "Say where it is."}, nil
+		return membership.Acceptance{Decision: membership.Hold, Reason: "Say where it is."}, nil
 	}
 })
 

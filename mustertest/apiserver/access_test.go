@@ -80,10 +80,10 @@ func TestServiceAccountToken_ExpiresByTheClock(t *testing.T) {
 	config := s.Config("")
 	config.BearerToken = request.Status.Token
 	c := clients(t, config)
-	who, err := c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
+	review, err := c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "system:serviceaccount:default:default", who.Status.UserInfo.Username)
+	require.Equal(t, "system:serviceaccount:default:default", review.Status.UserInfo.Username)
 	clock.Step(601 * time.Second)
 	_, err = c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
@@ -119,11 +119,11 @@ func TestCertificate_ApprovedRequestIsSignedAndAuthenticates(t *testing.T) {
 	require.NoError(t, err)
 	config := &rest.Config{Host: s.URL(), Dial: s.DialContext, TLSClientConfig: rest.TLSClientConfig{
 		CAData: s.CertificateAuthority(), CertData: csr.Status.Certificate, KeyData: private}}
-	who, err := clients(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+	review, err := clients(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "robot", who.Status.UserInfo.Username)
-	require.Contains(t, who.Status.UserInfo.Groups, "robots")
+	require.Equal(t, "robot", review.Status.UserInfo.Username)
+	require.Contains(t, review.Status.UserInfo.Groups, "robots")
 }
 
 func TestQuota_LimitsObjectCounts(t *testing.T) {

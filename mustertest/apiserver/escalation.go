@@ -51,7 +51,7 @@ func (s *Server) checkRole(tx *store.Tx, r *request, obj, old kinds.Object) erro
 			Verbs: []string{"*"}},
 			rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}})
 	}
-	return s.confirmHeld(tx, r, role.Name, rules)
+	return s.confirmGranted(tx, r, role.Name, rules)
 }
 
 func equalRules(a, b []rbacv1.PolicyRule) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
@@ -86,19 +86,19 @@ func (s *Server) checkBinding(tx *store.Tx, r *request, obj, old kinds.Object) e
 		}
 		return apierrors.NewNotFound(resource, b.RoleRef.Name)
 	}
-	return s.confirmHeld(tx, r, b.Name, rules)
+	return s.confirmGranted(tx, r, b.Name, rules)
 }
 
-// confirmHeld says which of the rules the user of the request does not have.
-func (s *Server) confirmHeld(tx *store.Tx, r *request, name string, rules []rbacv1.PolicyRule) error {
-	var held []rbacv1.PolicyRule
+// confirmGranted says which of the rules the user of the request does not have.
+func (s *Server) confirmGranted(tx *store.Tx, r *request, name string, rules []rbacv1.PolicyRule) error {
+	var granted []rbacv1.PolicyRule
 	s.visitRules(tx, r.user, r.namespace, func(rule *rbacv1.PolicyRule, err error) bool {
 		if err == nil {
-			held = append(held, *rule)
+			granted = append(granted, *rule)
 		}
 		return true
 	})
-	missing := uncovered(held, rules)
+	missing := uncovered(granted, rules)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -117,11 +117,11 @@ func (s *Server) confirmHeld(tx *store.Tx, r *request, name string, rules []rbac
 }
 
 // uncovered returns the parts of wanted that no rule of held contains, one verb, group and resource each.
-func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+func uncovered(granted, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, rule := range wanted {
 		for _, part := range breakdown(rule) {
-			if !slices.ContainsFunc(held, func(h rbacv1.PolicyRule) bool { return ruleCovers(h, part) }) {
+			if !slices.ContainsFunc(granted, func(h rbacv1.PolicyRule) bool { return ruleCovers(h, part) }) {
 				out = append(out, part)
 			}
 		}
@@ -153,20 +153,20 @@ func breakdown(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-func ruleCovers(held, part rbacv1.PolicyRule) bool {
-	if !has(held.Verbs, part.Verbs[0]) {
+func ruleCovers(granted, part rbacv1.PolicyRule) bool {
+	if !has(granted.Verbs, part.Verbs[0]) {
 		return false
 	}
 	if len(part.NonResourceURLs) > 0 {
-		return slices.ContainsFunc(held.NonResourceURLs, func(pattern string) bool {
+		return slices.ContainsFunc(granted.NonResourceURLs, func(pattern string) bool {
 			return pathMatches(pattern, part.NonResourceURLs[0])
 		})
 	}
 	_, subresource, _ := strings.Cut(part.Resources[0], "/")
-	if !has(held.APIGroups, part.APIGroups[0]) || !resourceMatches(held.Resources, part.Resources[0], subresource) {
+	if !has(granted.APIGroups, part.APIGroups[0]) || !resourceMatches(granted.Resources, part.Resources[0], subresource) {
 		return false
 	}
-	return len(held.ResourceNames) == 0 || len(part.ResourceNames) > 0 && slices.Contains(held.ResourceNames,
+	return len(granted.ResourceNames) == 0 || len(part.ResourceNames) > 0 && slices.Contains(granted.ResourceNames,
 		part.ResourceNames[0])
 }
 

@@ -153,9 +153,9 @@ func TestSignedRequestAuthenticates(t *testing.T) {
 	require.NoError(t, err)
 	cfg := p.Config()
 	cfg.CertData, cfg.KeyData = csr.Status.Certificate, keyPEM
-	who := whoAmI(t, cfg)
-	require.Equal(t, "agent", who.Username)
-	require.Contains(t, who.Groups, "agents")
+	user := whoAmI(t, cfg)
+	require.Equal(t, "agent", user.Username)
+	require.Contains(t, user.Groups, "agents")
 }
 
 func TestTokenEndsWithItsServiceAccount(t *testing.T) {

@@ -194,8 +194,8 @@ func (p *Plane) user(name string, groups ...string) (*rest.Config, error) {
 	}, nil
 }
 
-// termPatience is how long each tier of components may take to end by itself.
-const termPatience = 2 * time.Second
+// terminationTimeout is how long each tier of components may take to end by itself.
+const terminationTimeout = 2 * time.Second
 
 // Stop ends the plane and removes its folder. It takes a few seconds at most. It may be called more than once, and
 // always returns the result of the first call: an error if something could not be removed, or if a component had ended
@@ -224,7 +224,7 @@ func stopAll(processes ...*process) error {
 	var wg sync.WaitGroup
 	for i, process := range processes {
 		if process != nil {
-			wg.Go(func() { errs[i] = process.stop(termPatience) })
+			wg.Go(func() { errs[i] = process.stop(terminationTimeout) })
 		}
 	}
 	wg.Wait()

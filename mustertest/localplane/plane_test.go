@@ -109,7 +109,7 @@ func TestUserWithAnImpossibleNamePanics(t *testing.T) {
 	require.Panics(t, func() { p.User("\xff") })
 }
 
-func TestStartFailsWithTheLogOfWhoIsToBlame(t *testing.T) {
+func TestStart_FailsWithTheLog(t *testing.T) {
 	skipIfShort(t)
 	for _, c := range []struct {
 		reason string
@@ -179,7 +179,7 @@ func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
 	require.NoError(t, p.Stop())
 }
 
-func TestStopTellsThatAComponentHadEnded(t *testing.T) {
+func TestStop_ReportsEndedComponent(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t)
 	p, err := startForTest(t, Options{Name: "hurt"})

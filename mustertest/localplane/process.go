@@ -82,14 +82,14 @@ func (p *process) kill() {
 
 // stop ends the process by SIGTERM, and by SIGKILL when it takes longer than patience. It says how
 // the process had ended if it was not there any more.
-func (p *process) stop(patience time.Duration) error {
+func (p *process) stop(timeLimit time.Duration) error {
 	select {
 	case <-p.exited:
 		return p.failure(errors.New("ended by itself"))
 	default:
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeLimit)
 	defer timer.Stop()
 	select {
 	case <-p.exited:
@@ -102,12 +102,12 @@ func (p *process) stop(patience time.Duration) error {
 // waitUntil calls ready every interval until it returns nil. It gives up when the process exits or
 // the context ends; the error then has the last answer of ready and the end of the log.
 func (p *process) waitUntil(ctx context.Context, what string, ready func(context.Context) error) error {
-	const interval, patience = 25 * time.Millisecond, 2 * time.Second
+	const interval, timeLimit = 25 * time.Millisecond, 2 * time.Second
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var last error
 	for {
-		call, cancel := context.WithTimeout(ctx, patience) // An exit must be noticed even if a call hangs.
+		call, cancel := context.WithTimeout(ctx, timeLimit) // An exit must be noticed even if a call hangs.
 		err := ready(call)
 		cancel()
 		if err == nil {

@@ -123,7 +123,7 @@ func TestProxyDelay(t *testing.T) {
 	require.Less(t, time.Since(began), 2*delay)
 }
 
-func TestProxyPassesOnThatNobodyListens(t *testing.T) {
+func TestProxy_NoListener(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())

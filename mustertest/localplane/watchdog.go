@@ -55,12 +55,12 @@ func startWatchdog(folder string) (*watchdog, error) {
 }
 
 // register must come before the process does anything that would have to be cleaned up.
-func (w *watchdog) register(pid int) error { return w.tell('+', pid) }
+func (w *watchdog) register(pid int) error { return w.send('+', pid) }
 
 // deregister must follow at once when a process was reaped: its PID may soon be another's.
-func (w *watchdog) deregister(pid int) error { return w.tell('-', pid) }
+func (w *watchdog) deregister(pid int) error { return w.send('-', pid) }
 
-func (w *watchdog) tell(op rune, pid int) error {
+func (w *watchdog) send(op rune, pid int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := fmt.Fprintf(w.pipe, "%c %d\n", op, pid); err != nil {

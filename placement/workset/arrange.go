@@ -32,7 +32,7 @@ func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
 	for i, r := range has {
 		works[i] = bundle.Existing{
 			Work: r.content, Options: r.options, Written: r.written,
-			Marked: r.marked, Noted: want.notedOn(r), Processed: r.settled, Deleting: r.DeletionTimestamp != nil,
+			Marked: r.marked, Noted: want.notedOn(r), Processed: r.observed, Deleting: r.DeletionTimestamp != nil,
 		}
 	}
 	return bundle.Arrange(base, works, want.Wanted)

@@ -22,8 +22,8 @@ var (
 	two = assignment{"web-2", time.Unix(2, 0).UTC()}
 )
 
-func wish(told assignment, objects ...bundle.Object) *wanted {
-	return &wanted{Wanted: bundle.Wanted{Objects: objects}, assigned: told}
+func wish(current assignment, objects ...bundle.Object) *wanted {
+	return &wanted{Wanted: bundle.Wanted{Objects: objects}, assigned: current}
 }
 
 // reached is a world where a wish has come true.
@@ -63,7 +63,7 @@ func TestArrange(t *testing.T) {
 			assigned: one}, []string{"update shop.web-0", "update shop.web-1"}},
 		{"another revision", nil, wish(two, a, b, c), []string{"note shop.web-0"}},
 		{"nothing", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
-		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{},
+		{"what is being deleted is not deleted again", func(w *world) { w.cached.deleted(w.works["shop.web-1"]) }, &wanted{},
 			[]string{"delete shop.web-0"}},
 		{"others' edits are undone", func(w *world) {
 			w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} })
@@ -75,9 +75,9 @@ func TestArrange(t *testing.T) {
 		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.assigned = two }) },
 			wish(one, a, b, c), []string{"note shop.web-0"}},
 		{"a copy under another name goes", func(w *world) {
-			stray := *w.works["shop.web-0"]
-			stray.Name, stray.content.Name, stray.UID = "copy", "copy", "copy"
-			w.put(&stray)
+			orphan := *w.works["shop.web-0"]
+			orphan.Name, orphan.content.Name, orphan.UID = "copy", "copy", "copy"
+			w.put(&orphan)
 		}, wish(one, a, b, c), []string{"delete copy"}},
 		{"what the API server has made of a Work is as good as what it was written to be", func(w *world) {
 			r := *w.works["shop.web-0"]
@@ -94,9 +94,9 @@ func TestArrange(t *testing.T) {
 		w := reached(t, wish(one, a, b, c))
 		if test.change != nil {
 			test.change(w)
-			w.tell(len(w.watch))
+			w.assign(len(w.watch))
 		}
-		steps, err := arrange(baseName(w.set), w.ledger.at(w.set, east).records, test.want)
+		steps, err := arrange(baseName(w.set), w.cached.at(w.set, east).records, test.want)
 		require.NoError(t, err, test.reason)
 		if diff := cmp.Diff(test.steps, said(steps)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
@@ -157,7 +157,7 @@ func TestArrangeProperties(t *testing.T) {
 					}
 				}
 			},
-			"watch": func(t *rapid.T) { w.tell(rapid.IntRange(1, 5).Draw(t, "events")) },
+			"watch": func(t *rapid.T) { w.assign(rapid.IntRange(1, 5).Draw(t, "events")) },
 			"member": func(t *rapid.T) {
 				works := w.names()
 				if len(works) == 0 {
@@ -190,17 +190,17 @@ func TestArrangeProperties(t *testing.T) {
 				case 3:
 					w.change(name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })
 				}
-				w.tell(len(w.watch)) // nothing knows better than the watch
+				w.assign(len(w.watch)) // nothing knows better than the watch
 			},
 		})
 		require.NotZero(t, w.settle(want), "there is no end to it")
 		exact(t, w, want)
 		restarted := *w
-		restarted.ledger = newWorkCache(func(types.NamespacedName) {})
+		restarted.cached = newWorkCache(func(types.NamespacedName) {})
 		for _, r := range w.works {
-			restarted.ledger.observe(r)
+			restarted.cached.observe(r)
 		}
-		steps, err := arrange(baseName(w.set), restarted.ledger.at(w.set, east).records, want)
+		steps, err := arrange(baseName(w.set), restarted.cached.at(w.set, east).records, want)
 		require.NoError(t, err)
 		require.Empty(t, said(steps), "a restart has nothing to do")
 	})

@@ -18,18 +18,18 @@ type shares map[string]map[bundle.Key]int32
 // divide assigns its part of the replicas to each cluster, for the revision of the cluster. The sum is right when all
 // clusters with a revision have the same one.
 func (l *reconciliation) divide(ctx context.Context) {
-	told := map[*reading]bool{}
+	notified := map[*reading]bool{}
 	next := shares{}
 	for _, t := range l.clusters {
 		if t.divided = nil; t.reading == nil || t.reading.division == nil {
 			continue
 		}
-		told[t.reading] = true
+		notified[t.reading] = true
 		if share, given := l.state.shares[t.name]; given {
 			next[t.name] = share // unless it is replaced
 		}
 	}
-	for r := range told {
+	for r := range notified {
 		l.divideOne(ctx, r, next)
 	}
 	l.state.shares = next

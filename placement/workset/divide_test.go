@@ -15,7 +15,7 @@ import (
 )
 
 // A cluster that can be told gets its share; what others have or will have is not given twice, and not taken away.
-func TestDivideAmongWhom(t *testing.T) {
+func TestDivide_Clusters(t *testing.T) {
 	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
 		`"spec":{"replicas":12}}`))
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func (f *fleetTest) isKilled() {
 				deaths[c.Request()]++
 				return true
 			default:
-				return len(f.told(stable)) == len(f.names) // those before have left too little to do
+				return len(f.updated(stable)) == len(f.names) // those before have left too little to do
 			}
 		})
 		stop()

@@ -30,8 +30,8 @@ func (f *fleetTest) refused() ([]string, *v1alpha1.Overrides) {
 	return some, override(some, `{"data":{"not a key":"x"}}`)
 }
 
-// told are the Works that another revision than that one was written to.
-func (f *fleetTest) told(revision string) (names []string) {
+// updated are the Works that another revision than that one was written to.
+func (f *fleetTest) updated(revision string) (names []string) {
 	for name, work := range f.seen.of(f.namespace) {
 		if work.Annotations[v1alpha1.RevisionAnnotation] != revision {
 			names = append(names, name)
@@ -54,13 +54,14 @@ func (f *fleetTest) rollsOut() {
 	})
 	n := f.quiet()
 	failed := f.get("web").Status.Counts.Failed
-	told := f.told(stable)
+	updated := f.updated(stable)
 	require.GreaterOrEqual(f.t, int(failed), 3)
 	require.Less(f.t, int(failed), len(some), "it goes on after too many have failed")
-	require.Less(f.t, len(told), len(f.names))
-	require.Equal(f.t, counts{"PATCH works": len(told), "POST worksetrevisions": 1}, n)
+	require.Less(f.t, len(updated), len(f.names))
+	require.Equal(f.t, counts{"PATCH works": len(updated), "POST worksetrevisions": 1}, n)
 	require.Empty(f.t, f.writes.twice())
-	require.Equal(f.t, counts{"green": len(f.names) - len(told) + int(failed), "red": len(told) - int(failed)}, f.colors(),
+	require.Equal(f.t, counts{"green": len(f.names) - len(updated) + int(failed), "red": len(updated) - int(failed)},
+		f.colors(),
 		"who cannot have it keeps what it has")
 
 	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.MaxFailures = new(intstr.FromInt32(5)) })
@@ -93,7 +94,7 @@ func (f *fleetTest) rollsBack() {
 	n := f.quiet()
 	require.NoError(f.t, bounded())
 	require.Equal(f.t, counts{"red": len(f.names)}, f.colors())
-	require.Empty(f.t, f.told(stable))
+	require.Empty(f.t, f.updated(stable))
 	twice := f.writes.twice()
 	require.NotEmpty(f.t, twice)
 	require.Less(f.t, len(twice), len(f.names))
@@ -127,10 +128,10 @@ func (f *fleetTest) losesHub() {
 	before, stable := f.seen.all(), f.get("web").Status.Revision
 	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
 	f.paint("white", func(s *v1alpha1.WorkSetSpec) { s.Rollout = progressive(v1alpha1.FailureHalt) })
-	f.wait("some are told", func() bool { return len(f.told(stable)) > len(f.names)/4 })
+	f.wait("some are told", func() bool { return len(f.updated(stable)) > len(f.names)/4 })
 	require.NoError(f.t, f.plane.KillAPIServer())
 	// once it is back, who knows how far it is
-	require.Less(f.t, len(f.told(stable)), len(f.names), "it was killed too late")
+	require.Less(f.t, len(f.updated(stable)), len(f.names), "it was killed too late")
 	require.NoError(f.t, f.plane.StartAPIServer(f.t.Context()))
 	f.settles(len(f.names))
 	require.NoError(f.t, bounded())

@@ -51,7 +51,7 @@ func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 	for i := range list.Items {
 		s.now[nameOf(&list.Items[i])] = &list.Items[i]
 	}
-	s.judge()
+	s.evaluate()
 	s.mu.Unlock()
 	events, err := c.Watch(ctx, &workv1alpha1.WorkList{},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
@@ -70,14 +70,14 @@ func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 		} else {
 			s.now[nameOf(work)] = work
 		}
-		s.judge()
+		s.evaluate()
 		s.mu.Unlock()
 	}
 }
 
 func nameOf(o client.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-func (s *worksSeen) judge() {
+func (s *worksSeen) evaluate() {
 	if s.always != nil && s.broken == nil {
 		s.broken = s.always(s.now)
 	}
@@ -88,7 +88,7 @@ func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always, s.broken = always, nil
-	s.judge()
+	s.evaluate()
 	return func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()

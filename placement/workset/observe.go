@@ -187,12 +187,12 @@ func (l *reconciliation) evaluate(t *target) {
 		return
 	}
 	s.mu.Lock()
-	trouble := s.writeErrors[t.name]
+	failure := s.writeErrors[t.name]
 	s.mu.Unlock()
-	if trouble.persistent {
-		t.problem = problem{v1alpha1.ReasonWriteFailed, trouble.why}
+	if failure.persistent {
+		t.problem = problem{v1alpha1.ReasonWriteFailed, failure.why}
 	} else {
-		t.waits = cmp.Or(trouble.why, t.waits)
+		t.waits = cmp.Or(failure.why, t.waits)
 	}
 }
 

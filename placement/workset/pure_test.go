@@ -44,7 +44,7 @@ func TestBaseName(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
-	told := assignment{"web-1", at(10)}
+	current := assignment{"web-1", at(10)}
 	now := func(health rollout.Health) healthSince { return healthSince{"web-1", health, at(100)} }
 	for _, test := range []struct {
 		reason  string
@@ -64,11 +64,11 @@ func TestSince(t *testing.T) {
 		{"or behind", healthSince{}, now(rollout.Succeeded), at(5), at(10)},
 		{"or it has not said", healthSince{}, now(rollout.Progressing), time.Time{}, at(100)},
 	} {
-		require.Equal(t, test.want, since(test.before, test.is, test.changed, told).since, test.reason)
+		require.Equal(t, test.want, since(test.before, test.is, test.changed, current).since, test.reason)
 	}
 }
 
-func TestTell(t *testing.T) {
+func TestAssign(t *testing.T) {
 	s := newState(web)
 	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "nobody knows anything")
 	require.Equal(t, one, s.assignmentOf("a", one), "the Works say it, as after a restart")
@@ -129,7 +129,7 @@ func TestGist(t *testing.T) {
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestObserved(t *testing.T) {
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	p.Status = v1alpha1.PlacementStatus{ObservedGeneration: 2, DecidedGeneration: 2, SelectedClusters: 3}
 	for _, test := range []struct {

@@ -18,8 +18,9 @@ func name(text string) types.NamespacedName {
 func TestReadiness(t *testing.T) {
 	r := NewReadiness()
 	r.await(nil)
-	var told []string
-	stop, err := r.Notify(t.Context(), func(placement types.NamespacedName) { told = append(told, placement.Name) })
+	var notified []string
+	stop, err := r.Notify(t.Context(),
+		func(placement types.NamespacedName) { notified = append(notified, placement.Name) })
 	require.NoError(t, err)
 	at := func(placement string, clusters ...string) availability {
 		s := availability{placements: []types.NamespacedName{name(placement)}, ready: map[string]bool{}}
@@ -30,7 +31,7 @@ func TestReadiness(t *testing.T) {
 	}
 	require.True(t, r.Ready(name("eu"), "east"), "nothing is placed by it")
 	r.set(name("web"), at("eu", "east"))
-	require.Equal(t, []string{"eu"}, told)
+	require.Equal(t, []string{"eu"}, notified)
 	require.True(t, r.Ready(name("eu"), "east"))
 	require.False(t, r.Ready(name("eu"), "west"), "the WorkSet has not reached it")
 	require.True(t, r.Ready(name("us"), "west"), "another placement")
@@ -39,15 +40,15 @@ func TestReadiness(t *testing.T) {
 	r.set(name("db"), at("us"))
 	require.True(t, r.Ready(name("eu"), "east"))
 	require.False(t, r.Ready(name("us"), "east"))
-	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, told, "who is left hears of it as well")
+	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, notified, "who is left hears of it as well")
 	r.set(name("db"), at("us"))
-	require.Len(t, told, 4, "nothing has changed")
+	require.Len(t, notified, 4, "nothing has changed")
 	r.set(name("db"), availability{})
 	require.True(t, r.Ready(name("us"), "east"), "it is gone")
-	require.Len(t, told, 5)
+	require.Len(t, notified, 5)
 	stop()
 	r.set(name("web"), availability{})
-	require.Len(t, told, 5)
+	require.Len(t, notified, 5)
 }
 
 // No decision uses what is not known yet, nor waits for it for ever.
@@ -82,7 +83,7 @@ func TestReadinessIsKnown(t *testing.T) {
 }
 
 // The leave of a member takes its Works; who has not heard that it is chosen no longer must not bring them back.
-func TestLeavingClusterIsNotTold(t *testing.T) {
+func TestReadiness_LeavingCluster(t *testing.T) {
 	l := &reconciliation{state: newState(name("web"))}
 	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"},
 		cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}

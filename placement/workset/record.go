@@ -31,7 +31,7 @@ type record struct {
 	replicas     map[bundle.Key]int32
 	assigned     assignment
 	marked       bool // it has the labels and annotations of the controller
-	settled      bool // the agent has finished the current generation
+	observed     bool // the agent has finished the current generation
 	status       progress.Work
 }
 
@@ -74,9 +74,9 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
 			Labels: bounded.Metadata(work.Labels), Annotations: bounded.Metadata(work.Annotations),
 		},
-		set:     setOf(work.Labels, work.Annotations),
-		settled: bundle.Processed(work),
-		status:  progress.Of(work),
+		set:      setOf(work.Labels, work.Annotations),
+		observed: bundle.Processed(work),
+		status:   progress.Of(work),
 	}
 	r.assigned.revision = work.Annotations[v1alpha1.RevisionAnnotation]
 	if since, err := time.Parse(time.RFC3339Nano, work.Annotations[v1alpha1.RevisionSinceAnnotation]); err == nil {

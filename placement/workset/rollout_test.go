@@ -139,11 +139,11 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 }
 
 // A cluster that takes the place of another one runs what that did, however long a new revision waits.
-func TestFailoverWhileARolloutIsHeld(t *testing.T) {
-	testkit.Virtual(t, testFailoverWhileARolloutIsHeld)
+func TestFailover_DuringBlockedRollout(t *testing.T) {
+	testkit.Virtual(t, testFailoverDuringBlockedRollout)
 }
 
-func testFailoverWhileARolloutIsHeld(t *testing.T) {
+func testFailoverDuringBlockedRollout(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("one", "a")

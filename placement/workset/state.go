@@ -220,7 +220,7 @@ type healthSince struct {
 
 // since returns since when a cluster has its health. After a restart it is the time that the member reports, but no
 // later than now and no earlier than the update: clocks of members may be wrong.
-func since(before healthSince, is healthSince, changed time.Time, told assignment) healthSince {
+func since(before healthSince, is healthSince, changed time.Time, given assignment) healthSince {
 	if before.revision == is.revision && continues(before.health, is.health) {
 		is.since = before.since
 		return is
@@ -230,8 +230,8 @@ func since(before healthSince, is healthSince, changed time.Time, told assignmen
 			return is
 		}
 		is.since = changed
-		if changed.Before(told.since) {
-			is.since = told.since
+		if changed.Before(given.since) {
+			is.since = given.since
 		}
 	}
 	return is

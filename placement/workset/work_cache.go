@@ -237,7 +237,7 @@ func (w *workCache) put(name types.NamespacedName, e *entry, r *record) (news []
 	p := w.open(r.set, name.Namespace)
 	p.records[name.Name] = r
 	same := before != nil && r.sameButStatus(before)
-	if !same || r.settled != before.settled {
+	if !same || r.observed != before.observed {
 		w.changes++
 		p.version = w.changes
 	}

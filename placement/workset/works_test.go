@@ -77,9 +77,9 @@ func TestAnswered(t *testing.T) {
 
 func uid(uid types.UID) func(*record) { return func(r *record) { r.UID = uid } }
 
-func TestLedger(t *testing.T) {
+func TestWorkCache(t *testing.T) {
 	settle := func(r *record) {
-		r.settled, r.status = true, progress.Work{Generation: 1, Observed: 1, Applied: metav1.ConditionTrue}
+		r.observed, r.status = true, progress.Work{Generation: 1, Observed: 1, Applied: metav1.ConditionTrue}
 	}
 	for _, test := range []struct {
 		reason   string

@@ -267,11 +267,11 @@ func (h *hub) replicas(set string) map[string]int64 {
 }
 
 // Clusters that are chosen while a rollout is held take nothing from those that run, until their turn comes.
-func TestHeldClustersTakeNoReplicas(t *testing.T) {
-	testkit.Virtual(t, testHeldClustersTakeNoReplicas)
+func TestDivide_BlockedClusters(t *testing.T) {
+	testkit.Virtual(t, testDivideBlockedClusters)
 }
 
-func testHeldClustersTakeNoReplicas(t *testing.T) {
+func testDivideBlockedClusters(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.place("some", "a", "b")

@@ -21,7 +21,7 @@ type world struct {
 	works    map[string]*record
 	versions int
 	watch    []func(*workCache) // what it has not told of yet
-	ledger   *workCache
+	cached   *workCache
 	writes   []string
 	applied  map[string][]bundle.Object // what the member has, by Work
 }
@@ -30,7 +30,7 @@ const east = "member-east"
 
 func newWorld() *world {
 	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{},
-		applied: map[string][]bundle.Object{}, ledger: newWorkCache(func(types.NamespacedName) {})}
+		applied: map[string][]bundle.Object{}, cached: newWorkCache(func(types.NamespacedName) {})}
 }
 
 // filling is a text of any length.
@@ -62,7 +62,7 @@ func (w *world) change(name string, change func(*record)) *record {
 	change(&next)
 	if w.works[name].content.Hash != next.content.Hash || w.works[name].options != next.options {
 		next.Generation++
-		next.settled = false
+		next.observed = false
 	}
 	return w.put(&next)
 }
@@ -109,13 +109,13 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 // take takes a step, and tells the ledger. Lost is whether the request, or the answer, gets lost.
 func (w *world) take(s *step, want *wanted, lost string) error {
 	if lost != "" && s.has != nil {
-		defer w.ledger.doubt(s.has)
+		defer w.cached.doubt(s.has)
 	}
 	if lost == "request" {
 		return errLost
 	}
 	name := types.NamespacedName{Namespace: east, Name: s.Work.Name}
-	end := w.ledger.beginWrite(name)
+	end := w.cached.beginWrite(name)
 	r, err := w.write(s, want)
 	w.writes = append(w.writes, fmt.Sprint(s.Act, " ", name.Name))
 	switch {
@@ -128,7 +128,7 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 		return errLost
 	case s.Act == bundle.Delete:
 		end(nil)
-		w.ledger.deleted(s.has)
+		w.cached.deleted(s.has)
 		return nil
 	}
 	got := *r
@@ -142,20 +142,20 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 func (w *world) catchUp(s *step) {
 	switch {
 	case s.has != nil && w.works[s.has.Name] == nil:
-		w.ledger.observeDeletion(s.has)
+		w.cached.observeDeletion(s.has)
 	case s.has != nil:
-		w.ledger.observe(w.works[s.has.Name])
+		w.cached.observe(w.works[s.has.Name])
 	case w.works[s.Work.Name] != nil:
-		w.ledger.observe(w.works[s.Work.Name])
+		w.cached.observe(w.works[s.Work.Name])
 	}
 }
 
-// tell has the watch tell of so much.
-func (w *world) tell(n int) {
+// assign has the watch tell of so much.
+func (w *world) assign(n int) {
 	for range min(n, len(w.watch)) {
 		next := w.watch[0]
 		w.watch = w.watch[1:]
-		next(w.ledger)
+		next(w.cached)
 	}
 }
 
@@ -167,9 +167,9 @@ func (w *world) obey(name string) {
 	case r.DeletionTimestamp != nil:
 		delete(w.applied, name)
 		w.change(name, func(r *record) { r.Finalizers = nil })
-	case !r.settled:
+	case !r.observed:
 		w.applied[name] = r.content.Objects
-		w.change(name, func(r *record) { r.settled = true })
+		w.change(name, func(r *record) { r.observed = true })
 	}
 }
 
@@ -209,13 +209,13 @@ func (w *world) homes() map[bundle.Key][]string {
 
 // deliver is a delivery: what may be done is done, up to the first failure.
 func (w *world) deliver(want *wanted, lost func() string) error {
-	for _, r := range w.ledger.at(w.set, east).records {
-		if w.ledger.doubts(r) {
+	for _, r := range w.cached.at(w.set, east).records {
+		if w.cached.doubts(r) {
 			w.catchUp(&step{has: r})
-			w.ledger.sure(r.key())
+			w.cached.sure(r.key())
 		}
 	}
-	has := w.ledger.at(w.set, east)
+	has := w.cached.at(w.set, east)
 	steps, err := arrange(baseName(w.set), has.records, want)
 	if err != nil {
 		return err
@@ -233,8 +233,8 @@ func nothing() string { return "" }
 // settle goes on until nothing is to be done, and returns how many rounds that took; 0: there is no end to it.
 func (w *world) settle(want *wanted) (rounds int) {
 	for rounds = 1; rounds < 40; rounds++ {
-		w.tell(len(w.watch))
-		steps, err := arrange(baseName(w.set), w.ledger.at(w.set, east).records, want)
+		w.assign(len(w.watch))
+		steps, err := arrange(baseName(w.set), w.cached.at(w.set, east).records, want)
 		if err == nil && len(steps) == 0 && len(w.watch) == 0 && w.quiet() {
 			return rounds
 		}
@@ -250,7 +250,7 @@ func (w *world) settle(want *wanted) (rounds int) {
 
 func (w *world) quiet() bool {
 	for _, r := range w.works {
-		if r.DeletionTimestamp != nil || !r.settled {
+		if r.DeletionTimestamp != nil || !r.observed {
 			return false
 		}
 	}

@@ -189,7 +189,7 @@ func Example() {
 	}
 	fmt.Println(diagnosis)
 	for _, c := range diagnosis.Clusters {
-		fmt.Printf("%s: %s %q\n", c.Name, c.Verdict, c.Reason)
+		fmt.Printf("%s: %s %q\n", c.Name, c.Outcome, c.Reason)
 	}
 	// Output:
 	// 1 of 3 clusters chosen; 1 more would do, 1 has taint maintenance

@@ -56,7 +56,7 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 		return r
 	}
 	if before > 0 {
-		a.events.tell(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.",
+		a.events.emit(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.",
 			objects(before)))
 	}
 	r.err = a.applyObjects(ctx, work, st, &r)

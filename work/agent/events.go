@@ -55,12 +55,12 @@ func (r *recorder) start(ctx context.Context) (wait func(), err error) {
 	return broadcaster.Shutdown, nil
 }
 
-func (r *recorder) tell(work *v1alpha1.Work, kind, reason, note string) {
+func (r *recorder) emit(work *v1alpha1.Work, kind, reason, note string) {
 	r.events.Eventf(work, nil, kind, reason, "Work", "%s", bounded(note))
 }
 
 func (r *recorder) cleaned(work *v1alpha1.Work) {
-	r.tell(work, corev1.EventTypeNormal, "CleanedUp", "The member holds nothing of it any more.")
+	r.emit(work, corev1.EventTypeNormal, "CleanedUp", "The member holds nothing of it any more.")
 }
 
 // announce tells of conditions that have turned.
@@ -98,7 +98,7 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 		// +event:reason=the type of a condition that became True, or Recovered, NotApplied or NotAvailable
 		// +event:type=Warning if the condition is Degraded and True, else Normal
 		// +event:message=the message of the status
-		a.events.tell(work, kind, reason, after.Message)
+		a.events.emit(work, kind, reason, after.Message)
 	}
 }
 
@@ -108,7 +108,7 @@ func becomes(before, after *v1alpha1.WorkStatus, kind string) bool {
 }
 
 // tell tells of objects that others had changed, and that are as they shall be again.
-func (a *Agent) tell(work *v1alpha1.Work, changes []apply.Change) {
+func (a *Agent) emit(work *v1alpha1.Work, changes []apply.Change) {
 	const most = 3 // of one reconcile
 	healed := 0
 	for _, change := range changes {
@@ -120,13 +120,13 @@ func (a *Agent) tell(work *v1alpha1.Work, changes []apply.Change) {
 			if change.Action == apply.Created {
 				what = "had been deleted"
 			}
-			a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what,
+			a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what,
 				spaced(change.Message)))
 		}
 	}
 	a.metrics.healed(a.options.HubName, healed)
 	if healed > most {
-		a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.",
+		a.events.emit(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.",
 			healed-most))
 	}
 }

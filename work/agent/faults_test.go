@@ -69,10 +69,10 @@ func TestOthersAreNotDelayed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.options.Apply.Timeout = time.Hour
-	release, held := make(chan struct{}), make(chan struct{}, 1000)
+	release, blocked := make(chan struct{}), make(chan struct{}, 1000)
 	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/configmaps/big") {
-			held <- struct{}{}
+			blocked <- struct{}{}
 			select {
 			case <-release:
 			case <-request.Context().Done():
@@ -87,7 +87,7 @@ func TestOthersAreNotDelayed(t *testing.T) {
 		texts = append(texts, configMap(fmt.Sprintf("big%03d", i), "{k: v}"))
 	}
 	big := w.work("big", "{"+manifests(texts...)+"}")
-	<-held // it is being applied
+	<-blocked // it is being applied
 	for i := range 12 {
 		w.work(fmt.Sprintf("broken%d", i),
 			"{"+manifests("{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}",

@@ -335,13 +335,13 @@ func (m *fleetModel) taints(late clusterSet) (taints [clusterCount][]membershipv
 	}
 	pass(2*time.Minute, late) // the others come back
 	for i := range clusterCount {
-		observed, _ := monitor.Verdict(clusterName(i))
+		observed, _ := monitor.Health(clusterName(i))
 		healthy := metav1.Condition{Status: metav1.ConditionTrue}
 		if observed.State.Unknown() {
 			healthy.Status, healthy.Reason = metav1.ConditionUnknown, membershipv1alpha1.ReasonHeartbeatLost
 		}
 		taints[i], _ = lifecycle.Taints(lifecycle.TaintsObserved{
-			Now: now, In: true, Healthy: healthy, HeldBack: observed.HeldBack && m.mutant != outageTaints,
+			Now: now, In: true, Healthy: healthy, Suspended: observed.Suspended && m.mutant != outageTaints,
 		})
 	}
 	return taints

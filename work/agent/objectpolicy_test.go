@@ -72,8 +72,8 @@ func TestMemberPolicy(t *testing.T) {
 	both := "{" + manifests(configMap("open", "{k: v1}"), secret("held")) + "}"
 	work := w.work("shop", both)
 	w.ready(work)
-	held := w.read("Secret", "held")
-	require.NotNil(t, held)
+	blocked := w.read("Secret", "held")
+	require.NotNil(t, blocked)
 
 	// The administrator accepts ConfigMaps only. What is there stays, and what is accepted is still applied.
 	policy := admin.policy(w.name, "{hubs: [NS], kinds: [{kind: ConfigMap}], namespaces: [NS]}")
@@ -90,7 +90,7 @@ func TestMemberPolicy(t *testing.T) {
 	w.eventually(func() error { return equal("v2", w.data("open", "k")) })
 	now := w.read("Secret", "held")
 	require.NotNil(t, now, "a policy deletes nothing")
-	require.Equal(t, held.GetResourceVersion(), now.GetResourceVersion())
+	require.Equal(t, blocked.GetResourceVersion(), now.GetResourceVersion())
 
 	// A user's edit of an object that is not accepted is not undone, because the agent does not touch it.
 	w.patch(now, "data: {k: ZWRpdGVk}")
@@ -138,7 +138,7 @@ func TestMemberPolicy(t *testing.T) {
 		}
 		return nil
 	})
-	require.Equal(t, held.GetUID(), w.read("Secret", "held").GetUID())
+	require.Equal(t, blocked.GetUID(), w.read("Secret", "held").GetUID())
 
 	// A user of the hub deletes the Work while the member accepts nothing of it. That is a request.
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))

@@ -194,7 +194,7 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 		applied := st.applied.latest
 		note := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned).Message
 		// +event:message=the message of the condition Orphaned of the AppliedWork
-		a.events.tell(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name,
+		a.events.emit(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name,
 			UID: applied.Spec.Work.UID}},
 			corev1.EventTypeWarning, "Orphaned", note)
 		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason",

@@ -216,7 +216,7 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 	}
 	if c.culprit == nil {
 		switch {
-		case troubled(applied):
+		case failing(applied):
 			c.culprit, c.culpritReason = &o, applied
 		case available.Reason == v1alpha1.ReasonNotReady:
 			c.culprit, c.culpritReason = &o, available
@@ -226,8 +226,8 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 		available.Status == metav1.ConditionUnknown && applied.Reason != v1alpha1.ReasonCompleted
 }
 
-// troubled reports whether a manifest that is not applied will not come right by itself.
-func troubled(applied metav1.Condition) bool {
+// failing reports whether a manifest that is not applied will not come right by itself.
+func failing(applied metav1.Condition) bool {
 	switch applied.Reason {
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending,
 		v1alpha1.ReasonSuspended,

@@ -59,7 +59,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tries, takes, fault := 0, 10*time.Second, errors.New("no answer")

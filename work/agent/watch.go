@@ -39,7 +39,7 @@ func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
 			object = unknown.Obj
 		}
 		if observed, ok := object.(metav1.Object); ok {
-			w.tell(objectKey{kind.GroupKind(), observed.GetNamespace(), observed.GetName()})
+			w.emit(objectKey{kind.GroupKind(), observed.GetNamespace(), observed.GetName()})
 		}
 	}
 	failed, logged := make(chan struct{}), logFailures(w.log, "member")

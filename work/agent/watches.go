@@ -179,7 +179,7 @@ func (w *watches) lastState(key objectKey) *unstructured.Unstructured {
 	return w.jobs.deleted[key]
 }
 
-func (w *watches) tell(key objectKey) {
+func (w *watches) emit(key objectKey) {
 	w.mu.Lock()
 	works := slices.Clone(w.of[key])
 	w.mu.Unlock()

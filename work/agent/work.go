@@ -77,7 +77,7 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	if unknown == nil {
 		result = a.applyWork(ctx, work, st)
 	}
-	a.tell(work, result.changes)
+	a.emit(work, result.changes)
 	if result.err != nil {
 		return 0, result.err
 	}

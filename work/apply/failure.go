@@ -37,8 +37,8 @@ func (t *task) failed(err error) Change {
 		return change
 	}
 	change.Err = err
-	if held, ok := errors.AsType[*heldBackError](err); ok {
-		change.RetryAfter = held.wait
+	if rejected, ok := errors.AsType[*withheldError](err); ok {
+		change.RetryAfter = rejected.wait
 	}
 	return change
 }

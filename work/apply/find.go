@@ -36,7 +36,7 @@ func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
 	}
 	m := e.recall(owner, t)
 	if now := e.options.Clock.Now(); m.rejected.blocksReads(t.hash, now) {
-		return &heldBackError{err: m.rejected.err, wait: m.rejected.wait(t.hash, "", now)}
+		return &withheldError{err: m.rejected.err, wait: m.rejected.wait(t.hash, "", now)}
 	}
 	if t.assumed = t.isNew(m); t.assumed {
 		t.seen = nil

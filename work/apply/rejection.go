@@ -37,14 +37,14 @@ func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// heldBackError is the error of an earlier request, which is not repeated until wait is over.
-type heldBackError struct {
+// withheldError is the error of an earlier request, which is not repeated until wait is over.
+type withheldError struct {
 	err  error
 	wait time.Duration
 }
 
-func (h *heldBackError) Error() string { return h.err.Error() }
-func (h *heldBackError) Unwrap() error { return h.err }
+func (h *withheldError) Error() string { return h.err.Error() }
+func (h *withheldError) Unwrap() error { return h.err }
 
 // blocksReads reports whether the object must not be read now, because the last read was forbidden.
 func (r rejection) blocksReads(hash string, now time.Time) bool {

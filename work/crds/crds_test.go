@@ -85,9 +85,9 @@ func TestBothRefuse(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, who string, test refused, got []crdtest.Complaint) {
+func check(t *testing.T, title string, test refused, got []crdtest.Complaint) {
 	t.Helper()
-	crdtest.One(t, who, crdtest.Complaint{Field: test.field, Message: test.want}, got)
+	crdtest.One(t, title, crdtest.Complaint{Field: test.field, Message: test.want}, got)
 }
 
 func TestBothAccept(t *testing.T) {

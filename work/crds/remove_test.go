@@ -100,21 +100,21 @@ func TestRemoveFromMember(t *testing.T) {
 // An agent that comes back right after a leave finds the definition of last time, which is served until it is gone.
 func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 	c := installed(t)
-	held := &v1alpha1.AppliedWork{
+	blocked := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}},
 		Spec: v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web",
 			UID: "u"}, FieldOwner: "muster-work-u"},
 	}
-	require.NoError(t, c.Create(t.Context(), held))
+	require.NoError(t, c.Create(t.Context(), blocked))
 	last := there(t, c)
 	require.NoError(t, c.Delete(t.Context(), last))
 	done := make(chan error, 1)
 	go func() { done <- crds.InstallOnMember(t.Context(), c) }()
 	require.Eventually(t, func() bool {
-		return c.Get(t.Context(), client.ObjectKeyFromObject(held), held) == nil && held.DeletionTimestamp != nil
+		return c.Get(t.Context(), client.ObjectKeyFromObject(blocked), blocked) == nil && blocked.DeletionTimestamp != nil
 	}, time.Minute, 50*time.Millisecond, "its objects go with it")
-	held.Finalizers = nil
-	require.NoError(t, c.Update(t.Context(), held))
+	blocked.Finalizers = nil
+	require.NoError(t, c.Update(t.Context(), blocked))
 	require.NoError(t, <-done)
 	require.NotEqual(t, last.UID, there(t, c).UID)
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))

@@ -117,7 +117,7 @@ func describe(work *v1alpha1.Work) string {
 }
 
 // orphan has a Work leave all its objects as they are. It reports whether the Work has just been told.
-func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (told bool, err error) {
+func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (reported bool, err error) {
 	before := work.DeepCopy()
 	if !work.Spec.Orphan() {
 		return false, nil
@@ -137,14 +137,14 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 	}
 	var errs []error
 	for i := range works {
-		told := false
+		reported := false
 		if member.Leave.Resources == membershipv1alpha1.OrphanResources {
-			told, err = g.orphan(ctx, &works[i])
+			reported, err = g.orphan(ctx, &works[i])
 			errs = append(errs, err)
 		}
 		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes
 		// by what it knew before. Force is called again.
-		if !told && works[i].DeletionTimestamp != nil {
+		if !reported && works[i].DeletionTimestamp != nil {
 			errs = append(errs, g.letGo(ctx, &works[i]))
 		}
 	}

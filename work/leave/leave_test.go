@@ -221,7 +221,7 @@ func TestForceUnasked(t *testing.T) {
 }
 
 // A Work that has just been told to orphan its objects is not let go of before its agent could see that.
-func TestForceTellsFirst(t *testing.T) {
+func TestForce_ReportsFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "tells")
 	w.member.Leave.Resources = membershipv1alpha1.OrphanResources

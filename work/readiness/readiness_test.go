@@ -52,12 +52,12 @@ func TestGuards(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			want := readiness.Result{Status: readiness.Progressing, Message: test.want}
-			for who, got := range map[string]readiness.Result{
+			for name, got := range map[string]readiness.Result{
 				"defaults": readiness.Registry(nil).Assess(object(t, test.object)),
 				"own":      readiness.Registry{databaseKind: fine}.Assess(object(t, test.object)),
 				"rule":     rule.Assess(object(t, test.object)),
 			} {
-				require.Empty(t, cmp.Diff(want, got), "%s (-want +got)", who)
+				require.Empty(t, cmp.Diff(want, got), "%s (-want +got)", name)
 			}
 		})
 	}

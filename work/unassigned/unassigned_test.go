@@ -123,9 +123,9 @@ func TestUnassigned(t *testing.T) {
 		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 	})
 	t.Run("a Work with the finalizer that is deleted", func(t *testing.T) {
-		held := h.work("shop", "held", v1alpha1.Finalizer)
-		require.NoError(t, h.admin.Delete(t.Context(), held))
-		h.says(held, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
+		blocked := h.work("shop", "held", v1alpha1.Finalizer)
+		require.NoError(t, h.admin.Delete(t.Context(), blocked))
+		h.says(blocked, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
 	})
 	t.Run("a new generation", func(t *testing.T) {
 		mustertest.Change(t, h.admin, lost, func(work *v1alpha1.Work) {

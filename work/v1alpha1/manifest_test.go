@@ -182,10 +182,10 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 		spec := of(test.manifests...)
 		got, _ := spec.Decode()
 		for i := range got {
-			var told []string
+			var reported []string
 			for _, err := range got[i].Errors {
 				if err.Type == field.ErrorTypeDuplicate {
-					told = append(told, err.Error())
+					reported = append(reported, err.Error())
 				}
 			}
 			var want []string
@@ -193,7 +193,7 @@ func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
 				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": the manifest has `+
 					`the object of spec.manifests[%d] as well: remove one of them`, i, other)}
 			}
-			if diff := cmp.Diff(want, told); diff != "" {
+			if diff := cmp.Diff(want, reported); diff != "" {
 				t.Errorf("%s: manifest %d (-want +got)\n%s", test.reason, i, diff)
 			}
 			if want != nil && got[i].Object != nil {

@@ -27,7 +27,7 @@
 // follows:
 //
 //	the member               actions
-//	is reachable             hooks are skipped, and the member has [Patience] more to remove the objects of the Works; the rest stays there
+//	is reachable             hooks are skipped, and the member has [Timeout] more to remove the objects of its Works; others stay
 //	is unreachable           the Works are released at once: applied objects stay on the member
 //	does not exist           the same, before the deadline too; the add-on's function is still awaited
 //	leaves, and its leave    the same, at once; also if removalDeadlineSeconds of the MemberAddon is 0

@@ -41,7 +41,7 @@ func (r *removal) message() string {
 		text = messages.Join(r.why(), "The remaining objects stay on the member.", r.actionError())
 	case r.Forced && r.stage != credentials:
 		text = messages.Join(r.why(), fmt.Sprintf("%s has until %s to remove the objects; the remaining objects then "+
-			"stay on the member.", r.memberName(), at(r.deadline.Add(Patience))), r.actionError())
+			"stay on the member.", r.memberName(), at(r.deadline.Add(Timeout))), r.actionError())
 	case r.Forced:
 		text = messages.Join(r.why(), r.awaited())
 	case r.locked():

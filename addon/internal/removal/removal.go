@@ -11,8 +11,8 @@ import (
 const (
 	// DefaultDeadline is the deadline of a removal if none is set.
 	DefaultDeadline = 15 * time.Minute
-	// Patience is the grace period after the deadline in which a reachable member can remove the objects of the Works.
-	Patience = time.Minute
+	// Timeout is the grace period after the deadline in which a reachable member can remove the objects of the Works.
+	Timeout = time.Minute
 	// RetryPause is the time between the failure of a hook and its next attempt.
 	RetryPause = 10 * time.Second
 	// AskPause is the time between two calls of the add-on's function while it is not done.
@@ -219,14 +219,14 @@ func (r *removal) mustForce() bool {
 // letGo reports whether a forced removal must release the Works.
 func (r *removal) letGo() bool {
 	return r.Member != Reachable || r.ForceNow || r.stage == credentials && r.Credentials != Present ||
-		!r.Now.Before(r.deadline.Add(Patience))
+		!r.Now.Before(r.deadline.Add(Timeout))
 }
 
 // goOn continues with the current stage.
 func (r *removal) goOn() {
 	switch until := r.deadline; {
 	case r.Forced && r.stage != credentials:
-		r.wake(until.Add(Patience))
+		r.wake(until.Add(Timeout))
 	default:
 		r.wake(until)
 	}

@@ -168,8 +168,8 @@ type Acceptor struct {
 var _ membership.Acceptor = Acceptor{}
 
 // Accept never denies: what a token does not let through is no longer asked about.
-func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
-	hold := membership.Verdict{Decision: membership.Hold}
+func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
+	hold := membership.Acceptance{Decision: membership.Hold}
 	if request.Spec.Token == nil {
 		return hold, nil
 	}
@@ -178,14 +178,14 @@ func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (me
 	if err := a.Reader.Get(ctx, key, token); err != nil {
 		return hold, fmt.Errorf("get JoinToken %s: %w", key, err)
 	}
-	return Verdict(token), nil
+	return Acceptance(token), nil
 }
 
-// Verdict is what a token says of the clusters that it lets through.
-func Verdict(token *v1alpha1.JoinToken) membership.Verdict {
+// Acceptance is what a token says of the clusters that it lets through.
+func Acceptance(token *v1alpha1.JoinToken) membership.Acceptance {
 	if !token.Spec.AutoAccept {
-		return membership.Verdict{Decision: membership.Hold}
+		return membership.Acceptance{Decision: membership.Hold}
 	}
-	return membership.Verdict{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself",
+	return membership.Acceptance{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself",
 		token.Name)}
 }

@@ -36,7 +36,7 @@ func (s *bootstrapTokens) describe(credential *existing) {
 	case bootstrapsecret.Administrator, bootstrapsecret.Other:
 		credential.Adopted, credential.Expires = true, bootstrapsecret.Expiration(s.secret)
 		credential.Problem = bootstrapsecret.Problem(s.secret, s.owner, s.now)
-	case bootstrapsecret.Ours, bootstrapsecret.Predecessor, bootstrapsecret.Nobody:
+	case bootstrapsecret.Ours, bootstrapsecret.Predecessor, bootstrapsecret.NoOwner:
 	}
 }
 
@@ -45,7 +45,7 @@ func (s *bootstrapTokens) subject() rbacv1.Subject {
 }
 
 func (s *bootstrapTokens) uid() types.UID {
-	if s.owner == bootstrapsecret.Nobody || s.owner == bootstrapsecret.Predecessor {
+	if s.owner == bootstrapsecret.NoOwner || s.owner == bootstrapsecret.Predecessor {
 		return ""
 	}
 	return s.secret.UID
@@ -68,9 +68,9 @@ func (s *bootstrapTokens) issue(ctx context.Context, bootstrap *registration.Boo
 		if err := s.store.Delete(ctx, s.secret); err != nil {
 			return 0, err
 		}
-		s.secret, s.owner = nil, bootstrapsecret.Nobody
+		s.secret, s.owner = nil, bootstrapsecret.NoOwner
 	}
-	if s.owner == bootstrapsecret.Nobody || s.owner == bootstrapsecret.Ours {
+	if s.owner == bootstrapsecret.NoOwner || s.owner == bootstrapsecret.Ours {
 		secret, err := s.store.Write(ctx, s.token, s.secret, s.now.Add(lifetime))
 		if err != nil {
 			return 0, err

@@ -139,7 +139,8 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step,
 func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step step) error {
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: token.Generation,
-		Reason: step.Reason, Message: lifecycle.Sentence(step.Message), LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		Reason: step.Reason, Message: lifecycle.FormatMessage(step.Message),
+		LastTransitionTime: metav1.NewTime(r.clock.Now()),
 	}
 	if step.Reason == v1alpha1.ReasonReady {
 		ready.Status = metav1.ConditionTrue

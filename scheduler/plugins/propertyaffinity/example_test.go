@@ -48,7 +48,7 @@ func Example() {
 		panic(err)
 	}
 	for _, cluster := range diagnosis.Clusters {
-		fmt.Println(strings.TrimSpace(fmt.Sprintln(cluster.Name, cluster.Verdict, cluster.Reason)))
+		fmt.Println(strings.TrimSpace(fmt.Sprintln(cluster.Name, cluster.Outcome, cluster.Reason)))
 	}
 	// Output:
 	// berlin Chosen

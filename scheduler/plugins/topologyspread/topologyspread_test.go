@@ -360,7 +360,7 @@ func TestSelect(t *testing.T) {
 			require.NoError(t, err)
 			for _, c := range diagnosis.Clusters {
 				if want, asked := test.why[c.Name]; asked {
-					require.Equal(t, scheduler.Feasible, c.Verdict, c.Name)
+					require.Equal(t, scheduler.Feasible, c.Outcome, c.Name)
 					require.Equal(t, topologyspread.Name+": "+want, c.Plugin+": "+c.Reason, c.Name)
 				}
 			}

@@ -62,8 +62,8 @@ type Owner string
 
 // The owners, as seen by a JoinToken of the Secret's name.
 const (
-	// Nobody: there is no such Secret.
-	Nobody Owner = "Nobody"
+	// NoOwner: there is no such Secret.
+	NoOwner Owner = "Nobody"
 	// Ours: it was made for this JoinToken.
 	Ours Owner = "Ours"
 	// Predecessor: it was made for another JoinToken of this name, which is gone.
@@ -78,7 +78,7 @@ const (
 func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 	switch {
 	case secret == nil:
-		return Nobody
+		return NoOwner
 	case secret.Labels[membership.JoinTokenLabel] == "":
 		return Administrator
 	case secret.Annotations[namespaceAnnotation] != token.Namespace:

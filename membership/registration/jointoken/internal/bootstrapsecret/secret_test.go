@@ -36,7 +36,7 @@ func TestOwnerOf(t *testing.T) {
 		secret *corev1.Secret
 		want   Owner
 	}{
-		{"none is there", nil, Nobody},
+		{"none is there", nil, NoOwner},
 		{"it was made for this JoinToken", made(func(*corev1.Secret) {}), Ours},
 		{"for one of that name, which is gone", made(func(s *corev1.Secret) {
 			s.Annotations[uidAnnotation] = "another"

@@ -68,8 +68,8 @@ func eventually(is func() bool) bool {
 		func(context.Context) (bool, error) { return is(), nil }) == nil
 }
 
-// TestStory is what an administrator does, from an empty hub to an empty hub.
-func TestStory(t *testing.T) {
+// TestWalkthrough is what an administrator does, from an empty hub to an empty hub.
+func TestWalkthrough(t *testing.T) {
 	hubPlane, eastPlane := hub.ForTest(t), east.ForTest(t)
 	dir := t.TempDir()
 	joinFile := filepath.Join(dir, "join.yaml")

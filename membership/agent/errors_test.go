@@ -130,20 +130,20 @@ func TestSignedOnce(t *testing.T) {
 		},
 	}
 	defer a.requests.disconnect()
-	knock := func() *v1alpha1.JoinRequest {
-		mine, _, err := a.knock(t.Context())
+	requestJoin := func() *v1alpha1.JoinRequest {
+		mine, _, err := a.requestJoin(t.Context())
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 		return mine
 	}
-	first := knock()
-	require.Same(t, first, knock())
+	first := requestJoin()
+	require.Same(t, first, requestJoin())
 	a.state.record.Request = &recordedRequest{MemberUID: "uid"}
-	second := knock()
+	second := requestJoin()
 	require.NotSame(t, first, second)
 	other := *bootstrap
 	other.TokenName = "two"
 	bootstrap = &other
-	require.Equal(t, "two", knock().Spec.Token.Name)
+	require.Equal(t, "two", requestJoin().Spec.Token.Name)
 }
 
 // TestOwnSide has an agent whose own cluster does not show it the bootstrap credential.

@@ -32,12 +32,12 @@ const (
 	JoinRequestIssued
 )
 
-// HubSight is the result of reading the Membership.
-type HubSight int
+// HubState is the result of reading the Membership.
+type HubState int
 
 // The results of reading the Membership.
 const (
-	HubNotAsked HubSight = iota
+	HubNotAsked HubState = iota
 	HubUnreachable
 	HubRefused  // unauthorized or forbidden: withdrawn, expired or deregistered, which the response does not distinguish
 	HubGone     // the read is allowed, and there is no Membership

@@ -16,10 +16,10 @@ func (a *agent) reportHub() {
 	if a.reports.onHub == nil {
 		return
 	}
-	s := lifecycle.HubStanding{Unserved: a.reports.unservedSince}
+	s := lifecycle.HubStatus{Unserved: a.reports.unservedSince}
 	switch a.reports.shown.Phase {
 	case lifecycle.Rejected:
-		s.Refused = a.requests.sight == lifecycle.JoinRequestDenied || a.requests.sight == lifecycle.JoinRequestNoCredential
+		s.Refused = a.requests.state == lifecycle.JoinRequestDenied || a.requests.state == lifecycle.JoinRequestNoCredential
 	case lifecycle.Leaving:
 		s.Cleaning = time.Duration(leavePolicy(a.state.record.Leave).DeadlineSeconds) * time.Second
 	default: // Unserved is sufficient

@@ -31,16 +31,17 @@ func (s State) String() string {
 	return [...]string{"Awaited", "Healthy", "Lost", "Unsteady"}[s]
 }
 
-// Verdict is the state of one member.
-type Verdict struct {
+// Health is the state of one member.
+type Health struct {
 	State State
 	// Since is when the State began, by the hub's clock.
 	Since time.Time
-	// HeldBack is true if the member's health is Unknown, or its agent reports that the cluster is not ready, while there
+	// Suspended is true if the member's health is Unknown, or its agent reports that the cluster is not ready, while there
 	// is an [Outage] or shortly after one: neither taint nor evict.
-	HeldBack bool
-	// HeldUntil is the end of the grace period that the member got when the last outage ended. Zero: none, or it is over.
-	HeldUntil time.Time
+	Suspended bool
+	// SuspendedUntil is the end of the grace period that the member got when the last outage ended. Zero: none, or it is
+	// over.
+	SuspendedUntil time.Time
 
 	// LastHeard is when the hub last observed a heartbeat; zero: never since it tracks the member. It changes with each
 	// heartbeat, which alone does not report the member as changed.
