@@ -82,7 +82,7 @@ func TestChanges(t *testing.T) {
 		},
 		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled},
 			[]decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
-		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{orphan}, nil,
+		{"a decision with another name is a copy of another client", []*v1alpha1.PlacementDecision{orphan}, nil,
 			[]string{"copy gone"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -109,7 +109,7 @@ func testReadinessThatIsPolled(t *testing.T) {
 	observed()
 	for range 3 {
 		clock.Step(2 * time.Second)
-		require.Equal(t, 1, observed(), "it is asked while somebody waits")
+		require.Equal(t, 1, observed(), "the readiness is read while a placement waits")
 	}
 	ready.set("b")
 	clock.Step(2 * time.Second)

@@ -205,7 +205,7 @@ func TestJoinOptions(t *testing.T) {
 
 func TestJoinPreflight(t *testing.T) {
 	f := newFleet(t)
-	unprivileged := f.plane.User("nobody")
+	unprivileged := f.plane.User("unprivileged")
 	gone := rest.CopyConfig(f.config)
 	gone.Host = "https://127.0.0.1:1"
 	noHub := rest.CopyConfig(f.config)

@@ -63,7 +63,7 @@ type Owner string
 // The owners, as seen by a JoinToken of the Secret's name.
 const (
 	// NoOwner: there is no such Secret.
-	NoOwner Owner = "Nobody"
+	NoOwner Owner = "NoOwner"
 	// Ours: it was made for this JoinToken.
 	Ours Owner = "Ours"
 	// Predecessor: it was made for another JoinToken of this name, which is gone.
