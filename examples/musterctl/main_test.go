@@ -30,6 +30,8 @@ import (
 var (
 	update = flag.Bool("update", false, "write the golden files")
 	hub    = localplane.Shared{Options: localplane.Options{Name: "hub"}}
+	// emptyHub is for TestWalkthrough, which begins before "musterctl init". Other tests leave definitions on hub.
+	emptyHub = localplane.Shared{Options: localplane.Options{Name: "empty"}}
 	// deployedHub has simulated nodes.
 	deployedHub = localplane.Shared{Options: localplane.Options{Name: "deployed", Nodes: 1}}
 	east        = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
@@ -37,7 +39,7 @@ var (
 
 func TestMain(m *testing.M) {
 	quiet()
-	os.Exit(localplane.Run(m, &hub, &deployedHub, &east, &runningHub))
+	os.Exit(localplane.Run(m, &hub, &emptyHub, &deployedHub, &east, &runningHub))
 }
 
 // golden compares with a file in testdata, which -update writes.

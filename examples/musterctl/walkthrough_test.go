@@ -70,7 +70,7 @@ func eventually(is func() bool) bool {
 
 // TestWalkthrough is what an administrator does, from an empty hub to an empty hub.
 func TestWalkthrough(t *testing.T) {
-	hubPlane, eastPlane := hub.ForTest(t), east.ForTest(t)
+	hubPlane, eastPlane := emptyHub.ForTest(t), east.ForTest(t)
 	dir := t.TempDir()
 	joinFile := filepath.Join(dir, "join.yaml")
 	onHub := func(args ...string) []string { return append(args, "--kubeconfig", hubPlane.Kubeconfig()) }
