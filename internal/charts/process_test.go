@@ -30,9 +30,18 @@ var programs = struct {
 	built  map[string]bool
 }{built: map[string]bool{}}
 
+// programsVariable names the environment variable with a folder of programs that these tests run instead of building
+// them, such as those that internal/e2e has built in a module outside of this repository.
+const programsVariable = "MUSTER_PROGRAMS"
+
 // build builds a program of the examples, once for all tests of this package.
 func build(t *testing.T, name string) string {
 	t.Helper()
+	if folder := os.Getenv(programsVariable); folder != "" {
+		binary := filepath.Join(folder, name)
+		require.FileExists(t, binary, programsVariable)
+		return binary
+	}
 	binary := filepath.Join(programs.folder, name)
 	if programs.built[name] {
 		return binary

@@ -181,10 +181,11 @@ func (w *world) wipe() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
 	w.eventually("the hub is empty", func() error {
-		left := 0
+		var left []string
 		for _, gvk := range backupKinds() {
 			for _, o := range w.restorable(ctx, gvk) {
-				left++
+				left = append(left, fmt.Sprintf("%s %s/%s, deleted %v, status %v", o.GetKind(), o.GetNamespace(), o.GetName(),
+					o.GetDeletionTimestamp(), o.Object["status"]))
 				if len(o.GetFinalizers()) > 0 {
 					before := o.DeepCopy()
 					o.SetFinalizers(nil)
@@ -200,8 +201,8 @@ func (w *world) wipe() {
 				}
 			}
 		}
-		if left > 0 {
-			return fmt.Errorf("%d objects existed", left)
+		if len(left) > 0 {
+			return fmt.Errorf("there are %s", strings.Join(left, "; "))
 		}
 		return nil
 	})

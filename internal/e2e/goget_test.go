@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
@@ -43,19 +45,46 @@ func TestGoGet(t *testing.T) {
 	run("get", modulePath+"@"+version)
 	require.Contains(t, run("test", "-v", "-count=1", "-timeout=30m", "."), "--- PASS: TestPlane")
 
-	// An example is there to be copied.
-	example := filepath.Join(product, "minimal-hub")
-	require.NoError(t, os.Mkdir(example, 0o755))
-	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "minimal-hub", "*.go"))
+	// An example is there to be copied. musterctl is a module, whose versions are those that were tested.
+	examples := []string{"minimal-hub", "hub", "agent", "musterctl"}
+	for _, name := range examples {
+		copyExample(t, name, filepath.Join(product, name))
+	}
+	file := filepath.Join("..", "..", "examples", "musterctl", "go.mod")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	musterctl, err := modfile.Parse(file, data, nil)
+	require.NoError(t, err)
+	get := []string{"get"}
+	for _, require := range musterctl.Require {
+		if !require.Indirect && require.Mod.Path != modulePath {
+			get = append(get, require.Mod.String())
+		}
+	}
+	run(get...)
+	run("mod", "tidy")
+	programs := cmp.Or(os.Getenv(programsVariable), t.TempDir())
+	for _, name := range examples {
+		run("build", "-o", filepath.Join(programs, name), "./"+name)
+	}
+}
+
+// programsVariable names the environment variable with the folder for the programs that TestGoGet builds. The tests of
+// internal/charts run the programs of this folder instead of their own.
+const programsVariable = "MUSTER_PROGRAMS"
+
+// copyExample copies the source code of an example into a folder that it creates.
+func copyExample(t *testing.T, name, folder string) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	files, err := filepath.Glob(filepath.Join("..", "..", "examples", name, "*.go"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
-			copyFile(t, file, filepath.Join(example, filepath.Base(file)))
+			copyFile(t, file, filepath.Join(folder, filepath.Base(file)))
 		}
 	}
-	run("mod", "tidy")
-	run("build", "-o", filepath.Join(t.TempDir(), "minimal-hub"), "./minimal-hub")
 }
 
 // serveModule packs the working tree as a module proxy packs a release. It returns the version and the URL of a proxy.
