@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/internal/registration"
@@ -60,14 +59,7 @@ func (l *memberReconciliation) updateCredentialIn(ctx context.Context, r *record
 		if err != nil || o.Key() != credential.Key() || o.Hash == credential.Hash {
 			continue
 		}
-		patch, err := json.Marshal([]operation{
-			{"replace", "/metadata/resourceVersion", work.ResourceVersion}, {"replace", fmt.Sprintf("/spec/manifests/%d", i),
-				credential.Manifest()},
-		})
-		if err != nil {
-			return err
-		}
-		return client.IgnoreNotFound(l.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch)))
+		return client.IgnoreNotFound(l.writer().ReplaceManifest(ctx, &work.ObjectMeta, i, credential.Manifest()))
 	}
 	return nil
 }

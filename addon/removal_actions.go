@@ -66,7 +66,6 @@ func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.namespace, Name: hooksName(l.key, s.namespace), Labels: workLabels(l.key, s.namespace),
-				Finalizers:  []string{workv1alpha1.Finalizer},
 				Annotations: map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(l.key)},
 			},
 			Spec: s.part.spec,
@@ -75,7 +74,7 @@ func (l *memberReconciliation) runHooks(ctx context.Context, p *preDelete) error
 		for i := range s.part.hooks {
 			work.Spec.Manifests = append(work.Spec.Manifests, s.part.hooks[i].Manifest())
 		}
-		if err := l.client.Create(ctx, work); apierrors.IsAlreadyExists(err) {
+		if err := l.writer().Create(ctx, work); apierrors.IsAlreadyExists(err) {
 			return wrap(l.taken(ctx, l.key, client.ObjectKeyFromObject(work)), "make Work", work)
 		} else if err != nil {
 			return err
@@ -119,9 +118,8 @@ func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error 
 	if err != nil || version == "" || r.DeletionTimestamp != nil {
 		return err
 	}
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	err = c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID, ResourceVersion: &version})
-	return wrap(client.IgnoreNotFound(err), "delete Work", work)
+	err = c.writer().Delete(ctx, &r.ObjectMeta, version)
+	return wrap(client.IgnoreNotFound(err), "delete Work", &workv1alpha1.Work{ObjectMeta: r.ObjectMeta})
 }
 
 // stopWaitingFor ends the wait for a Work. On a hosting member that is still a member, the Work is only deleted: its

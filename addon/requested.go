@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/workwriter"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -36,19 +36,12 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) (version 
 	if by == "" || r.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(by) {
 		return r.ResourceVersion, nil
 	}
-	ops := []operation{{"replace", "/metadata/uid", r.UID}}
-	if len(r.Annotations) == 0 {
-		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
-	}
-	ops = append(ops,
-		operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by})
-	patch, err := json.Marshal(ops)
+	work, err := c.writer().RequestDeletion(ctx, &r.ObjectMeta, workwriter.Request{By: by, AnyVersion: true})
 	if err != nil {
-		return "", err
+		return "", wrap(client.IgnoreNotFound(err), "request the deletion of Work",
+			&workv1alpha1.Work{ObjectMeta: r.ObjectMeta})
 	}
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	err = c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))
-	return work.ResourceVersion, wrap(client.IgnoreNotFound(err), "request the deletion of Work", work)
+	return work.ResourceVersion, nil
 }
 
 // requested reports whether a user requested the deletion of an object that generates Works, according to its

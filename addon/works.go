@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/workwriter"
 	"github.com/muster-sdk/muster/placement/bundle"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -239,23 +239,23 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	spec.Manifests = s.Work.Manifests()
 	if s.Act == bundle.Create {
 		work.Labels, work.Annotations, work.Spec = workLabels(d.key, d.namespace), notes, spec
-		// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
-		work.Finalizers = []string{workv1alpha1.Finalizer}
-		if err := c.client.Create(ctx, work); apierrors.IsAlreadyExists(err) {
+		if err := c.writer().Create(ctx, work); apierrors.IsAlreadyExists(err) {
 			return c.taken(ctx, d.key, client.ObjectKeyFromObject(work))
 		} else if err != nil {
 			return err
 		}
 	} else {
-		patch, err := json.Marshal(patchOf(has, s.Act, notes, &spec))
-		if err != nil {
-			return err
+		change := workwriter.Change{Known: &has.ObjectMeta, Annotations: notes}
+		if s.Act == bundle.Update {
+			change.Spec = &spec
 		}
-		if err := c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch)); apierrors.IsNotFound(err) {
+		changed, err := c.writer().Update(ctx, change)
+		if apierrors.IsNotFound(err) {
 			return errAgain
 		} else if err != nil {
 			return err
 		}
+		work = changed
 	}
 	if s.Act != bundle.Note {
 		d.written[client.ObjectKeyFromObject(work)] = written{work.UID, work.Generation,
@@ -263,6 +263,8 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	}
 	return nil
 }
+
+func (c *shared) writer() workwriter.Writer { return workwriter.Writer{Client: c.client} }
 
 // errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
 var errForeign = errors.New("the object does not belong to the add-on")
@@ -280,34 +282,3 @@ func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) err
 	}
 	return fmt.Errorf("%w, and has its name: delete it, or have it made under another name", errForeign)
 }
-
-// operation is an operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// patchOf updates a Work to the desired state, and fails if another client changed it meanwhile.
-func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1alpha1.WorkSpec) []operation {
-	ops := []operation{{"replace", "/metadata/resourceVersion", has.ResourceVersion}}
-	if len(has.Annotations) == 0 && len(notes) > 0 {
-		ops = append(ops, operation{"add", "/metadata/annotations", notes})
-	} else {
-		for key, value := range notes {
-			ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(key), value})
-		}
-	}
-	// of a deletion that did not happen
-	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale {
-		ops = append(ops,
-			operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
-	}
-	if act == bundle.Update {
-		ops = append(ops, operation{"replace", "/spec", spec})
-	}
-	return ops
-}
-
-// pointer escapes a name for a JSON pointer (RFC 6901).
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")

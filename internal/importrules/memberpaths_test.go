@@ -300,6 +300,9 @@ func writes(p *checked, call *ast.CallExpr) string {
 	if f.Name() == "Engage" {
 		return "a live cluster"
 	}
+	if f.Pkg().Path() == module+"/internal/workwriter" && f.Name() != "Delete" {
+		return "work/v1alpha1.Work"
+	}
 	writer := f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/client" && strings.HasPrefix(f.FullName(),
 		"(sigs.k8s.io/controller-runtime/pkg/client.Writer)")
 	if !writer || !slices.Contains([]string{"Create", "Update", "Patch"}, f.Name()) || len(call.Args) < 2 {

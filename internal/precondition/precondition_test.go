@@ -67,6 +67,9 @@ var excused = map[string]string{
 	"membership/admin cluster.delete":           "remove and removeRequested have the preconditions",
 	"membership/hub members.carryOut":           "members.patch has the preconditions",
 	"placement/workset reconciliation.prune":    "revision.Store has the preconditions",
+	"addon shared.deleteWork":                   byWorkWriter,
+	"placement/workset reconciliation.withdraw": byWorkWriter,
+	"placement/workset controller.remove":       byWorkWriter,
 	"work/agent Agent.letGo":                    "patchMetadata has the preconditions",
 	"work/apply dropFinalizers":                 "changes a manifest",
 	"membership/push member.withdraw":           "the name has the UID of the member",
@@ -75,6 +78,8 @@ var excused = map[string]string{
 	"membership/registration/jointoken bootstrapTokens.remove":                bySecretStore,
 	"membership/registration/jointoken/internal/bootstrapsecret Store.Forget": bySecretStore,
 }
+
+const byWorkWriter = "workwriter.Writer.Delete has the preconditions"
 
 const bySecretStore = "bootstrapsecret.Store.Delete has the preconditions"
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/workwriter"
 	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -85,21 +86,21 @@ func (l *reconciliation) withdraw(ctx context.Context, how deletePolicy) error {
 		return w.DeletionTimestamp != nil && asked || setOf(w.Labels, w.Annotations) != s.key
 	})
 	return each(ctx, l.Writers, doomed, func(ctx context.Context, w metav1.PartialObjectMetadata) error {
-		gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
 		version, same := w.ResourceVersion, l.hasDeletePolicy(&w.ObjectMeta, how)
 		if w.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(l.set.UID) || !same {
-			asked, err := l.request(ctx, &w.ObjectMeta, sameUID(&w.ObjectMeta), how, l.set.UID)
+			asked, err := l.request(ctx, &w.ObjectMeta,
+				workwriter.Request{By: l.set.UID, Delete: how.api(), AnyVersion: true})
 			if err != nil {
-				return wrap(client.IgnoreNotFound(err), "update", client.ObjectKeyFromObject(gone))
+				return wrap(client.IgnoreNotFound(err), "update", client.ObjectKeyFromObject(&w))
 			}
 			version = asked.ResourceVersion
 		}
 		if w.DeletionTimestamp != nil {
 			return nil
 		}
-		err := l.client.Delete(ctx, gone, client.Preconditions{UID: &w.UID, ResourceVersion: &version})
+		err := l.writer().Delete(ctx, &w.ObjectMeta, version)
 		if client.IgnoreNotFound(err) != nil {
-			return wrap(err, "delete", client.ObjectKeyFromObject(gone))
+			return wrap(err, "delete", client.ObjectKeyFromObject(&w))
 		}
 		l.metrics.written.WithLabelValues("delete").Inc()
 		return nil

@@ -2,12 +2,11 @@ package workset
 
 import (
 	"context"
-	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/workwriter"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -36,6 +35,9 @@ func deletePolicyOf(p workv1alpha1.DeletePolicy) deletePolicy {
 	return full
 }
 
+// api returns the policy as a Work contains it.
+func (p deletePolicy) api() *workv1alpha1.DeletePolicy { return (*workv1alpha1.DeletePolicy)(&p) }
+
 // hasDeletePolicy reports whether the current version of a Work is known to have a policy.
 func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) bool {
 	c.works.mu.Lock()
@@ -45,34 +47,12 @@ func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) 
 		e.record.deletePolicy == how
 }
 
-// atVersion makes a patch fail if the Work was changed meanwhile. sameUID makes it fail if it is another Work.
-func atVersion(work *metav1.ObjectMeta) operation {
-	return operation{"replace", "/metadata/resourceVersion", work.ResourceVersion}
-}
-
-func sameUID(work *metav1.ObjectMeta) operation {
-	return operation{"replace", "/metadata/uid", work.UID}
-}
-
-// request annotates a Work with the UID of the WorkSet that requests its deletion, sets its delete policy, and returns
-// the Work. Without the annotation the agent keeps the objects, because it assumes that a user deleted the Work by
-// mistake.
-func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how deletePolicy,
-	by types.UID) (*workv1alpha1.Work, error) {
-	ops := []operation{bound}
-	if len(work.Annotations) == 0 {
-		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
+// request records in a Work who requests its deletion, and the delete policy, and returns the Work.
+func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, r workwriter.Request) (*workv1alpha1.Work,
+	error) {
+	got, err := c.writer().RequestDeletion(ctx, work, r)
+	if err == nil {
+		c.metrics.written.WithLabelValues("update").Inc()
 	}
-	ops = append(ops, operation{"add", "/metadata/annotations/" +
-		pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by}, operation{"add", "/spec/delete", how})
-	patch, err := json.Marshal(ops)
-	if err != nil {
-		return nil, err
-	}
-	got := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-	if err := c.client.Patch(ctx, got, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return nil, err
-	}
-	c.metrics.written.WithLabelValues("update").Inc()
-	return got, nil
+	return got, err
 }

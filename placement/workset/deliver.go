@@ -2,10 +2,8 @@ package workset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/tracing"
+	"github.com/muster-sdk/muster/internal/workwriter"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -180,24 +179,30 @@ func (c *controller) execute(ctx context.Context, d delivery, w *want, wanted *w
 }
 
 func (c *controller) create(ctx context.Context, work *workv1alpha1.Work, _ *step) (*workv1alpha1.Work, error) {
-	return work, c.client.Create(ctx, work)
+	return work, c.writer().Create(ctx, work)
 }
 
 func (c *controller) patch(ctx context.Context, work *workv1alpha1.Work, s *step) (*workv1alpha1.Work, error) {
-	patch, err := json.Marshal(patchOf(work, s))
-	if err != nil {
-		return nil, err
-	}
-	got := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-	return got, c.client.Patch(ctx, got, client.RawPatch(types.JSONPatchType, patch))
+	return c.writer().Update(ctx, changeOf(work, s))
 }
+
+// changeOf changes an existing Work to the desired state.
+func changeOf(work *workv1alpha1.Work, s *step) workwriter.Change {
+	change := workwriter.Change{Known: &s.has.ObjectMeta, Labels: work.Labels, Annotations: work.Annotations}
+	if s.Act == bundle.Update {
+		change.Spec = &work.Spec
+	}
+	return change
+}
+
+func (c *controller) writer() workwriter.Writer { return workwriter.Writer{Client: c.client} }
 
 // remove deletes a Work. The current delete policy decides what happens to its objects, not the one in the Work.
 func (c *controller) remove(ctx context.Context, d delivery, w *want, has *record) error {
 	name := has.key()
 	latest := has.ResourceVersion
 	if has.deletePolicy != w.deletePolicy || has.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(w.by) {
-		asked, err := c.request(ctx, &has.ObjectMeta, atVersion(&has.ObjectMeta), w.deletePolicy, w.by)
+		asked, err := c.request(ctx, &has.ObjectMeta, workwriter.Request{By: w.by, Delete: w.deletePolicy.api()})
 		switch {
 		case conflicts(err, has):
 			return c.refresh(ctx, d, name, has)
@@ -207,8 +212,7 @@ func (c *controller) remove(ctx context.Context, d delivery, w *want, has *recor
 		c.works.observe(c.works.read(asked))
 		latest = asked.ResourceVersion
 	}
-	gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	err := c.client.Delete(ctx, gone, client.Preconditions{UID: &has.UID, ResourceVersion: &latest})
+	err := c.writer().Delete(ctx, &has.ObjectMeta, latest)
 	switch {
 	case apierrors.IsNotFound(err):
 		c.works.observeDeletion(has)
@@ -243,8 +247,6 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 				v1alpha1.WorkSetNamespaceLabel: d.set.Namespace},
 			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String(),
 				workv1alpha1.GeneratedByAnnotation: generatedBy(d.set)},
-			// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
-			Finalizers: []string{workv1alpha1.Finalizer},
 		},
 		Spec: *w.spec(s.Work.Manifests()),
 	}
@@ -258,49 +260,6 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 	}
 	return work
 }
-
-// operation is an operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// patchOf updates an existing Work to the desired state, and keeps what other clients added. It fails if another client
-// changed the Work meanwhile.
-func patchOf(work *workv1alpha1.Work, s *step) []operation {
-	ops := []operation{{"replace", "/metadata/resourceVersion", s.has.ResourceVersion}}
-	for _, field := range []struct {
-		path      string
-		has, want map[string]string
-	}{
-		{"/metadata/labels", s.has.Labels, work.Labels},
-		{"/metadata/annotations", s.has.Annotations, work.Annotations},
-	} {
-		if len(field.has) == 0 {
-			ops = append(ops, operation{"add", field.path, field.want})
-			continue
-		}
-		for key, value := range field.want {
-			// The namespace label of a ClusterWorkSet is empty, and must exist.
-			if has, there := field.has[key]; has != value || !there && key == v1alpha1.WorkSetNamespaceLabel {
-				ops = append(ops, operation{"add", field.path + "/" + pointer.Replace(key), value})
-			}
-		}
-	}
-	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale {
-		// of a deletion that did not happen
-		ops = append(ops, operation{"remove", "/metadata/annotations/" +
-			pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
-	}
-	if s.Act == bundle.Update {
-		ops = append(ops, operation{"replace", "/spec", work.Spec})
-	}
-	return ops
-}
-
-// pointer escapes a name for a JSON pointer (RFC 6901).
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // conflicts reports whether a write failed because the Work differs from the known one.
 func conflicts(err error, has *record) bool {

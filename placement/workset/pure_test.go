@@ -1,12 +1,10 @@
 package workset
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,62 +153,19 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// A patch makes of what is there what is to be, and leaves what others have put on it.
-func TestPatchOf(t *testing.T) {
+func TestChangeOf(t *testing.T) {
 	c := &controller{}
-	asks := &wanted{assigned: two}
-	reading := &reading{content: &revision.Content{}}
-	for _, test := range []struct {
-		reason      string
-		labels      map[string]string
-		annotations map[string]string
-		step        bundle.Step
-		changes     []string
-	}{
-		{"all of it", nil, nil, bundle.Step{Act: bundle.Update, First: true}, []string{"/metadata/resourceVersion",
-			"/metadata/labels", "/metadata/annotations", "/spec"}},
-		{"a note", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop", "mine": "x"},
-			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x",
-				workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, bundle.Step{Act: bundle.Note, First: true},
-			[]string{"/metadata/resourceVersion", "/metadata/annotations/placement.muster.dev~1revision",
-				"/metadata/annotations/placement.muster.dev~1revision-since"}},
-		{"adopted from an earlier release, or after a deletion that did not come to pass",
-			map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop"},
-			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid"},
-			bundle.Step{Act: bundle.Note},
-			[]string{"/metadata/resourceVersion", "/metadata/annotations/work.muster.dev~1generated-by",
-				"/metadata/annotations/work.muster.dev~1deletion-requested-by"}},
-	} {
-		step := &step{test.step, &record{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels,
-			Annotations: test.annotations}}}
+	has := &record{ObjectMeta: metav1.ObjectMeta{Name: "shop.web-0", ResourceVersion: "7"}}
+	for _, act := range []bundle.Act{bundle.Update, bundle.Note} {
+		step := &step{bundle.Step{Act: act, First: true}, has}
 		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"},
-			&want{reading: reading}, asks, step)
-		ops := patchOf(work, step)
-		var paths []string
-		for _, op := range ops {
-			paths = append(paths, op.Path)
-		}
-		require.ElementsMatch(t, test.changes, paths, test.reason)
-		text, err := json.Marshal(ops)
-		require.NoError(t, err)
-		patch, err := jsonpatch.DecodePatch(text)
-		require.NoError(t, err)
-		there, err := json.Marshal(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels,
-			Annotations: test.annotations}})
-		require.NoError(t, err)
-		changed, err := patch.Apply(there)
-		require.NoError(t, err)
-		got := &workv1alpha1.Work{}
-		require.NoError(t, json.Unmarshal(changed, got))
-		for key, value := range work.Annotations {
-			require.Equal(t, value, got.Annotations[key], test.reason)
-		}
-		require.NotContains(t, got.Annotations, workv1alpha1.DeletionRequestedByAnnotation, test.reason)
-		for key, value := range test.annotations {
-			if _, ours := work.Annotations[key]; !ours && key != workv1alpha1.DeletionRequestedByAnnotation {
-				require.Equal(t, value, got.Annotations[key], test.reason)
-			}
-		}
+			&want{reading: &reading{content: &revision.Content{}}}, &wanted{assigned: two}, step)
+		change := changeOf(work, step)
+		require.Equal(t, &has.ObjectMeta, change.Known)
+		require.Equal(t, act == bundle.Update, change.Spec != nil, "a note changes no spec")
+		require.Equal(t, work.Labels, change.Labels)
+		require.Equal(t, two.revision, change.Annotations[v1alpha1.RevisionAnnotation])
+		require.Equal(t, "WorkSet shop/web", change.Annotations[workv1alpha1.GeneratedByAnnotation])
 	}
 }
 
