@@ -31,7 +31,7 @@ type Refusal struct{ Plugin, Reason string }
 // Outcome is the result for one cluster.
 type Outcome string
 
-// The verdicts.
+// The outcomes.
 const (
 	// Chosen: the cluster was chosen.
 	Chosen Outcome = "Chosen"

@@ -286,7 +286,7 @@ func TestCompanionThatHangs(t *testing.T) {
 		require.True(t, polite.Load(), "it was not waited for")
 		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" `+
 			`"companion"="hanging"`)
-		require.NotContains(t, b.logged(), `"companion"="polite" "patience"`)
+		require.NotContains(t, b.logged(), `"companion"="polite" "timeout"`)
 		require.Equal(t, "Warning CompanionStuck hanging has not returned 10s after its context ended; the agent continues "+
 			"without it.", <-b.events.Events)
 		b.with.takeBack()

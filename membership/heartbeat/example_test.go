@@ -68,7 +68,7 @@ func ExampleBeater() {
 }
 
 // A hub adds a Watcher to its manager, tracks the members that have joined, and looks again at those
-// whose verdict has changed.
+// whose health has changed.
 func ExampleWatcher() {
 	setup := func(mgr manager.Manager, reconcile func(member string)) (*heartbeat.Watcher, error) {
 		client, err := coordinationv1client.NewForConfig(mgr.GetConfig())

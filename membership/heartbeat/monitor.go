@@ -42,7 +42,7 @@ func NewMonitor(policy Policy) *Monitor {
 //
 // A new member is Awaited for its grace period from now on, or Healthy if a heartbeat was observed within that time. A
 // longer period applies from the last heartbeat on. A shorter one applies from now on, because the agent does not know
-// it yet, but it does not extend the current grace period. The result does not contain the name itself: call Verdict
+// it yet, but it does not extend the current grace period. The result does not contain the name itself: call Health
 // for it.
 func (m *Monitor) Track(name string, period time.Duration, now time.Time) []string {
 	at := m.clock(now)

@@ -90,8 +90,8 @@ type HubsStep struct {
 
 // SelectHub decides at which of its hubs an agent is.
 //
-// An agent goes to another hub if the current one has accepted no heartbeat for Patience, refuses the agent, or has
-// deregistered the member. It goes no sooner than Patience after it came, except from a hub that has deregistered it.
+// An agent goes to another hub if the current one has accepted no heartbeat for Timeout, refuses the agent, or has
+// deregistered the member. It goes no sooner than Timeout after it came, except from a hub that has deregistered it.
 // It only goes to a hub that responds: an agent that is cut off from all hubs stays where it is. Of the hubs that
 // respond it selects the one that it left the longest ago, and hubs that it never left in the order of the list. It
 // stays there, also when a hub that is earlier in the list responds again, unless Return is set.

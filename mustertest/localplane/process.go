@@ -80,7 +80,7 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// stop ends the process by SIGTERM, and by SIGKILL when it takes longer than patience. It says how
+// stop ends the process by SIGTERM, and by SIGKILL when it takes longer than timeLimit. It says how
 // the process had ended if it was not there any more.
 func (p *process) stop(timeLimit time.Duration) error {
 	select {

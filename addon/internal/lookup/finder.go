@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// patience is the timeout of a Find for a new kind, and for reading objects.
+	// timeout is that of a Find for a new kind, and for reading objects.
 	timeout = 5 * time.Second
 	// pause is the interval between retries.
 	pause = 15 * time.Second
