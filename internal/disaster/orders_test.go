@@ -202,7 +202,7 @@ func (w *world) wipe() {
 			}
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("there are %s", strings.Join(left, "; "))
+			return fmt.Errorf("%d objects existed: %s", len(left), strings.Join(left, "; "))
 		}
 		return nil
 	})
