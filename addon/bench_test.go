@@ -42,7 +42,7 @@ func (h *hub) fleet(n int) (names []string) {
 // MemberAddon and a Work like these for each member with as many writers.
 func BenchmarkInstall(b *testing.B) {
 	h := newHubOnPlane(b)
-	names := h.fleet(*benchMembers)
+	names := h.fleet(testkit.Size(*benchMembers))
 	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Wrap
 	h.manage = func(o *manager.Options) { // the controllers have nothing to do with those of the floor
@@ -118,7 +118,7 @@ func (h *hub) bare(name string, members []string) {
 // read. Nothing is written.
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
-	names := h.fleet(*benchMembers)
+	names := h.fleet(testkit.Size(*benchMembers))
 	h.obey()
 	options := addon.Options{Agents: []addon.Agent{counting{echo{h.name("echo")}, nil}}}
 	first := h.start(options)

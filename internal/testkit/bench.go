@@ -3,6 +3,7 @@ package testkit
 import (
 	"errors"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +61,15 @@ func InParallel[T any](all []T, do func(T) error) error {
 	}
 	running.Wait()
 	return errors.Join(errs...)
+}
+
+// Size returns the size n of a benchmark's fleet. With MUSTER_BENCH=small in the environment it is a tenth of n, but at
+// least 5: CI only checks that the benchmarks run.
+func Size(n int) int {
+	if os.Getenv("MUSTER_BENCH") == "small" {
+		return max(5, n/10)
+	}
+	return n
 }
 
 // Cost is the duration of a task, and the duration of its writes alone, which is the floor.

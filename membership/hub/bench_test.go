@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -39,18 +38,10 @@ import (
 )
 
 var (
-	fleetSize    = flag.Int("members", defaultFleetSize(), "how many members BenchmarkJoin joins")
+	fleetSize    = flag.Int("members", 300, "how many members BenchmarkJoin joins")
 	hubWorkers   = flag.Int("hub-workers", 0, "hub.Options.Workers in BenchmarkJoin; 0: the default")
 	floorWorkers = flag.Int("floor-workers", 16, "how many goroutines make the writes of BenchmarkJoin's floor")
 )
-
-// defaultFleetSize is small where CI only checks that the benchmark runs.
-func defaultFleetSize() int {
-	if os.Getenv("MUSTER_BENCH") == "small" {
-		return 30
-	}
-	return 300
-}
 
 const (
 	// fleetTimeout is for a whole fleet to come in, or to be gone.
@@ -93,7 +84,7 @@ func BenchmarkJoin(b *testing.B) {
 	}
 	for b.Loop() {
 		b.StopTimer()
-		h := startHub(b, p, hub.Options{MaxRequests: 10 * *fleetSize, Workers: *hubWorkers}, ofHub.wrap)
+		h := startHub(b, p, hub.Options{MaxRequests: 10 * joiners(), Workers: *hubWorkers}, ofHub.wrap)
 		bootstrap := h.token("bench", v1alpha1.JoinTokenSpec{AutoAccept: true})
 		members := h.followFleet()
 		empty := inUse()
@@ -103,7 +94,7 @@ func BenchmarkJoin(b *testing.B) {
 		b.StartTimer()
 		began := time.Now()
 		stopFleet := mustertest.Run(b, "the fleet", fleet.Start)
-		h.untilFleet(members, *fleetSize)
+		h.untilFleet(members, joiners())
 		h.eventually("all requests are collected", h.noRequests)
 		joining += time.Since(began)
 		b.StopTimer()
@@ -114,7 +105,7 @@ func BenchmarkJoin(b *testing.B) {
 		l := h.likeFleet()
 
 		began = time.Now()
-		inParallel(b, *fleetSize, removals, func(i int) error {
+		inParallel(b, joiners(), removals, func(i int) error {
 			return h.client.Delete(b.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: fleetName(i)}})
 		})
 		h.untilFleet(members, 0)
@@ -131,7 +122,7 @@ func BenchmarkJoin(b *testing.B) {
 		b.StartTimer()
 	}
 
-	all, floor := float64(b.N**fleetSize), float64(b.N*floorSize())
+	all, floor := float64(b.N*joiners()), float64(b.N*floorSize())
 	b.ReportMetric(all/joining.Seconds(), "joins/s")
 	b.ReportMetric(floor/writing.Seconds(), "floor-joins/s")
 	b.ReportMetric((joining.Seconds()/all)/(writing.Seconds()/floor), "x-floor")
@@ -153,7 +144,7 @@ func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMember
 	})
 	require.NoError(h.t, err)
 	member := ofMembers.wrap(h.config)
-	for i := range *fleetSize {
+	for i := range joiners() {
 		require.NoError(h.t, agent.SetupWithManager(mgr, agent.Options{
 			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &testkit.MemoryStore{},
 			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
@@ -265,7 +256,10 @@ func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *r
 	return f
 }
 
-func floorSize() int { return max(1, *fleetSize/floorPart) }
+// joiners is how many members join.
+func joiners() int { return testkit.Size(*fleetSize) }
+
+func floorSize() int { return max(1, joiners()/floorPart) }
 
 func floorName(i int) string { return fmt.Sprintf("floor-%04d", i) }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -47,7 +48,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 		cancel()
 		running.Wait()
 	})
-	for i := range *benchMembers {
+	for i := range testkit.Size(*benchMembers) {
 		name, config := fmt.Sprintf("bench-%03d", i), rest.CopyConfig(w.config)
 		if i%5 == 0 {
 			config = hole.Config(eastPlane.ForTest(b).Config())

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	apimachineryversion "k8s.io/apimachinery/pkg/version"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 	"github.com/muster-sdk/muster/mustertest/internal/store"

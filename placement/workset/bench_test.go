@@ -66,7 +66,7 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 // with as many writers.
 func BenchmarkDistribute(b *testing.B) {
 	h := newHubOnPlane(b)
-	clusters, options := h.inventoryOf(*benchClusters)
+	clusters, options := h.inventoryOf(testkit.Size(*benchClusters))
 	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Wrap
 	h.start(options)
@@ -113,15 +113,16 @@ func (h *hub) bareWorks(name string, clusters inventory) {
 // BenchmarkRestart starts the controllers where everything is in place. The floor is to list all Works once.
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
-	clusters, options := h.inventoryOf(100)
+	clusters, options := h.inventoryOf(testkit.Size(100))
+	workSets := testkit.Size(*benchWorkSets)
 	first := h.start(options)
 	stop := h.obey()
 	h.place("all")
-	for i := range *benchWorkSets {
+	for i := range workSets {
 		h.distribute(fmt.Sprintf("web-%d", i), "all", nil, configMap(fmt.Sprintf("web-%d", i),
 			map[string]string{"color": "blue"}), deployment(fmt.Sprintf("web-%d", i), 3))
 	}
-	for i := range *benchWorkSets {
+	for i := range workSets {
 		name := fmt.Sprintf("web-%d", i)
 		require.Eventually(b, func() bool {
 			return h.get(name).Status.Counts.Available == int32(len(clusters)) &&
@@ -144,7 +145,7 @@ func BenchmarkRestart(b *testing.B) {
 		looked := gathered(b, "controller_runtime_reconcile_total", "muster-workset")
 		started = time.Now()
 		r := h.start(options)
-		for gathered(b, "controller_runtime_reconcile_total", "muster-workset")-looked < float64(*benchWorkSets) {
+		for gathered(b, "controller_runtime_reconcile_total", "muster-workset")-looked < float64(workSets) {
 			<-time.After(time.Millisecond)
 		}
 		spent += time.Since(started)
@@ -159,7 +160,7 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(floor.Seconds()/float64(b.N), "floor-s/restart")
 	b.ReportMetric(peak, "peak-MiB")
 	b.ReportMetric(kept, "kept-MiB")
-	b.ReportMetric(kept*(1<<10)/float64(*benchWorkSets*len(clusters)), "KiB/Work")
+	b.ReportMetric(kept*(1<<10)/float64(workSets*len(clusters)), "KiB/Work")
 	b.ReportMetric(0, "ns/op")
 }
 

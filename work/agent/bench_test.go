@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -39,7 +40,7 @@ func BenchmarkWork(b *testing.B) {
 }
 
 func benchmarkWork(b *testing.B, finalizers []string) {
-	const works = 100
+	works := testkit.Size(100)
 	w := newWorld(b)
 	w.start()
 	w.ready(w.work("first", "{"+manifests(configMap("first", "{k: v}"))+"}"))

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-
-	"github.com/go-logr/logr"
 
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/readiness"

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // BenchmarkThousandConfigMaps has 50 owners select 1,000 ConfigMaps of 1 KB each, and changes one. The floor of time is
@@ -19,7 +21,8 @@ import (
 //
 //	go test -run '^$' -bench . -benchtime 5x ./placement/internal/selection
 func BenchmarkThousandConfigMaps(b *testing.B) {
-	const objects, owners = 1000, 50
+	const owners = 50
+	objects := testkit.Size(1000)
 	h := newHub(b)
 	for i := range objects {
 		c := h.configMap(fmt.Sprintf("c-%04d", i), map[string]string{"app": "web"})
@@ -59,7 +62,8 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 
 		round++
 		started = time.Now()
-		change(h, h.configMap("c-0500", nil), func(c *corev1.ConfigMap) { c.Data["round"] = fmt.Sprint(round, b.N) })
+		changed := h.configMap(fmt.Sprintf("c-%04d", objects/2), nil)
+		change(h, changed, func(c *corev1.ConfigMap) { c.Data["round"] = fmt.Sprint(round, b.N) })
 		for i := range owners {
 			for r.called(fmt.Sprintf("owner-%d", i)) == 0 {
 				runtime.Gosched()
@@ -73,8 +77,8 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	b.ReportMetric(float64((first / n).Milliseconds()), "first-select-ms")
 	b.ReportMetric(float64((others / n / (owners - 1)).Microseconds()), "next-select-µs")
 	b.ReportMetric(float64((notified / n).Milliseconds()), "change-to-all-ms")
-	b.ReportMetric(float64(text)/objects, "floor-B/object")
-	b.ReportMetric(float64(memory)/float64(n)/objects, "held-B/object")
+	b.ReportMetric(float64(text)/float64(objects), "floor-B/object")
+	b.ReportMetric(float64(memory)/float64(n)/float64(objects), "held-B/object")
 	b.ReportMetric(0, "ns/op")
 }
 
