@@ -194,7 +194,7 @@ func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt,
 	}
 	floor := min(eviction.Floor(budget, expected), len(staying))
 	chosen := before
-	verdicts, err := eviction.Fit(o, func(leaving []string) (bool, error) {
+	results, err := eviction.Fit(o, func(leaving []string) (bool, error) {
 		after, err := d.choose(ctx, a, slices.Concat(away, leaving))
 		if err != nil {
 			return false, err
@@ -212,7 +212,7 @@ func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt,
 		return step{}, err
 	}
 	chosen.waiting = map[string]string{}
-	for _, v := range verdicts {
+	for _, v := range results {
 		if v.Waits() {
 			chosen.waiting[v.Cluster] = v.Message
 		}

@@ -158,7 +158,7 @@ func (d *Diagnosis) Table(w io.Writer) error {
 	}
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
-	header := append([]string{"CLUSTER", "VERDICT", "SCORE"}, plugins...)
+	header := append([]string{"CLUSTER", "RESULT", "SCORE"}, plugins...)
 	fmt.Fprintln(table, strings.ToUpper(strings.Join(header, "\t"))+"\tWHY")
 	for i := range d.Clusters {
 		c := &d.Clusters[i]

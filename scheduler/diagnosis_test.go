@@ -116,7 +116,7 @@ func TestDiagnosis(t *testing.T) {
 
 	var out strings.Builder
 	require.NoError(t, diagnosis.Table(&out))
-	require.Equal(t, `CLUSTER   VERDICT    SCORE   FILTER   NEAR   GROUP   WHY
+	require.Equal(t, `CLUSTER   RESULT     SCORE   FILTER   NEAR   GROUP   WHY
 b         Chosen     20      0        20     0
 c         Feasible   30      0        30     0       Group: is in a group that was not chosen
 a         Feasible   10      0        10     0
@@ -199,7 +199,7 @@ func Example() {
 	_ = diagnosis.Table(os.Stdout)
 	// Output:
 	// 1 of 2 clusters chosen; 1 more would do
-	// CLUSTER   VERDICT    SCORE   GREEN     WHY
+	// CLUSTER   RESULT     SCORE   GREEN     WHY
 	// north     Chosen     500     100 × 5
 	// east      Feasible   0       0 × 5
 }

@@ -26,7 +26,7 @@ func Example() {
 	//
 	// shop: 2 of 6 clusters chosen; 1 more would do, 2 do not match region=eu, 1 exceeds 400 g of CO2 per kWh
 	//
-	// CLUSTER   VERDICT    SCORE   CARBONINTENSITY   WHY
+	// CLUSTER   RESULT     SCORE   CARBONINTENSITY   WHY
 	// north     Chosen     1000    100 × 10
 	// west      Chosen     808.2   80.8 × 10
 	// south     Feasible   0       0 × 10
@@ -37,7 +37,7 @@ func Example() {
 	// bank: 0 of 6 clusters chosen where 1 is wanted; 4 do not match region=ap, 1 exceeds 400 g of CO2 per kWh, 1 has property carbon.example.com/intensity with value "unknown", which is no quantity
 	// It waits as unschedulable for a hint of ClusterAffinity or CarbonIntensity.
 	//
-	// CLUSTER   VERDICT    SCORE   WHY
+	// CLUSTER   RESULT     SCORE   WHY
 	// east      Rejected           CarbonIntensity: exceeds 400 g of CO2 per kWh
 	// inland    Rejected           ClusterAffinity: does not match region=ap
 	// lab       Rejected           CarbonIntensity: has property carbon.example.com/intensity with value "unknown", which is no quantity
@@ -55,7 +55,7 @@ func Example() {
 	//
 	// bank: 1 of 6 clusters chosen; 4 do not match region=ap, 1 has property carbon.example.com/intensity with value "unknown", which is no quantity
 	//
-	// CLUSTER   VERDICT    SCORE   CARBONINTENSITY   WHY
+	// CLUSTER   RESULT     SCORE   CARBONINTENSITY   WHY
 	// east      Chosen     1000    100 × 10
 	// inland    Rejected                             ClusterAffinity: does not match region=ap
 	// lab       Rejected                             CarbonIntensity: has property carbon.example.com/intensity with value "unknown", which is no quantity

@@ -61,7 +61,7 @@ func TestJoinStatus(t *testing.T) {
 			"not used this join token", nil},
 		{"it has nothing to ask with, as it knows", says(lifecycle.Rejected, agentstate.BootstrapMissing, before), false,
 			"not used this join token", nil},
-		{"it is shut out, and asks why", says(lifecycle.Rejected, ""), false, "Its words.", nil},
+		{"the hub refuses it, and it asks why", says(lifecycle.Rejected, ""), false, "Its words.", nil},
 		{"it leaves", says(lifecycle.Leaving, ""), false, "Leaving: Its words.", nil},
 		{"it is at another of its hubs", says(agentstate.Away, ""), false, "Its words.", nil},
 	} {

@@ -13,7 +13,7 @@ import (
 var propertyNames = []string{"ash", "birch", "cedar", "elm"}
 
 // TestMonitorAgreesWithNaive drives Monitor and a plain scan through the same history and wants the
-// same verdicts after every step, the names of exactly those whose verdict changed, and no wake-up that
+// same health after every step, the names of exactly those whose health changed, and no wake-up that
 // would come too late.
 func TestMonitorAgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -33,10 +33,10 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 		tick := func() time.Time { agent = agent.Add(time.Millisecond); return agent }
 
 		check := func(op string, do func() []string, besides ...string) {
-			before := verdicts(m)
+			before := healthOfAll(m)
 			got := do()
 			var want []string
-			for name, v := range verdicts(m) {
+			for name, v := range healthOfAll(m) {
 				old, had := before[name]
 				if had && (v.State != old.State || v.Suspended != old.Suspended || !v.Since.Equal(old.Since)) &&
 					!slices.Contains(besides, name) {
@@ -54,7 +54,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 				}
 				want, wantOK := n.evaluate(name)
 				if diff := cmp.Diff(want, got); diff != "" || gotOK != wantOK {
-					t.Fatalf("%s: verdict on %s, %v, want %v (-want +got):\n%s", op, name, gotOK, wantOK, diff)
+					t.Fatalf("%s: health of %s: %v, want %v (-want +got):\n%s", op, name, gotOK, wantOK, diff)
 				}
 			}
 			if _, outage := m.Outage(); outage != (n.outage || n.pushOutage) {
@@ -187,7 +187,7 @@ func TestNoLossWithinGrace(t *testing.T) {
 	})
 }
 
-func verdicts(m *Monitor) map[string]Health {
+func healthOfAll(m *Monitor) map[string]Health {
 	all := map[string]Health{}
 	for name := range maps.Keys(m.members) {
 		if v, ok := m.Health(name); ok {

@@ -88,7 +88,7 @@ func (p *play) wantWithheld(want bool, members ...string) {
 	p.t.Helper()
 	for _, name := range members {
 		if v, _ := p.m.Health(name); v.Suspended != want {
-			p.t.Fatalf("after %s: %s is held back: %v, want %v", p.now.Sub(epoch), name, v.Suspended, want)
+			p.t.Fatalf("after %s: %s is suspended: %v, want %v", p.now.Sub(epoch), name, v.Suspended, want)
 		}
 	}
 }
@@ -457,7 +457,7 @@ func TestMonitor(t *testing.T) {
 			p.pass(0)
 			p.want(Lost, "a")
 		}},
-		{"paused in an outage", "losing the watch as well is no reason to trust in the first verdicts", func(p *play) {
+		{"paused in an outage", "losing the watch as well is no reason to trust in the first results", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
 			p.pass(grace)
 			p.pause()

@@ -76,7 +76,7 @@ func TestNextAgent(t *testing.T) {
 			},
 		},
 		{
-			name: "shut out, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
+			name: "refused, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
 			o: see(member, func(o *AgentObserved) {
 				o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestNotAskable, false
 			}),
@@ -184,7 +184,7 @@ func TestNextAgent(t *testing.T) {
 				After:   BlockedPoll},
 		},
 		{
-			name: "shut out, and asked a while ago", reason: "as for a JoinRequest",
+			name: "refused, and asked a while ago", reason: "as for a JoinRequest",
 			o: see(member, func(o *AgentObserved) {
 				o.Hub, o.JoinRequest, o.JoinRequestSince, o.Beating = HubRefused, JoinRequestPending, epoch.Add(-8*time.Second),
 					false

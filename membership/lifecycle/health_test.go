@@ -156,12 +156,12 @@ func TestTaints(t *testing.T) {
 			want: []v1alpha1.Taint{unreachable},
 		},
 		{
-			name: "lost, held back", reason: "the hub suspects itself",
+			name: "lost, suspended", reason: "the hub suspects itself",
 			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{users}},
 			want: []v1alpha1.Taint{users},
 		},
 		{
-			name: "was lost before, held back", reason: "those that are there stay",
+			name: "was lost before, suspended", reason: "those that are there stay",
 			o:    TaintsObserved{In: true, Healthy: lost(time.Hour), Suspended: true, Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable},
 		},
@@ -257,7 +257,7 @@ func TestTaintsAlways(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		o := TaintsObserved{
-			Now: anyTime(t, "now"), In: rapid.Bool().Draw(t, "in"), Suspended: rapid.Bool().Draw(t, "held back"),
+			Now: anyTime(t, "now"), In: rapid.Bool().Draw(t, "in"), Suspended: rapid.Bool().Draw(t, "suspended"),
 			Healthy: metav1.Condition{
 				Status: rapid.SampledFrom([]metav1.ConditionStatus{"", "True", "False", "Unknown"}).Draw(t, "status"),
 				Reason: rapid.SampledFrom(reasons).Draw(t, "reason"), LastTransitionTime: metav1.NewTime(anyTime(t, "since")),

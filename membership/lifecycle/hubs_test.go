@@ -61,7 +61,7 @@ func TestSelectHub(t *testing.T) {
 			HubsStep{After: 5 * time.Minute}},
 		{"unless it never goes", long, []HubStatus{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{Hub: 1, Ask: true}},
-		{"a short deadline of a leave is not a short patience", long,
+		{"a short deadline of a leave is not a short time to wait", long,
 			[]HubStatus{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
 			HubsStep{After: 4 * time.Minute}},
 	} {
@@ -106,7 +106,7 @@ func TestReturn(t *testing.T) {
 			HubsStep{Hub: 1}},
 		{"what another hub has left on the member goes first",
 			HubsObserved{Current: 1, Since: long, Hubs: []HubStatus{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
-		{"between two changes there is the patience",
+		{"between two changes the agent waits",
 			HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStatus{back, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
 		{"it answers, and not for long",

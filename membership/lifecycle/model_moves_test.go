@@ -110,7 +110,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			w.clock = inTime
 		}
 		if plan.leave.late && !w.leave.late {
-			w.clock = overdue // of that it is not yet out of patience
+			w.clock = overdue // the hub still waits for the deadline
 		}
 		w.leave, w.joined = plan.leave, plan.joined
 	}

@@ -116,7 +116,7 @@ const (
 type leaveWorld struct {
 	there, awaitsAgent, forced, ended bool
 	awaitsNamespace                   bool
-	late                              bool // it was forced only when the hub was out of patience with the deadline
+	late                              bool // it was forced only after the deadline
 }
 
 type membershipWorld struct {
@@ -149,7 +149,7 @@ type agentWorld struct {
 
 	// In memory.
 	joinRequest, hub uint8
-	outwaited        bool  // the hub has shut it out for longer than it has patience
+	outwaited        bool  // the hub has refused it for longer than the agent waits
 	given            uint8 // the UID in the answer, when that has a credential
 	seen             membershipWorld
 	beating          bool
@@ -440,10 +440,10 @@ func (w *world) reaches() HubState {
 	}
 }
 
-// waits reports whether the agent is shut out, and may take that for passing.
+// waits reports whether the hub refuses the agent, and the agent may take that for passing.
 func (a *agentWorld) waits() bool {
 	return !a.dead && !a.done && !a.outwaited && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
 }
 
-// timesOut lets the time pass for which an agent that is shut out goes on as before.
+// timesOut lets the time pass for which an agent that the hub refuses goes on as before.
 func (a *agentWorld) timesOut() { a.outwaited = a.outwaited || a.waits() }

@@ -70,7 +70,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 					"network team."},
 		},
 		{
-			name: "no verdict", reason: "the Acceptor is asked again, and no caller waits for it",
+			name: "no decision", reason: "the Acceptor is asked again, and no caller waits for it",
 			change: func(o *HubObserved) { o.AcceptorError = "no route" }, after: BlockedPoll,
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
@@ -122,7 +122,7 @@ func TestAcceptorDecidesOnNothingElse(t *testing.T) {
 			return
 		}
 		if diff := cmp.Diff(step, NextHub(o)); diff != "" {
-			t.Fatalf("the verdict is heard (-without +with):\n%s", diff)
+			t.Fatalf("the decision changes the result (-without +with):\n%s", diff)
 		}
 	})
 }

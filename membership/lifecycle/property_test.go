@@ -90,10 +90,10 @@ func anyHub(t *rapid.T) HubObserved {
 		Acceptance: membership.Acceptance{
 			Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 				t,
-				"verdict",
+				"decision",
 			),
 		},
-		AcceptorError: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
+		AcceptorError: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "acceptor error"),
 	}
 	if o.Deleting {
 		o.WithDefinition, o.Unconfirmed = rapid.Bool().Draw(t, "with definition"), rapid.Bool().Draw(t, "unconfirmed")
@@ -253,7 +253,7 @@ func TestNextJoinRequestAlways(t *testing.T) {
 			Acceptance: membership.Acceptance{
 				Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 					t,
-					"verdict",
+					"decision",
 				),
 			},
 			ClusterID: "id",

@@ -128,10 +128,10 @@ func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
 	require.NoError(t, err)
 	defer lock.Close()
 	var out bytes.Buffer
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("patience is over"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("the test waits no longer"))
 	defer cancel()
 	err = fillOnce(ctx, folder, programs, &out, nil)
-	require.ErrorContains(t, err, "patience is over")
+	require.ErrorContains(t, err, "the test waits no longer")
 	require.Contains(t, out.String(), "another process builds etcd, kube-apiserver")
 }
 

@@ -23,7 +23,7 @@ type link struct {
 }
 
 // inFlight bounds the pieces that one direction of a link holds while it delays or stalls; beyond
-// that the sender is held back, as by a full TCP window.
+// that the sender waits, as with a full TCP window.
 const inFlight = 256
 
 const pieceSize = 16 << 10

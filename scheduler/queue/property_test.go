@@ -48,7 +48,7 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 			return true
 		}
 		done := func(t *rapid.T, key string) {
-			resultKind := rapid.SampledFrom([]resultKind{scheduled, failed, rejected, rejected, rejected}).Draw(t, "verdict")
+			resultKind := rapid.SampledFrom([]resultKind{scheduled, failed, rejected, rejected, rejected}).Draw(t, "kind")
 			by := plugins.Draw(t, "plugins")
 			n.done(key, resultKind, by)
 			switch resultKind {

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJump looks into the shortcut: what it gives is the beginning of what replica by replica would, and leaves no more
-// than two for each cluster, one by its patience and one by its margin.
+// TestJump checks that jump gives no cluster more replicas than single steps would, and that it leaves at most two for
+// each cluster: one because its search ends early, and one because of its margin.
 func TestJump(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})

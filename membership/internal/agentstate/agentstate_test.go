@@ -41,7 +41,7 @@ func TestReplaces(t *testing.T) {
 			with(joined, func(s *State) { s.Message, s.Bootstrap = "In the fleet (no route).", "one" }), false},
 		{"its hub has moved", joined, with(joined, func(s *State) { s.Hub = "https://elsewhere" }), true},
 		{"it is refused", joined, State{State: lifecycle.Rejected, Reason: "Denied"}, true},
-		{"it is shut out, and asks why", joined, State{State: lifecycle.Rejected}, true},
+		{"the hub refuses it, and it asks why", joined, State{State: lifecycle.Rejected}, true},
 		{"it leaves", joined, State{State: lifecycle.Leaving}, true},
 		{"it goes to another hub", joined, State{State: Away}, true},
 	} {

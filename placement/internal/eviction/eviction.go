@@ -43,17 +43,17 @@ type Result struct {
 // Waits reports whether the placement has to stay on the cluster for now.
 func (v Result) Waits() bool { return v.Reason == v1alpha1.ReasonBudgetExhausted }
 
-// Plan returns a verdict on each eviction, in their order. Those that do not wait are to be executed together.
+// Plan returns a result for each eviction, in their order. Those that do not wait are to be executed together.
 func Plan(o Observed) []Result {
-	verdicts, t := make([]Result, 0, len(o.Evictions)), tallyOf(o)
+	results, t := make([]Result, 0, len(o.Evictions)), tallyOf(o)
 	for _, name := range o.Evictions {
 		v := t.evaluate(name)
 		if v.Reason == v1alpha1.ReasonEvicted {
 			t.leave(name)
 		}
-		verdicts = append(verdicts, v)
+		results = append(results, v)
 	}
-	return verdicts
+	return results
 }
 
 // Fit is Plan for a policy that may give up more than the clusters that are left, such as everything when there are too
@@ -64,23 +64,23 @@ func Plan(o Observed) []Result {
 // and, if that is too much, about one eviction after the other together with those that go already, the oldest first.
 // Its error ends Fit.
 func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, error) {
-	verdicts := Plan(o)
+	results := Plan(o)
 	var together []string
-	for _, v := range verdicts {
+	for _, v := range results {
 		if v.Reason == v1alpha1.ReasonEvicted && !slices.Contains(together, v.Cluster) {
 			together = append(together, v.Cluster)
 		}
 	}
 	if len(together) > 1 {
 		if fit, err := fits(together); fit || err != nil {
-			return verdicts, err
+			return results, err
 		}
 	}
 	t := tallyOf(o)
 	var going []string
 	for i, name := range o.Evictions {
-		verdicts[i] = t.evaluate(name)
-		if verdicts[i].Reason != v1alpha1.ReasonEvicted || t.left[name] {
+		results[i] = t.evaluate(name)
+		if results[i].Reason != v1alpha1.ReasonEvicted || t.left[name] {
 			continue
 		}
 		fit, err := fits(append(slices.Clip(going), name))
@@ -88,14 +88,14 @@ func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, erro
 			return nil, err
 		}
 		if !fit {
-			verdicts[i].Reason, verdicts[i].Message = v1alpha1.ReasonBudgetExhausted,
+			results[i].Reason, results[i].Message = v1alpha1.ReasonBudgetExhausted,
 				"without it the policy would give up more: "+t.exhausted()
 			continue
 		}
 		t.leave(name)
 		going = append(going, name)
 	}
-	return verdicts, nil
+	return results, nil
 }
 
 // tally is what a budget still has to give.

@@ -130,7 +130,7 @@ func TestFit(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			var asked []string
-			verdicts, err := Fit(test.o, func(clusters []string) (bool, error) {
+			results, err := Fit(test.o, func(clusters []string) (bool, error) {
 				asked = append(asked, strings.Join(clusters, " "))
 				return !slices.ContainsFunc(test.never, func(set string) bool {
 					return !slices.ContainsFunc(strings.Fields(set), func(name string) bool {
@@ -139,7 +139,7 @@ func TestFit(t *testing.T) {
 				}), nil
 			})
 			require.NoError(t, err)
-			require.Equal(t, test.want, lines(verdicts))
+			require.Equal(t, test.want, lines(results))
 			require.Equal(t, test.asked, asked)
 		})
 	}
@@ -150,8 +150,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func lines(verdicts []Result) (lines []string) {
-	for _, v := range verdicts {
+func lines(results []Result) (lines []string) {
+	for _, v := range results {
 		line := v.Cluster + " " + v.Reason
 		if v.Waits() {
 			line += ": " + v.Message
@@ -211,8 +211,8 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 		}
 		after, floor, waits := before, Floor(o.Budget, o.Expected), false
 		left := map[string]bool{}
-		verdicts := Plan(o)
-		for i, v := range verdicts {
+		results := Plan(o)
+		for i, v := range results {
 			isAvailable, placed := available[v.Cluster]
 			switch {
 			case v.Cluster != o.Evictions[i]:
@@ -231,11 +231,11 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 				after--
 			}
 		}
-		if len(verdicts) != len(o.Evictions) || after < min(before, floor) {
-			t.Fatalf("%d available clusters of %d remain, and %d must: %v", after, before, floor, verdicts)
+		if len(results) != len(o.Evictions) || after < min(before, floor) {
+			t.Fatalf("%d available clusters of %d remain, and %d must: %v", after, before, floor, results)
 		}
 		if waits && after > floor {
-			t.Fatalf("somebody waits though %d are available, and %d must be: %v", after, floor, verdicts)
+			t.Fatalf("somebody waits though %d are available, and %d must be: %v", after, floor, results)
 		}
 	})
 }

@@ -31,17 +31,17 @@ func TestFitKeepsItsPromises(t *testing.T) {
 			})
 		}
 		var agreed []string
-		verdicts, err := Fit(o, func(clusters []string) (bool, error) {
+		results, err := Fit(o, func(clusters []string) (bool, error) {
 			if fits(clusters) {
 				agreed = slices.Clone(clusters)
 			}
 			return fits(clusters), nil
 		})
-		if err != nil || len(verdicts) != len(o.Evictions) {
-			t.Fatalf("%v: %v", err, verdicts)
+		if err != nil || len(results) != len(o.Evictions) {
+			t.Fatalf("%v: %v", err, results)
 		}
 		var going []string
-		for i, v := range verdicts {
+		for i, v := range results {
 			if !v.Waits() {
 				if !slices.Contains(going, v.Cluster) {
 					going = append(going, v.Cluster)
