@@ -125,8 +125,13 @@ func (d *joinRequestController) untilCollected(request *v1alpha1.JoinRequest) ti
 			end = request.CreationTimestamp.Add(min(d.options.RequestTTL, strangerTTL))
 		}
 	case v1alpha1.AnswerIssued:
-		if issued != nil && request.Spec.MemberUID != "" {
-			end = issued.LastTransitionTime.Add(readTTL)
+		if issued == nil {
+			break
+		}
+		// An administrator may accept the member when the request is almost too old.
+		readable := issued.LastTransitionTime.Add(readTTL)
+		if request.Spec.MemberUID != "" || readable.After(end) {
+			end = readable
 		}
 	}
 	return max(0, end.Sub(d.options.Clock.Now()))
