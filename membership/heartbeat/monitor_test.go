@@ -457,7 +457,7 @@ func TestMonitor(t *testing.T) {
 			p.pass(0)
 			p.want(Lost, "a")
 		}},
-		{"paused in an outage", "losing the watch as well is no reason to trust in the first results", func(p *play) {
+		{"paused in an outage", "losing the watch as well is no reason to trust the first results", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
 			p.pass(grace)
 			p.pause()

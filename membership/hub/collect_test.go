@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestUntilCollected checks how long a request is kept that was answered some time after its creation.
+// TestUntilCollected checks how long the hub keeps a request, depending on its answer and on the time of the answer.
 func TestUntilCollected(t *testing.T) {
 	created := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	const ttl = time.Hour
@@ -42,8 +42,12 @@ func TestUntilCollected(t *testing.T) {
 				request.Spec.MemberUID = "uid"
 			}
 			if test.reason != "" {
+				status := metav1.ConditionFalse
+				if test.answer == v1alpha1.AnswerIssued {
+					status = metav1.ConditionTrue
+				}
 				meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-					Type: v1alpha1.ConditionIssued, Status: metav1.ConditionTrue, Reason: test.reason,
+					Type: v1alpha1.ConditionIssued, Status: status, Reason: test.reason,
 					LastTransitionTime: metav1.NewTime(created.Add(test.answered)),
 				})
 			}

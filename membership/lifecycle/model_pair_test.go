@@ -37,7 +37,7 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 		to := p
 		[]*agentWorld{&to.agent, &to.other}[i].timesOut()
 		if to != p {
-			visit(step{source, "waited too long for a hub that refuses it"}, to, "")
+			visit(step{source, "waits too long for a hub that refuses it"}, to, "")
 		}
 	}
 	for i := range 2 { // either of them starts again

@@ -145,7 +145,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.leave.there && !w.leave.ended && w.clock < timedOut {
 		do("time passes", func(w *world) { w.clock++ })
 	}
-	do("the agent waited too long for a hub that refuses it", func(w *world) { w.agent.timesOut() })
+	do("the agent waits too long for a hub that refuses it", func(w *world) { w.agent.timesOut() })
 	if w.leave.there {
 		do("the gates open", func(w *world) { w.gatesShut = false })
 	}

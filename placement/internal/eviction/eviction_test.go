@@ -235,7 +235,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			t.Fatalf("%d available clusters of %d remain, and %d must: %v", after, before, floor, results)
 		}
 		if waits && after > floor {
-			t.Fatalf("somebody waits though %d are available, and %d must be: %v", after, floor, results)
+			t.Fatalf("an eviction waits, although %d clusters are available and %d must be: %v", after, floor, results)
 		}
 	})
 }
