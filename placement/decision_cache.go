@@ -7,134 +7,107 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
-	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. An
-// informer's cache lags behind the last write, and a decision based on it would choose again what is chosen already.
-//
-// Of two versions of an object it keeps the newer one. The objects are shared with the informer's cache and must not be
-// modified.
+// decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. A decision
+// based on an informer's cache, which lags behind the last write, would choose again what is chosen already.
 type decisionCache struct {
-	mu      sync.Mutex
-	records map[types.NamespacedName]*record
-	owned   map[key]map[types.NamespacedName]*record
-}
-
-// record is the state of one PlacementDecision.
-type record struct {
-	owner   key
-	object  *v1alpha1.PlacementDecision // nil: it does not exist
-	writing *v1alpha1.PlacementDecision // being written: the event of the write is expected
-	going   bool                        // being deleted
-	gone    types.UID                   // of a deleted object that the watch can still report
+	mu       sync.Mutex
+	objects  assume.Cache[*v1alpha1.PlacementDecision]
+	owned    map[key]map[types.NamespacedName]*v1alpha1.PlacementDecision
+	expected map[types.NamespacedName]*v1alpha1.PlacementDecision // the writes in progress; nil: a deletion
 }
 
 func newDecisionCache() *decisionCache {
-	return &decisionCache{records: map[types.NamespacedName]*record{}, owned: map[key]map[types.NamespacedName]*record{}}
+	return &decisionCache{owned: map[key]map[types.NamespacedName]*v1alpha1.PlacementDecision{},
+		expected: map[types.NamespacedName]*v1alpha1.PlacementDecision{}}
 }
 
 // observe records an object that the watch reported, and returns the placements to decide again because of it.
 func (l *decisionCache) observe(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	r, owner := l.records[name], ownerOf(object)
-	if r == nil {
-		if owner == "" {
-			return nil
-		}
-		r = l.open(name)
-	}
-	if r.gone == object.UID || r.object != nil && !version.Newer(object, r.object) {
+	c := l.objects.Observe(object)
+	owners := l.index(c)
+	expected := l.expected[client.ObjectKeyFromObject(object)]
+	if !c.Any() || c.Before != nil && same(c.Before, object) || expected != nil && same(expected, object) {
 		return nil
 	}
-	news := (r.object == nil || !same(r.object, object)) && (r.writing == nil || !same(r.writing, object))
-	before := r.owner
-	r.object = object
-	l.give(name, r, owner)
-	if !news {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Compact([]key{before, owner}), func(k key) bool { return k == "" })
+	return owners
 }
 
 // observeDeletion records that an object is deleted, and returns the placements to decide again because of it.
 func (l *decisionCache) observeDeletion(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	r := l.records[name]
-	if r == nil {
+	owners := l.index(l.objects.ObserveDeletion(object))
+	if expected, writing := l.expected[client.ObjectKeyFromObject(object)]; writing && expected == nil {
 		return nil
 	}
-	if r.gone == object.UID {
-		r.gone = ""
+	return owners
+}
+
+// beginWrite records that an object is about to be written. The returned function records the response. Nil: the write
+// failed.
+func (l *decisionCache) beginWrite(want *v1alpha1.PlacementDecision) (end func(*v1alpha1.PlacementDecision)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := client.ObjectKeyFromObject(want)
+	l.expected[name] = want
+	record := l.objects.BeginWrite(name)
+	return func(object *v1alpha1.PlacementDecision) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.expected, name)
+		l.index(record(object))
 	}
-	if r.object == nil || r.object.UID != object.UID {
-		l.close(name, r)
+}
+
+// beginDeletion records that an object is about to be deleted. The returned function records the result.
+func (l *decisionCache) beginDeletion(object *v1alpha1.PlacementDecision) (end func(deleted bool)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := client.ObjectKeyFromObject(object)
+	l.expected[name] = nil
+	return func(deleted bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if delete(l.expected, name); deleted {
+			l.index(l.objects.AssumeDeletion(object))
+		}
+	}
+}
+
+// index updates the objects by owner, and returns the owners before and after a change.
+func (l *decisionCache) index(c assume.Change[*v1alpha1.PlacementDecision]) []key {
+	if !c.Any() {
 		return nil
 	}
-	r.object = nil
-	if r.writing != nil {
-		r.gone = object.UID
+	var owners []key
+	if c.Before != nil {
+		if owner := ownerOf(c.Before); owner != "" {
+			owners = append(owners, owner)
+			if delete(l.owned[owner], client.ObjectKeyFromObject(c.Before)); len(l.owned[owner]) == 0 {
+				delete(l.owned, owner)
+			}
+		}
 	}
-	owner, expected := r.owner, r.going
-	l.close(name, r)
-	if expected {
-		return nil
+	if c.After != nil {
+		if owner := ownerOf(c.After); owner != "" {
+			owners = append(owners, owner)
+			if l.owned[owner] == nil {
+				l.owned[owner] = map[types.NamespacedName]*v1alpha1.PlacementDecision{}
+			}
+			l.owned[owner][client.ObjectKeyFromObject(c.After)] = c.After
+		}
 	}
-	return []key{owner}
-}
-
-// writing records that an object is about to be written. Nil: it is about to be deleted.
-func (l *decisionCache) writing(k key, name types.NamespacedName, writing *v1alpha1.PlacementDecision) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.records[name]
-	if r == nil {
-		r = l.open(name)
-		l.give(name, r, k)
-	}
-	r.writing, r.going = writing, writing == nil
-}
-
-// written records the result of a write. Nil: the write failed.
-func (l *decisionCache) written(name types.NamespacedName, object *v1alpha1.PlacementDecision) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.records[name]
-	if r == nil {
-		return
-	}
-	r.writing = nil
-	if object != nil && r.gone != object.UID && (r.object == nil || version.Newer(object, r.object)) {
-		r.object = object
-		l.give(name, r, ownerOf(object))
-	}
-	if object == nil || r.gone == object.UID {
-		r.gone = ""
-	}
-	l.close(name, r)
-}
-
-// deleted records that an object is deleted. An empty UID means that the deletion failed.
-func (l *decisionCache) deleted(name types.NamespacedName, uid types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.records[name]
-	if r == nil {
-		return
-	}
-	r.going = false
-	if r.object != nil && r.object.UID == uid {
-		r.object, r.gone = nil, uid
-	}
-	l.close(name, r)
+	return slices.Compact(owners)
 }
 
 // slices returns the PlacementDecisions of a placement by name. Objects without a controller, as backup tools restore
@@ -143,12 +116,12 @@ func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.Placement
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []*v1alpha1.PlacementDecision
-	for _, r := range l.owned[k] {
-		if r.object == nil || r.object.DeletionTimestamp != nil {
+	for _, object := range l.owned[k] {
+		if object.DeletionTimestamp != nil {
 			continue
 		}
-		if by := controller(r.object); by == placement || by == "" {
-			found = append(found, r.object)
+		if by := controller(object); by == placement || by == "" {
+			found = append(found, object)
 		}
 	}
 	slices.SortFunc(found, func(a, b *v1alpha1.PlacementDecision) int { return cmp.Compare(a.Name, b.Name) })
@@ -159,51 +132,12 @@ func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.Placement
 func (l *decisionCache) each(do func(k key, laid []decision.Slice)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for k, records := range l.owned {
-		var laid []decision.Slice
-		for _, r := range records {
-			if r.object != nil {
-				laid = append(laid, decision.Slice{Decisions: r.object.Decisions})
-			}
+	for k, objects := range l.owned {
+		laid := make([]decision.Slice, 0, len(objects))
+		for _, object := range objects {
+			laid = append(laid, decision.Slice{Decisions: object.Decisions})
 		}
 		do(k, laid)
-	}
-}
-
-func (l *decisionCache) open(name types.NamespacedName) *record {
-	r := &record{}
-	l.records[name] = r
-	return r
-}
-
-// give sets the owner of a record. Empty: no placement owns the object.
-func (l *decisionCache) give(name types.NamespacedName, r *record, owner key) {
-	if r.owner == owner {
-		return
-	}
-	l.take(name, r)
-	if r.owner = owner; owner == "" {
-		r.object = nil
-		l.close(name, r)
-		return
-	}
-	if l.owned[owner] == nil {
-		l.owned[owner] = map[types.NamespacedName]*record{}
-	}
-	l.owned[owner][name] = r
-}
-
-func (l *decisionCache) take(name types.NamespacedName, r *record) {
-	if delete(l.owned[r.owner], name); len(l.owned[r.owner]) == 0 {
-		delete(l.owned, r.owner)
-	}
-}
-
-// close removes a record without content.
-func (l *decisionCache) close(name types.NamespacedName, r *record) {
-	if r.object == nil && r.writing == nil && !r.going && r.gone == "" {
-		l.take(name, r)
-		delete(l.records, name)
 	}
 }
 

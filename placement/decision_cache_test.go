@@ -108,7 +108,7 @@ func TestChanges(t *testing.T) {
 // is news.
 func TestDecisionCache(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
-	k, name := "ns/web", types.NamespacedName{Namespace: "ns", Name: "web-decision-0"}
+	k := "ns/web"
 	version := func(uid types.UID, version string, clusters ...string) *v1alpha1.PlacementDecision {
 		o := &v1alpha1.PlacementDecision{}
 		shape(o, placement, decision.Slice{Decisions: decided(clusters...)})
@@ -119,17 +119,20 @@ func TestDecisionCache(t *testing.T) {
 	freed.OwnerReferences = nil
 	delete(freed.Labels, v1alpha1.PlacementLabel)
 	type step = func(l *decisionCache) []key
+	var end func(*v1alpha1.PlacementDecision)
+	var endDeletion func(deleted bool)
 	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observe(o) } }
 	lost := func(o *v1alpha1.PlacementDecision) step {
 		return func(l *decisionCache) []key { return l.observeDeletion(o) }
 	}
 	begin := func(o *v1alpha1.PlacementDecision) step {
-		return func(l *decisionCache) []key { l.writing(k, name, o); return nil }
+		return func(l *decisionCache) []key { end = l.beginWrite(o); return nil }
 	}
 	wrote := func(o *v1alpha1.PlacementDecision) step {
-		return func(l *decisionCache) []key { l.written(name, o); return nil }
+		return func(*decisionCache) []key { end(o); return nil }
 	}
-	deleted := func(uid types.UID) step { return func(l *decisionCache) []key { l.deleted(name, uid); return nil } }
+	beginDeletion := func(l *decisionCache) []key { endDeletion = l.beginDeletion(version("u", "1", "a")); return nil }
+	deleted := func(is bool) step { return func(*decisionCache) []key { endDeletion(is); return nil } }
 	for _, test := range []struct {
 		reason string
 		steps  []step
@@ -149,14 +152,14 @@ func TestDecisionCache(t *testing.T) {
 		{"somebody else came right after", []step{begin(version("u", "1", "b")), saw(version("u", "3", "x")),
 			wrote(version("u", "2", "b"))}, 1, []string{"x"}},
 		{"deleted by somebody", []step{saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 2, nil},
-		{"deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), saw(version("u", "1", "a")),
+		{"deleted here", []step{saw(version("u", "1", "a")), beginDeletion, deleted(true), saw(version("u", "1", "a")),
 			lost(version("u", "2", "a"))}, 1, nil},
-		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), begin(nil),
-			lost(version("u", "2", "a")), deleted("u")}, 1, nil},
-		{"not deleted after all", []step{saw(version("u", "1", "a")), begin(nil), deleted("")}, 1, []string{"a"}},
+		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), beginDeletion,
+			lost(version("u", "2", "a")), deleted(true)}, 1, nil},
+		{"not deleted after all", []step{saw(version("u", "1", "a")), beginDeletion, deleted(false)}, 1, []string{"a"}},
 		{"deleted by somebody before its creation was answered", []step{begin(version("", "", "a")),
 			saw(version("u", "1", "a")), lost(version("u", "2", "a")), wrote(version("u", "1", "a"))}, 1, nil},
-		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"),
+		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), beginDeletion, deleted(true),
 			begin(version("", "", "b")), wrote(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
 		{"an old end does not end its successor", []step{saw(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1,
 			[]string{"b"}},
@@ -179,8 +182,8 @@ func TestDecisionCache(t *testing.T) {
 			}
 			require.Equal(t, test.news, news, "news")
 			if got == nil {
-				require.Empty(t, l.records, "nothing is kept of what is not there")
 				require.Empty(t, l.owned)
+				require.Empty(t, l.expected)
 			}
 			require.Empty(t, l.slices(k, "older"), "those of another are not its own")
 		})

@@ -37,7 +37,7 @@ func TestOrders(t *testing.T) {
 		return found
 	}
 	require.Equal(t, []key{"ns/web"}, o.observe(version("1", "1", "web")), "it is new")
-	o.written(version("1", "3", "web"))
+	o.beginWrite(version("1", "1", "web"))(version("1", "3", "web"))
 	require.Empty(t, o.observe(version("1", "2", "web")), "the watch is behind")
 	require.Empty(t, o.observe(version("1", "3", "web")), "its own write")
 	require.Equal(t, []string{"e@3"}, versions("ns/web"))
@@ -50,10 +50,11 @@ func TestOrders(t *testing.T) {
 	going.DeletionTimestamp = new(metav1.Unix(2000, 0))
 	require.Equal(t, []key{"ns/web"}, o.observe(going), "it is being deleted")
 	require.Empty(t, versions("ns/web"))
+	end := o.beginWrite(version("1", "4", "web"))
 	require.Equal(t, []key{"ns/shop", "ns/web"}, o.observe(version("2", "5", "shop")), "made anew for another placement")
 	require.Equal(t, 1, stopped)
 	require.Empty(t, o.observeDeletion(version("1", "4", "web")), "the end of the one before")
-	o.written(version("1", "9", "web"))
+	end(version("1", "4", "web"))
 	require.Equal(t, []string{"e@5"}, versions("ns/shop"))
 
 	first := version("3", "6", "shop")
@@ -66,8 +67,9 @@ func TestOrders(t *testing.T) {
 	for _, e := range []*v1alpha1.PlacementEviction{first, second, version("2", "5", "shop")} {
 		require.Equal(t, []key{"ns/shop"}, o.observeDeletion(e))
 	}
-	require.Empty(t, o.records)
-	require.Empty(t, o.of)
+	require.Zero(t, o.objects.Len())
+	require.Empty(t, o.owned)
+	require.Empty(t, o.timers)
 }
 
 // A fleet that lacks clusters is the fleet without them, whatever changes, also for an older snapshot.

@@ -15,30 +15,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/precondition"
-	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// evictionCache contains the PlacementEvictions by placement. Of two versions of an object it keeps the newer one, from
-// the watch or from a write. The objects are shared with the informer's cache and must not be modified.
+// evictionCache contains the PlacementEvictions that the watch has reported or that this process has written.
 type evictionCache struct {
 	mu      sync.Mutex
-	records map[types.NamespacedName]*cachedEviction
-	of      map[key]map[types.NamespacedName]*cachedEviction
+	objects assume.Cache[*v1alpha1.PlacementEviction]
+	owned   map[key]map[types.UID]*v1alpha1.PlacementEviction
+	timers  map[types.UID]evictionTimer
 }
 
-// cachedEviction is one eviction.
-type cachedEviction struct {
-	object *v1alpha1.PlacementEviction
-	until  time.Time // the time of the timer, if there is one
-	stop   func()    // stops the timer
+// evictionTimer has a placement decided again when the time to live of an eviction ends.
+type evictionTimer struct {
+	at   time.Time
+	stop func()
 }
 
 func newEvictionCache() *evictionCache {
-	return &evictionCache{records: map[types.NamespacedName]*cachedEviction{},
-		of: map[key]map[types.NamespacedName]*cachedEviction{}}
+	return &evictionCache{owned: map[key]map[types.UID]*v1alpha1.PlacementEviction{},
+		timers: map[types.UID]evictionTimer{}}
 }
 
 // placementOf returns the placement of an eviction. One of a ClusterPlacement outside of
@@ -54,79 +53,77 @@ func placementOf(object *v1alpha1.PlacementEviction) key {
 func (o *evictionCache) observe(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := client.ObjectKeyFromObject(object)
-	r := o.records[name]
-	if r == nil {
-		r = &cachedEviction{stop: func() {}}
-		o.records[name] = r
+	c := o.objects.Observe(object)
+	placements := o.index(c)
+	if c.Before != nil && c.Before.UID == object.UID &&
+		(c.Before.DeletionTimestamp == nil) == (object.DeletionTimestamp == nil) { // the spec does not change
+		return nil
 	}
-	before := r.object
-	if before != nil && before.UID == object.UID {
-		if version.Newer(object, before) {
-			r.object = object
-		}
-		if (before.DeletionTimestamp == nil) == (object.DeletionTimestamp == nil) { // the spec does not change
-			return nil
-		}
-		return []key{placementOf(object)}
-	}
-	affected := []key{placementOf(object)}
-	if before != nil {
-		affected = append(affected, placementOf(before))
-		o.take(name)
-		r = &cachedEviction{stop: func() {}}
-		o.records[name] = r
-	}
-	r.object = object
-	k := placementOf(object)
-	if o.of[k] == nil {
-		o.of[k] = map[types.NamespacedName]*cachedEviction{}
-	}
-	o.of[k][name] = r
-	return affected
+	return placements
 }
 
 // observeDeletion records that an eviction is deleted, and returns its placement.
 func (o *evictionCache) observeDeletion(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	name := client.ObjectKeyFromObject(object)
-	if r := o.records[name]; r == nil || r.object.UID != object.UID {
-		return nil
-	}
-	o.take(name)
-	return []key{placementOf(object)}
+	return o.index(o.objects.ObserveDeletion(object))
 }
 
-func (o *evictionCache) take(name types.NamespacedName) {
-	r := o.records[name]
-	r.stop()
-	delete(o.records, name)
-	k := placementOf(r.object)
-	if delete(o.of[k], name); len(o.of[k]) == 0 {
-		delete(o.of, k)
-	}
-}
-
-// written records an eviction after its status was written.
-func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
+// beginWrite records that the status of an eviction is about to be written. The returned function records the response.
+// Nil: the write failed.
+func (o *evictionCache) beginWrite(object *v1alpha1.PlacementEviction) (end func(*v1alpha1.PlacementEviction)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && version.Newer(object,
-		r.object) {
-		r.object = object
+	record := o.objects.BeginWrite(client.ObjectKeyFromObject(object))
+	return func(object *v1alpha1.PlacementEviction) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.index(record(object))
 	}
+}
+
+// index updates the evictions by placement, and returns the placements after and before a change. The timer of an
+// eviction that does not exist any more ends.
+func (o *evictionCache) index(c assume.Change[*v1alpha1.PlacementEviction]) []key {
+	if !c.Any() {
+		return nil
+	}
+	var placements []key
+	if c.After != nil {
+		k := placementOf(c.After)
+		placements = append(placements, k)
+		if o.owned[k] == nil {
+			o.owned[k] = map[types.UID]*v1alpha1.PlacementEviction{}
+		}
+		o.owned[k][c.After.UID] = c.After
+	}
+	if c.Before == nil || c.After != nil && c.After.UID == c.Before.UID {
+		return placements
+	}
+	k := placementOf(c.Before)
+	if delete(o.owned[k], c.Before.UID); len(o.owned[k]) == 0 {
+		delete(o.owned, k)
+	}
+	if timer, exists := o.timers[c.Before.UID]; exists {
+		timer.stop()
+		delete(o.timers, c.Before.UID)
+	}
+	return append(placements, k)
 }
 
 // wait starts a timer with begin, unless one for this time exists.
 func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID &&
-		!r.until.Equal(until) {
-		r.stop()
-		r.until, r.stop = until, begin()
+	known := o.objects.Get(client.ObjectKeyFromObject(object))
+	timer, exists := o.timers[object.UID]
+	if known == nil || known.UID != object.UID || exists && timer.at.Equal(until) {
+		return
 	}
+	if exists {
+		timer.stop()
+	}
+	o.timers[object.UID] = evictionTimer{until, begin()}
 }
 
 // ofPlacement returns the evictions of a placement, the oldest first, without those that are being deleted.
@@ -134,9 +131,9 @@ func (o *evictionCache) ofPlacement(k key) []*v1alpha1.PlacementEviction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var found []*v1alpha1.PlacementEviction
-	for _, r := range o.of[k] {
-		if r.object.DeletionTimestamp == nil {
-			found = append(found, r.object)
+	for _, object := range o.owned[k] {
+		if object.DeletionTimestamp == nil {
+			found = append(found, object)
 		}
 	}
 	slices.SortFunc(found, func(a, b *v1alpha1.PlacementEviction) int {
@@ -150,9 +147,11 @@ func (o *evictionCache) waiting() map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	counts := map[string]int{}
-	for _, r := range o.records {
-		if c := executed(r.object); c.Status == metav1.ConditionFalse {
-			counts[c.Reason]++
+	for _, evictions := range o.owned {
+		for _, object := range evictions {
+			if c := executed(object); c.Status == metav1.ConditionFalse {
+				counts[c.Reason]++
+			}
 		}
 	}
 	return counts
@@ -209,14 +208,18 @@ func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1
 	}) {
 		return nil
 	}
+	end := d.evictions.beginWrite(object)
 	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		end(nil)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("write the status of PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	d.evictions.written(next)
+	end(next)
 	d.expires(placementOf(next), next)
 	if reason == v1alpha1.ReasonEvicted && before.Status != status {
 		d.metrics.evictions.WithLabelValues(byHand).Inc()

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
-	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/queue"
@@ -340,7 +340,7 @@ func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placeme
 	p := d.states[k]
 	d.mu.Unlock()
 	if p != nil && p.latest != nil {
-		if p.latest.UID == placement.UID && version.Behind(placement, p.latest) {
+		if p.latest.UID == placement.UID && assume.Behind(placement, p.latest) {
 			placement = p.latest
 		} else {
 			p.latest = nil // the cache contains it

@@ -74,21 +74,17 @@ func (d *decisionController) write(
 }
 
 func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1.Placement, c change) error {
-	k := client.ObjectKeyFromObject(placement).String()
 	if c.want == nil {
-		name, uid, version := client.ObjectKeyFromObject(c.old), c.old.UID, c.old.ResourceVersion
-		d.decisions.writing(k, name, nil)
-		if err := d.client.Delete(ctx, c.old.DeepCopy(),
-			client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-			d.decisions.deleted(name, "")
-			return fmt.Errorf("delete PlacementDecision %s: %w", name, err)
+		end := d.decisions.beginDeletion(c.old)
+		err := client.IgnoreNotFound(d.client.Delete(ctx, c.old.DeepCopy(), precondition.Unchanged(c.old)))
+		if end(err == nil); err != nil {
+			return fmt.Errorf("delete PlacementDecision %s: %w", client.ObjectKeyFromObject(c.old), err)
 		}
-		d.decisions.deleted(name, uid)
 		return nil
 	}
 	name := client.ObjectKeyFromObject(c.want)
 	if c.old == nil {
-		err := d.put(k, c.want, func(object client.Object) error {
+		err := d.put(c.want, func(object client.Object) error {
 			return scope.CreateChild(ctx, d.client, object)
 		})
 		if apierrors.IsAlreadyExists(err) {
@@ -99,7 +95,7 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 		}
 		return nil
 	}
-	err := d.put(k, c.want, func(object client.Object) error { return d.client.Update(ctx, object) })
+	err := d.put(c.want, func(object client.Object) error { return d.client.Update(ctx, object) })
 	if apierrors.IsNotFound(err) {
 		d.decisions.observeDeletion(c.old)
 		err = errStale
@@ -111,14 +107,14 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 }
 
 // put writes an object and records it in the cache before and after.
-func (d *decisionController) put(k key, want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
-	name, got := client.ObjectKeyFromObject(want), want.DeepCopy()
-	d.decisions.writing(k, name, want)
+func (d *decisionController) put(want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
+	got := want.DeepCopy()
+	end := d.decisions.beginWrite(want)
 	if err := write(got); err != nil {
-		d.decisions.written(name, nil)
+		end(nil)
 		return err
 	}
-	d.decisions.written(name, got)
+	end(got)
 	return nil
 }
 

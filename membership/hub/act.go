@@ -118,7 +118,7 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	status := cluster.Status
 	err := r.client.Patch(ctx, cluster, precondition.Patch(before))
 	if err == nil {
-		r.written.note(cluster)
+		r.written.Record(cluster)
 	}
 	cluster.Status = status // keep the desired status, which the caller reports
 	return err

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -48,7 +49,7 @@ type joinRequestController struct {
 	// concluding prevents that two requests with one cluster ID both find that there is no member yet.
 	concluding keymutex.KeyMutex
 
-	written written
+	written assume.Versions
 	limits  *requestLimits
 	excess  *lateQueue // requests beyond the limits
 
@@ -149,7 +150,7 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 	if err := d.client.Get(ctx, key.NamespacedName, &request); err != nil {
 		if apierrors.IsNotFound(err) {
 			d.conflicts.Forget(key.Name)
-			d.written.forget(key.Name)
+			d.written.Forget(key.NamespacedName)
 			d.limits.leave(key.Name)
 			if d.limits.takeDeleted(key.Name) {
 				if err := d.recount(ctx); err != nil {
@@ -163,7 +164,7 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 	if request.DeletionTimestamp != nil {
 		return retry(d.conflicts, key.Name, 0, d.release(ctx, &request))
 	}
-	if d.written.newer(&request, d.options.Clock.Now()) {
+	if d.written.Lacks(&request, d.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	step, err := d.answer(ctx, &request)
@@ -280,7 +281,7 @@ func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.Jo
 	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	d.written.note(request)
+	d.written.Record(request)
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
 		// +event:reason=Held, Denied, Deregistered, Issued
 		// +event:type=Warning if the answer is Denied, else Normal

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
@@ -53,7 +54,7 @@ type members struct {
 	names      names
 	phases     phases
 	orphans    orphans
-	written    written
+	written    assume.Versions
 	asked      asked
 	deletions  deletions
 	asking     chan struct{} // limits the workers that wait for the Acceptor
@@ -124,7 +125,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.newer(&cluster, r.options.Clock.Now()) {
+	if r.written.Lacks(&cluster, r.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	observed, step, acted, err := r.round(ctx, &cluster)
@@ -233,7 +234,7 @@ func (r *members) unwatch(member string) {
 	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
 	r.phases.forget(member)
 	r.orphans.set(member, nil)
-	r.written.forget(member)
+	r.written.Forget(types.NamespacedName{Name: member})
 	r.asked.forget(member)
 	r.deletions.forget(member)
 }

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -81,57 +79,6 @@ func (q *lateQueue) addKey(key types.NamespacedName) {
 	if q.queue != nil {
 		q.queue.Add(reconcile.Request{NamespacedName: key})
 	}
-}
-
-// written records the version of each object of a kind that this process wrote last, so that the process does not
-// decide on an older version in a cache. The zero value is ready for use.
-type written struct {
-	mu      sync.Mutex
-	version map[string]string
-	waits   map[string]time.Time // since when a cache lacks the written version
-}
-
-// writtenWait is for how long a controller waits for a cache to contain the written version. A cache that takes longer
-// is disconnected from its API server, which final steps allow for, or the hub was restored, and the version will never
-// appear.
-const writtenWait = time.Minute
-
-func (w *written) note(object client.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.version == nil {
-		w.version = map[string]string{}
-	}
-	w.version[object.GetName()] = object.GetResourceVersion()
-	delete(w.waits, object.GetName())
-}
-
-// newer reports whether the written version is newer than that of a cache, for at most [writtenWait].
-func (w *written) newer(shown client.Object, now time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	name := shown.GetName()
-	order, err := resourceversion.CompareResourceVersion(w.version[name], shown.GetResourceVersion())
-	since, waits := w.waits[name]
-	if err != nil || order <= 0 || waits && now.Sub(since).Abs() >= writtenWait {
-		delete(w.version, name)
-		delete(w.waits, name)
-		return false
-	}
-	if !waits {
-		if w.waits == nil {
-			w.waits = map[string]time.Time{}
-		}
-		w.waits[name] = now
-	}
-	return true
-}
-
-func (w *written) forget(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.version, name)
-	delete(w.waits, name)
 }
 
 // asked stores the last result of the gates for each member, so that not every reconcile asks the gates. The zero value

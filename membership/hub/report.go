@@ -65,7 +65,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 			return 0, client.IgnoreNotFound(err)
 		}
 		cluster.ResourceVersion = written.ResourceVersion
-		r.written.note(written)
+		r.written.Record(written)
 		r.note(ctx, before, cluster)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {

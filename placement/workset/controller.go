@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/selection"
-	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -185,7 +185,7 @@ func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, err
 	if s.uid != set.UID {
 		s.reset(set.UID)
 	}
-	if s.latest != nil && version.Behind(set, s.latest) {
+	if s.latest != nil && assume.Behind(set, s.latest) {
 		return s.latest, nil
 	}
 	s.latest = nil

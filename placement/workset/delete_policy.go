@@ -42,9 +42,8 @@ func (p deletePolicy) api() *workv1alpha1.DeletePolicy { return (*workv1alpha1.D
 func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) bool {
 	c.works.mu.Lock()
 	defer c.works.mu.Unlock()
-	e := c.works.entries[types.NamespacedName{Namespace: work.Namespace, Name: work.Name}]
-	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation &&
-		e.record.deletePolicy == how
+	known := c.works.works.Get(types.NamespacedName{Namespace: work.Namespace, Name: work.Name})
+	return known != nil && known.UID == work.UID && known.Generation == work.Generation && known.deletePolicy == how
 }
 
 // request records in a Work who requests its deletion, and the delete policy, and returns the Work.

@@ -15,29 +15,26 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/placement/internal/version"
+	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// workCache contains the Works that the watch has reported or that this process has written. An informer's cache lags
-// behind the last write. Of two versions of a Work it keeps the newer one.
+// workCache contains the Works that the watch has reported or that this process has written.
 type workCache struct {
 	changed func(set types.NamespacedName)
 
 	mu      sync.Mutex
-	entries map[types.NamespacedName]*entry
+	works   assume.Cache[*record]
+	pending map[types.NamespacedName]pending
 	sets    map[types.NamespacedName]map[string]*memberWorks // by WorkSet and namespace
 	changes uint64                                           // the source of unique versions
 }
 
-// entry is the state of one Work.
-type entry struct {
-	record  *record // nil: it does not exist
-	writing int     // the number of writes in progress
-	gone    types.UID
-	ending  types.UID // the UID of a Work whose deletion has begun; the watch can report an older version
-	doubted string    // the known resourceVersion at a write without response; empty: none
+// pending is what is known of a Work before its watch reports it.
+type pending struct {
+	deletion types.UID // of the Work whose deletion has begun; the watch can report an older version
+	doubted  string    // the known resourceVersion at a write without response; empty: none
 }
 
 // memberWorks are the Works of a WorkSet in the namespace of a member.
@@ -47,7 +44,7 @@ type memberWorks struct {
 }
 
 func newWorkCache(changed func(set types.NamespacedName)) *workCache {
-	return &workCache{changed: changed, entries: map[types.NamespacedName]*entry{},
+	return &workCache{changed: changed, pending: map[types.NamespacedName]pending{},
 		sets: map[types.NamespacedName]map[string]*memberWorks{}}
 }
 
@@ -96,121 +93,115 @@ func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedInde
 // read returns the record of a Work, and reuses an earlier record.
 func (w *workCache) read(work *workv1alpha1.Work) *record {
 	w.mu.Lock()
-	var before *record
-	if e := w.entries[client.ObjectKeyFromObject(work)]; e != nil {
-		before = e.record
-	}
+	before := w.works.Get(client.ObjectKeyFromObject(work))
 	w.mu.Unlock()
 	return recordOf(work, before)
 }
 
 // observe records a Work that the watch reported.
 func (w *workCache) observe(r *record) {
-	w.take(r.key(), func(e *entry) []types.NamespacedName {
-		if e.gone == r.UID || e.record != nil && !version.Newer(r, e.record) {
-			return nil
-		}
-		return w.put(r.key(), e, r)
-	})
+	w.change(r.key(), func() assume.Change[*record] { return w.works.Observe(w.current(r)) })
 }
 
 // confirmed records a Work that was read from the API server after the record before. A version older than this record
 // is the current one of a store that was restored.
 func (w *workCache) confirmed(r, before *record) {
-	if before == nil || before.UID != r.UID || !version.Newer(before, r) {
+	if before == nil || before.UID != r.UID || !assume.Newer(before, r) {
 		w.observe(r)
 		return
 	}
-	w.take(r.key(), func(e *entry) []types.NamespacedName {
-		if e.record == nil || e.record.UID != before.UID || e.record.ResourceVersion != before.ResourceVersion {
-			return nil
+	w.change(r.key(), func() assume.Change[*record] {
+		known := w.works.Get(r.key())
+		if known == nil || known.UID != before.UID || known.ResourceVersion != before.ResourceVersion {
+			return assume.Change[*record]{}
 		}
-		e.ending = "" // the restore has undone the deletion
-		return w.put(r.key(), e, r)
+		w.note(r.key(), func(p *pending) { p.deletion = "" }) // the restore has undone the deletion
+		return w.works.Replace(known, r)
 	})
 }
 
 // observeDeletion records that a Work is deleted.
 func (w *workCache) observeDeletion(r *record) {
-	w.take(r.key(), func(e *entry) []types.NamespacedName {
-		if e.writing > 0 {
-			e.gone = r.UID // the response of the write can contain it again
-		}
-		if e.record == nil || e.record.UID != r.UID {
-			return nil
-		}
-		return w.put(r.key(), e, nil)
-	})
+	w.change(r.key(), func() assume.Change[*record] { return w.works.ObserveDeletion(r) })
 }
 
 // deleted records that the deletion of a Work has begun, so that it is not deleted again before the watch reports it.
 func (w *workCache) deleted(r *record) {
-	w.take(r.key(), func(e *entry) []types.NamespacedName {
-		if e.record == nil || e.record.UID != r.UID || e.record.DeletionTimestamp != nil {
-			return nil
+	w.change(r.key(), func() assume.Change[*record] {
+		known := w.works.Get(r.key())
+		if known == nil || known.UID != r.UID || known.DeletionTimestamp != nil {
+			return assume.Change[*record]{}
 		}
-		e.ending = r.UID
-		return w.put(r.key(), e, e.record)
+		w.note(r.key(), func(p *pending) { p.deletion = r.UID })
+		return w.works.Replace(known, known.deleting())
 	})
 }
 
 // doubt records that a write of a Work had no response, so that its effect is unknown.
 func (w *workCache) doubt(r *record) {
-	w.take(r.key(), func(e *entry) []types.NamespacedName {
-		if e.record != nil && e.record.UID == r.UID {
-			e.doubted = e.record.ResourceVersion
-		}
-		return nil
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known := w.works.Get(r.key()); known != nil && known.UID == r.UID {
+		w.note(r.key(), func(p *pending) { p.doubted = known.ResourceVersion })
+	}
 }
 
 // sure records that a Work was read from the API server.
 func (w *workCache) sure(name types.NamespacedName) {
-	w.take(name, func(e *entry) []types.NamespacedName {
-		e.doubted = ""
-		return nil
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(name, func(p *pending) { p.doubted = "" })
 }
 
 // doubts reports whether a Work may differ from its record. A newer version of the record ends the doubt.
 func (w *workCache) doubts(r *record) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := w.entries[r.key()]
-	return e != nil && e.record != nil && e.doubted == e.record.ResourceVersion
+	known := w.works.Get(r.key())
+	return known != nil && w.pending[r.key()].doubted == known.ResourceVersion
 }
 
 // beginWrite records that a Work is about to be written. The returned function records the result; nil: none.
 func (w *workCache) beginWrite(name types.NamespacedName) (end func(*record)) {
-	w.take(name, func(e *entry) []types.NamespacedName {
-		e.writing++
-		return nil
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	response := w.works.BeginWrite(name)
 	return func(r *record) {
-		w.take(name, func(e *entry) (news []types.NamespacedName) {
-			e.writing--
-			if r != nil && e.gone != r.UID && (e.record == nil || !version.Newer(e.record, r)) {
-				news = w.put(name, e, r)
+		w.change(name, func() assume.Change[*record] {
+			if r != nil {
+				r = w.current(r)
 			}
-			if e.writing == 0 {
-				e.gone = ""
-			}
-			return news
+			return response(r)
 		})
 	}
 }
 
-// take changes an entry under the lock, and notifies the WorkSets that the change affects.
-func (w *workCache) take(name types.NamespacedName, change func(*entry) []types.NamespacedName) {
-	w.mu.Lock()
-	e := w.entries[name]
-	if e == nil {
-		e = &entry{}
-		w.entries[name] = e
+// current returns the record of a Work, as one that is being deleted if this process has begun the deletion. The caller
+// has the lock.
+func (w *workCache) current(r *record) *record {
+	if r.DeletionTimestamp == nil && r.UID == w.pending[r.key()].deletion {
+		return r.deleting()
 	}
-	news := change(e)
-	if e.record == nil && e.writing == 0 && e.gone == "" {
-		delete(w.entries, name)
+	return r
+}
+
+// note changes what is pending of a Work. The caller has the lock.
+func (w *workCache) note(name types.NamespacedName, change func(*pending)) {
+	p := w.pending[name]
+	if change(&p); p == (pending{}) {
+		delete(w.pending, name)
+	} else {
+		w.pending[name] = p
+	}
+}
+
+// change changes a Work under the lock, and notifies the WorkSets that the change affects.
+func (w *workCache) change(name types.NamespacedName, change func() assume.Change[*record]) {
+	w.mu.Lock()
+	c := change()
+	news := w.index(name, c)
+	if c.Before != nil && (c.After == nil || c.After.UID != c.Before.UID) {
+		delete(w.pending, name)
 	}
 	w.mu.Unlock()
 	for _, set := range news {
@@ -220,13 +211,12 @@ func (w *workCache) take(name types.NamespacedName, change func(*entry) []types.
 	}
 }
 
-// put replaces the record of an entry, and returns the WorkSets that must be reconciled. The caller has the lock.
-func (w *workCache) put(name types.NamespacedName, e *entry, r *record) (news []types.NamespacedName) {
-	before := e.record
-	if r != nil && r.UID == e.ending && r.DeletionTimestamp == nil {
-		r = r.deleting()
+// index updates the Works by WorkSet, and returns the WorkSets that must be reconciled. The caller has the lock.
+func (w *workCache) index(name types.NamespacedName, c assume.Change[*record]) (news []types.NamespacedName) {
+	before, r := c.Before, c.After
+	if !c.Any() {
+		return nil
 	}
-	e.record = r
 	if before != nil && (r == nil || before.set != r.set) {
 		w.drop(before.set, name)
 		news = append(news, before.set)

@@ -178,7 +178,8 @@ func TestWorkCache(t *testing.T) {
 		}
 		w.observeDeletion(numbered(99))
 		w.observeDeletion(numbered(99, uid("2")))
-		require.Empty(t, w.entries, "%s: it is forgotten in the end", test.reason)
+		require.Zero(t, w.works.Len(), "%s: it is forgotten in the end", test.reason)
+		require.Empty(t, w.pending, "%s: it is forgotten in the end", test.reason)
 		require.Empty(t, w.sets, "%s: it is forgotten in the end", test.reason)
 	}
 }
