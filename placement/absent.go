@@ -80,7 +80,7 @@ func (d *decisionController) keepAbsent(decided map[string]bool) {
 			continue
 		}
 		p.missing[name] = true
-		d.fleet.set(absent(name))
+		d.fleet.counted.set(absent(name))
 	}
 }
 
@@ -91,7 +91,7 @@ func (d *decisionController) dropAbsent(names []string) {
 		p.mu.Lock()
 		if p.missing[name] && len(d.placementsOn(name)) == 0 {
 			delete(p.missing, name)
-			d.fleet.remove(name)
+			d.fleet.counted.remove(name)
 		}
 		p.mu.Unlock()
 	}

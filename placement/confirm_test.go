@@ -54,7 +54,7 @@ func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 		if test.current(current); test.missing {
 			current = nil
 		}
-		err := (&decisionController{live: oneReader{placement: current}}).confirm(t.Context(), decided)
+		err := (&decisionController{api: api{live: oneReader{placement: current}}}).confirm(t.Context(), decided)
 		require.Equal(t, test.stale, err != nil, test.reason)
 	}
 }

@@ -66,33 +66,33 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 		k: k, placement: placement, p: p, before: d.decisions.slices(k, placement.UID), evictions: evictions,
 		ready: map[string]bool{},
 	}
-	if p.decided == 0 { // later p.slices is authoritative, whatever other clients write
-		p.slices = p.initialSlices(client.ObjectKeyFromObject(placement), a.before)
+	if p.last.generation == 0 { // later p.slices is authoritative, whatever other clients write
+		p.last.slices = p.initialSlices(client.ObjectKeyFromObject(placement), a.before)
 	}
-	on := namesOf(p.slices)
+	on := namesOf(p.last.slices)
 	removed := setOf(d.removedMeanwhile(ctx, a))
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return removed[name] })
 	d.keepAbsent(on)
-	a.snapshot = d.fleet.fleet.Snapshot()
+	a.snapshot = d.fleet.counted.fleet.Snapshot()
 	d.restrict(a, on)
 	var keptOff []string
 	for _, object := range evictions {
 		keptOff = append(keptOff, object.Spec.Cluster)
 	}
 	a.request = &scheduler.Request{
-		Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)),
+		Name: k, Policy: p.spec.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)),
 		Placed:   slices.Sorted(maps.Keys(on)),
-		Failover: placement.Spec.Failover != nil, Previous: p.previous, Now: d.Clock.Now(),
+		Failover: placement.Spec.Failover != nil, Previous: p.last.result, Now: d.Clock.Now(),
 	}
 	a.request.Bound = slices.DeleteFunc(a.request.Bound, func(name string) bool { return removed[name] })
 	if reschedule(placement) {
 		a.request.Bound, a.request.Previous = nil, nil
 	}
-	decided := p.decided
+	decided := p.last.generation
 	if decided == 0 {
 		decided = placement.Status.DecidedGeneration
 	}
-	a.fails = placement.Spec.Failover != nil && len(p.slices) > 0 && decided == placement.Generation &&
+	a.fails = placement.Spec.Failover != nil && len(p.last.slices) > 0 && decided == placement.Generation &&
 		!reschedule(placement)
 	return a, nil
 }
@@ -112,7 +112,7 @@ func (a *attempt) inFleet(name string) *scheduler.Cluster {
 
 // choose calls the Decider with the clusters except for keptOff, and applies the failover policy to the result.
 func (d *decisionController) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
-	snapshot := d.withoutEvicted.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
+	snapshot := d.fleet.withoutEvicted.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
 	result, err := d.ask(ctx, a.p, snapshot, a.request)
 	if err != nil {
 		return step{}, err
@@ -135,15 +135,15 @@ func (a *attempt) lacking(keptOff []string) string {
 func (d *decisionController) next(ctx context.Context, a *attempt) (step, error) {
 	if len(a.evictions) == 0 {
 		s, err := d.choose(ctx, a, nil)
-		d.withoutEvicted.keep(a.k, "")
+		d.fleet.withoutEvicted.keep(a.k, "")
 		return s, err
 	}
-	on := namesOf(a.p.slices)
+	on := namesOf(a.p.last.slices)
 	var away, pending []string
 	blocked := false
 	for _, object := range a.evictions {
 		switch cluster := object.Spec.Cluster; {
-		case a.p.policy.Spec().Type == v1alpha1.PickFixed: // the policy names the clusters
+		case a.p.spec.policy.Spec().Type == v1alpha1.PickFixed: // the policy names the clusters
 		case !on[cluster]:
 			away = append(away, cluster)
 		case a.atOnce(): // the changed policy takes effect first
@@ -159,7 +159,7 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 	} else {
 		s, err = d.chooseWithinBudget(ctx, a, away, pending)
 	}
-	d.withoutEvicted.keep(a.k, a.lacking(s.keptOff))
+	d.fleet.withoutEvicted.keep(a.k, a.lacking(s.keptOff))
 	s.soon = s.soon || blocked
 	return s, err
 }
@@ -189,7 +189,7 @@ func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt,
 	o := eviction.Observed{Expected: expected, Evictions: pending, Budget: budget, ReplacesFirst: a.fails &&
 		before.result.Wanted >= 0 && replacesFirst(a.placement)}
 	staying := d.staying(a, &before)
-	for _, c := range publishedOf(a.p.slices) {
+	for _, c := range publishedOf(a.p.last.slices) {
 		o.Published = append(o.Published, eviction.Cluster{Name: c.Name, Available: slices.Contains(staying, c.Name)})
 	}
 	floor := min(eviction.Floor(budget, expected), len(staying))
@@ -230,7 +230,7 @@ func replacesFirst(placement *v1alpha1.Placement) bool {
 // staying returns the available clusters of a placement that a step keeps.
 func (d *decisionController) staying(a *attempt, s *step) []string {
 	var staying []string
-	for _, c := range publishedOf(a.p.slices) {
+	for _, c := range publishedOf(a.p.last.slices) {
 		if s.has(c.Name) && d.available(a, c.Name) {
 			staying = append(staying, c.Name)
 		}
@@ -256,7 +256,7 @@ func (d *decisionController) reportEvictions(ctx context.Context, a *attempt, s 
 // outcome returns the reason and message for an eviction after a step. No reason: the step did not decide about it.
 func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, message string) {
 	cluster, before := object.Spec.Cluster, executed(object)
-	spec := a.p.policy.Spec()
+	spec := a.p.spec.policy.Spec()
 	if spec.Type == v1alpha1.PickFixed && slices.Contains(spec.ClusterNames, cluster) {
 		return v1alpha1.ReasonPickFixed, "the placement names its clusters: remove this one from spec.policy.clusterNames"
 	}

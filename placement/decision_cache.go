@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. A decision
-// based on an informer's cache, which lags behind the last write, would choose again what is chosen already.
+// decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. The cache
+// of an informer lags behind the last write: a decision based on it would choose again what is chosen already.
 type decisionCache struct {
 	mu       sync.Mutex
 	objects  assume.Cache[*v1alpha1.PlacementDecision]

@@ -26,7 +26,7 @@ type Deliveries interface {
 func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement,
 	p *placementState) error {
 	p.delivered = nil
-	if d.Deliveries == nil || p.decided != 0 ||
+	if d.Deliveries == nil || p.last.generation != 0 ||
 		!withdrawal.Undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
 		return nil
 	}

@@ -173,7 +173,7 @@ func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.Pl
 			current = append(current, object)
 			continue
 		}
-		err := d.client.Delete(ctx, object.DeepCopy(), precondition.Unchanged(object))
+		err := d.api.client.Delete(ctx, object.DeepCopy(), precondition.Unchanged(object))
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
 		}
@@ -209,7 +209,8 @@ func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1
 		return nil
 	}
 	end := d.evictions.beginWrite(object)
-	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	err := d.api.client.Status().Patch(ctx, next,
+		client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		end(nil)
 	}

@@ -71,17 +71,17 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 				before = append(before, &list.Items[i])
 			}
 		}
-		p := &placementState{slices: slicesOf(client.ObjectKeyFromObject(placement), before)}
-		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.slices)); err != nil {
+		p := &placementState{last: lastDecision{slices: slicesOf(client.ObjectKeyFromObject(placement), before)}}
+		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.last.slices)); err != nil {
 			return nil, err
 		}
-		request.Placed = slices.Sorted(maps.Keys(namesOf(p.slices)))
-		if withAbsent(fleet, whole, namesOf(p.slices)) {
+		request.Placed = slices.Sorted(maps.Keys(namesOf(p.last.slices)))
+		if withAbsent(fleet, whole, namesOf(p.last.slices)) {
 			whole = fleet.Snapshot()
 		}
 		if o.Tenancy != nil {
-			on := namesOf(p.slices)
-			limits = accessOf(rulesOf(o.Tenancy, placement.Namespace), placement.Namespace, p.slices, on, whole)
+			on := namesOf(p.last.slices)
+			limits = accessOf(rulesOf(o.Tenancy, placement.Namespace), placement.Namespace, p.last.slices, on, whole)
 			whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 			request.Placed = slices.DeleteFunc(request.Placed, limits.denies)
 		}

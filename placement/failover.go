@@ -20,7 +20,7 @@ func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *schedule
 	if f := placement.Spec.Failover; f != nil {
 		recovery = f.Recovery
 	}
-	return failover.Bound(publishedOf(p.slices), recovery, func(name string) bool {
+	return failover.Bound(publishedOf(p.last.slices), recovery, func(name string) bool {
 		slot, there := snapshot.Slot(name)
 		return there && !keptOff[name] && recovered(snapshot.Cluster(slot))
 	})
@@ -63,7 +63,7 @@ func (d *decisionController) publish(a *attempt, result scheduler.Result) step {
 		clusters[choice.Cluster.Name] = choice.Cluster
 		o.Chosen = append(o.Chosen, choice.Cluster.Name)
 	}
-	for _, c := range publishedOf(a.p.slices) {
+	for _, c := range publishedOf(a.p.last.slices) {
 		if cluster := a.inFleet(c.Name); cluster != nil {
 			clusters[c.Name] = cluster
 			c.Healthy = cluster.Healthy

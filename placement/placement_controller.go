@@ -49,13 +49,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		o.Clusters = Members(mgr.GetCache())
 	}
 	d := &decisionController{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
+		Options: o, api: api{mgr.GetClient(), mgr.GetAPIReader(), mgr.GetCache()},
 		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
-		decisions: newDecisionCache(), fleet: newCountedFleet(o.Clusters), taintTimes: newTaintTimes(o.Clock),
-		evictions: newEvictionCache(), metrics: newMetrics(),
-		synced: make(chan struct{}), stopped: make(chan struct{}), states: map[key]*placementState{},
-		on:       map[string]map[key]bool{},
-		presence: newPresence(),
+		metrics:   newMetrics(),
+		fleet:     fleetViews{counted: newCountedFleet(o.Clusters), taintTimes: newTaintTimes(o.Clock)},
+		decisions: newDecisionCache(), evictions: newEvictionCache(),
+		running:    running{synced: make(chan struct{}), stopped: make(chan struct{})},
+		placements: placements{states: map[key]*placementState{}, on: map[string]map[key]bool{}},
+		presence:   newPresence(),
 	}
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
 		Hint: d.hint, Clock: o.Clock,
@@ -72,28 +73,46 @@ type key = string // namespace/name; the namespace of a ClusterPlacement is empt
 type decisionController struct {
 	Options
 
-	client   client.Client
-	live     client.Reader // not a cache
-	cache    cache.Cache
+	api      api
 	log      logr.Logger
 	recorder events.EventRecorder
+	metrics  *metrics
 
-	fleet          *countedFleet
+	fleet      fleetViews
+	decisions  *decisionCache
+	evictions  *evictionCache
+	queue      *queue.Queue[key, scheduler.Event]
+	running    running
+	placements placements
+	presence   presence
+}
+
+// api are the clients of the hub's API server.
+type api struct {
+	client client.Client
+	live   client.Reader // not a cache
+	cache  cache.Cache
+}
+
+// fleetViews are the fleet, and what is derived from it.
+type fleetViews struct {
+	counted        *countedFleet
 	taintTimes     *taintTimes
 	withoutEvicted filteredFleets
 	withoutDenied  filteredFleets // the candidates of each namespace
-	decisions      *decisionCache
-	evictions      *evictionCache
-	metrics        *metrics
-	queue          *queue.Queue[key, scheduler.Event]
-	synced         chan struct{} // closed when all clusters are known
-	once           sync.Once
-	timers         sync.WaitGroup
+}
 
-	presence presence
-	stopped  chan struct{}
-	polls    bool // Ready does not report changes
+// running is the state of the controller's start and end.
+type running struct {
+	synced  chan struct{} // closed when all clusters are known
+	once    sync.Once
+	timers  sync.WaitGroup
+	stopped chan struct{}
+	polls   bool // Ready does not report changes
+}
 
+// placements are the placements that were decided.
+type placements struct {
 	mu     sync.Mutex
 	states map[key]*placementState
 	on     map[string]map[key]bool // the placements on a cluster, and those that would return to it
@@ -109,8 +128,8 @@ func (d *decisionController) Start(ctx context.Context) error {
 	defer func() {
 		cancel(nil)
 		running.Wait()
-		close(d.stopped)
-		d.timers.Wait()
+		close(d.running.stopped)
+		d.running.timers.Wait()
 	}()
 	running.Go(func() {
 		err := d.Clusters.Run(ctx, d)
@@ -132,7 +151,9 @@ func (d *decisionController) Start(ctx context.Context) error {
 		return err
 	}
 	defer unwatch()
-	d.decisions.each(func(k key, laid []decision.Slice) { d.fleet.place(k, slices.Collect(maps.Keys(namesOf(laid)))) })
+	d.decisions.each(func(k key, laid []decision.Slice) {
+		d.fleet.counted.place(k, slices.Collect(maps.Keys(namesOf(laid))))
+	})
 	unnotify, err := d.notify(ctx)
 	if err != nil {
 		return err
@@ -144,7 +165,7 @@ func (d *decisionController) Start(ctx context.Context) error {
 	}
 	defer hide()
 	select {
-	case <-d.synced:
+	case <-d.running.synced:
 		for range d.Workers {
 			running.Go(func() { d.work(ctx) })
 		}
@@ -208,11 +229,11 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	result := resultWriteFailed
 	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
 	p := d.stateOf(k, placement)
-	if p.invalid != nil {
+	if p.spec.invalid != nil {
 		// What was chosen stays: a mistake in a policy must not take down what runs.
 		result = v1alpha1.ReasonInvalidPolicy
 		return queue.Scheduled(), errors.Join(
-			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid)),
+			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.spec.invalid)),
 			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided,
 				"the policy of the placement is not valid: see its condition Scheduled"))
 	}
@@ -232,8 +253,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 				"the decision failed: see the condition Scheduled of the placement"))
 	}
 	d.recordRequest(a, &s)
-	p.previous = &s.result
-	known := propertiesOf(p.policy.Spec(), a.placement.Spec.DecisionGroups, a.snapshot)
+	p.last.result = &s.result
+	known := propertiesOf(p.spec.policy.Spec(), a.placement.Spec.DecisionGroups, a.snapshot)
 	if len(known.unknown) > 0 {
 		s.again = earliest(s.again, a.request.Now.Add(propertiesInterval))
 	}
@@ -273,10 +294,10 @@ func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, place
 			return a, s, err
 		}
 		decided := a.snapshot
-		if tries == 0 || p.policy.Spec().Type != v1alpha1.PickN { // other policies do not depend on the counts
+		if tries == 0 || p.spec.policy.Spec().Type != v1alpha1.PickN { // other policies do not depend on the counts
 			decided = nil
 		}
-		if d.fleet.claim(k, s.names(), decided) {
+		if d.fleet.counted.claim(k, s.names(), decided) {
 			return a, s, nil
 		}
 		s.result.Unreserve(ctx)
@@ -294,23 +315,23 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 		placement = cmp.Or(p.latest, placement)
 	}
 	if len(a.evictions) > 0 {
-		on := namesOf(p.slices)
+		on := namesOf(p.last.slices)
 		maps.Copy(on, p.unreported)
 		p.unreported = on
 	}
-	laid := decision.Lay(p.slices, a.access.record(p.groups.decisions(p.slices, s.all), s.all))
+	laid := decision.Lay(p.last.slices, a.access.record(p.spec.groups.decisions(p.last.slices, s.all), s.all))
 	confirmed := d.Clock.Now()
 	if len(a.before) > 0 && len(changes(placement, a.before, laid)) > 0 {
 		if err := d.confirm(ctx, placement); err != nil {
 			return err
 		}
 	}
-	defer d.dropAbsent(departed(p.slices, laid))
-	d.metrics.moved(p.slices, laid)
+	defer d.dropAbsent(departed(p.last.slices, laid))
+	d.metrics.moved(p.last.slices, laid)
 	d.metrics.failedOver(a, s)
-	p.slices, p.decided = laid, placement.Generation
+	p.last.slices, p.last.generation = laid, placement.Generation
 	p.withdrawals.add(&a.access)
-	if err := d.write(ctx, placement, a.before, p.slices, confirmed); err != nil {
+	if err := d.write(ctx, placement, a.before, p.last.slices, confirmed); err != nil {
 		if persistent(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}
@@ -329,16 +350,16 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 // read returns a placement. Nil: it does not exist or is being deleted.
 func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
 	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
-	placement, err := scope.ReadPlacement(ctx, d.cache, client.ObjectKey{Namespace: namespace, Name: name})
+	placement, err := scope.ReadPlacement(ctx, d.api.cache, client.ObjectKey{Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read placement %s: %w", k, err)
 	}
-	d.mu.Lock()
-	p := d.states[k]
-	d.mu.Unlock()
+	d.placements.mu.Lock()
+	p := d.placements.states[k]
+	d.placements.mu.Unlock()
 	if p != nil && p.latest != nil {
 		if p.latest.UID == placement.UID && assume.Behind(placement, p.latest) {
 			placement = p.latest

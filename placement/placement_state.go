@@ -12,17 +12,11 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// placementState is the state of a placement between decisions. One worker at a time uses it. The last four fields are
-// protected by the lock of the controller, because events read them.
+// placementState is the state of a placement between decisions. One worker at a time uses it, except for events.
 type placementState struct {
 	uid        types.UID
-	generation int64
-	groups     groups
-	policy     *scheduler.Policy
-	invalid    error
-	previous   *scheduler.Result
-	decided    int64                      // the generation of the last decision; 0: none by this process
-	slices     []decision.Slice           // the last decision, also if it could not be written
+	spec       parsedSpec
+	last       lastDecision
 	latest     *v1alpha1.Placement        // after its status was written, until the cache contains it
 	unreported map[string]bool            // the clusters at the time of the last report to its evictions
 	delivered  []v1alpha1.ClusterDecision // the result of Options.Deliveries, until it is decided
@@ -32,6 +26,26 @@ type placementState struct {
 	asking      <-chan struct{} // closed when the Decider has returned
 	again       func()          // stops the timer of a decision that expires
 
+	events eventState
+}
+
+// parsedSpec is the spec of a placement.
+type parsedSpec struct {
+	generation int64
+	groups     groups
+	policy     *scheduler.Policy
+	invalid    error
+}
+
+// lastDecision is the last decision of a placement.
+type lastDecision struct {
+	result     *scheduler.Result
+	generation int64            // zero: this process has not decided the placement
+	slices     []decision.Slice // also if they could not be written
+}
+
+// eventState is what decides whether an event concerns a placement. The lock of the controller protects it.
+type eventState struct {
 	request *scheduler.Request // for the hints of the queue
 	keptOff []string           // the evicted clusters
 	awaits  bool               // it waits for clusters to become ready
@@ -40,8 +54,8 @@ type placementState struct {
 
 // stateOf returns the state of a placement, with the parsed policy of its current generation.
 func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *placementState {
-	d.mu.Lock()
-	p := d.states[k]
+	d.placements.mu.Lock()
+	p := d.placements.states[k]
 	if p != nil && p.uid != placement.UID { // deleted and created again
 		p.again()
 		d.removeClusters(k, p)
@@ -49,20 +63,20 @@ func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *plac
 	}
 	if p == nil {
 		p = &placementState{uid: placement.UID, again: func() {}}
-		d.states[k] = p
+		d.placements.states[k] = p
 	}
-	d.mu.Unlock()
-	if p.generation != placement.Generation {
-		p.generation, p.previous, p.message = placement.Generation, nil, cachedMessage{}
-		p.policy, p.invalid = scheduler.NewPolicy(&placement.Spec.Policy)
-		if p.invalid == nil {
-			p.groups, p.invalid = newGroups(&placement.Spec)
+	d.placements.mu.Unlock()
+	if p.spec.generation != placement.Generation {
+		p.spec.generation, p.last.result, p.message = placement.Generation, nil, cachedMessage{}
+		p.spec.policy, p.spec.invalid = scheduler.NewPolicy(&placement.Spec.Policy)
+		if p.spec.invalid == nil {
+			p.spec.groups, p.spec.invalid = newGroups(&placement.Spec)
 		}
-		if f := placement.Spec.Failover; p.invalid == nil && f != nil {
-			p.invalid = f.Validate(field.NewPath("spec", "failover")).ToAggregate()
+		if f := placement.Spec.Failover; p.spec.invalid == nil && f != nil {
+			p.spec.invalid = f.Validate(field.NewPath("spec", "failover")).ToAggregate()
 		}
-		if b := placement.Spec.DisruptionBudget; p.invalid == nil && b != nil {
-			p.invalid = b.Validate(field.NewPath("spec", "disruptionBudget")).ToAggregate()
+		if b := placement.Spec.DisruptionBudget; p.spec.invalid == nil && b != nil {
+			p.spec.invalid = b.Validate(field.NewPath("spec", "disruptionBudget")).ToAggregate()
 		}
 	}
 	return p
@@ -70,14 +84,14 @@ func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *plac
 
 // recordRequest stores the request of a decision, for events that follow.
 func (d *decisionController) recordRequest(a *attempt, s *step) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.placements.mu.Lock()
+	defer d.placements.mu.Unlock()
 	d.setClusters(a.k, a.p, follows(a.placement, s.all))
 	// Not the request itself: that one would keep the result before the last in memory.
 	request := *a.request
 	request.Previous = nil
-	a.p.request = &request
-	a.p.keptOff, a.p.awaits = s.keptOff, s.awaits
+	a.p.events.request = &request
+	a.p.events.keptOff, a.p.events.awaits = s.keptOff, s.awaits
 }
 
 // soonest is the minimum time before a requeue, in case a Decider returns a time in the past.
@@ -89,13 +103,13 @@ func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 		return func() {}
 	}
 	timer, stopped := d.Clock.NewTimer(max(at.Sub(d.Clock.Now()), soonest)), make(chan struct{})
-	d.timers.Go(func() {
+	d.running.timers.Go(func() {
 		defer timer.Stop()
 		select {
 		case <-timer.C():
 			d.queue.Add(k, 0)
 		case <-stopped:
-		case <-d.stopped:
+		case <-d.running.stopped:
 		}
 	})
 	return func() { close(stopped) }
@@ -103,42 +117,42 @@ func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 
 // setClusters replaces the clusters whose changes have a placement decided again.
 func (d *decisionController) setClusters(k key, p *placementState, on []string) {
-	if slices.Equal(p.on, on) {
+	if slices.Equal(p.events.on, on) {
 		return
 	}
 	d.removeClusters(k, p)
-	p.on = on
+	p.events.on = on
 	for _, cluster := range on {
-		if d.on[cluster] == nil {
-			d.on[cluster] = map[key]bool{}
+		if d.placements.on[cluster] == nil {
+			d.placements.on[cluster] = map[key]bool{}
 		}
-		d.on[cluster][k] = true
+		d.placements.on[cluster][k] = true
 	}
 }
 
 // removeClusters removes the clusters whose changes have a placement decided again.
 func (d *decisionController) removeClusters(k key, p *placementState) {
-	for _, cluster := range p.on {
-		if delete(d.on[cluster], k); len(d.on[cluster]) == 0 {
-			delete(d.on, cluster)
+	for _, cluster := range p.events.on {
+		if delete(d.placements.on[cluster], k); len(d.placements.on[cluster]) == 0 {
+			delete(d.placements.on, cluster)
 		}
 	}
-	p.on = nil
+	p.events.on = nil
 }
 
 func (d *decisionController) drop(k key) {
-	d.withoutEvicted.keep(k, "")
-	d.withoutDenied.keep(k, "")
-	d.fleet.place(k, nil)
-	d.mu.Lock()
+	d.fleet.withoutEvicted.keep(k, "")
+	d.fleet.withoutDenied.keep(k, "")
+	d.fleet.counted.place(k, nil)
+	d.placements.mu.Lock()
 	var left []string
-	if p := d.states[k]; p != nil {
-		left = p.on
+	if p := d.placements.states[k]; p != nil {
+		left = p.events.on
 		p.again()
 		d.removeClusters(k, p)
-		delete(d.states, k)
+		delete(d.placements.states, k)
 	}
-	d.mu.Unlock()
+	d.placements.mu.Unlock()
 	d.presence.mu.Lock()
 	d.presence.dropAnswers(func(q asked) bool { return q.placement == k })
 	d.presence.mu.Unlock()

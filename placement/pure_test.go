@@ -220,11 +220,11 @@ func TestNotify(t *testing.T) {
 	d := &decisionController{Options: Options{Ready: deaf{}}}
 	_, err := d.notify(t.Context())
 	require.EqualError(t, err, "be told of readiness: nobody to listen to")
-	require.False(t, d.polls)
+	require.False(t, d.running.polls)
 	d.Ready = ReadyFunc(func(types.NamespacedName, string) bool { return true })
 	stop, err := d.notify(t.Context())
 	require.NoError(t, err)
-	require.True(t, d.polls, "what does not tell is asked")
+	require.True(t, d.running.polls, "what does not tell is asked")
 	stop()
 }
 

@@ -53,14 +53,14 @@ const readinessPollInterval = 2 * time.Second
 // notify decides placements again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
 func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) {
 	notifier, notifies := d.Ready.(ReadinessNotifier)
-	if d.polls = !notifies; d.polls {
+	if d.running.polls = !notifies; d.running.polls {
 		return func() {}, nil
 	}
 	stop, err := notifier.Notify(ctx, func(placement types.NamespacedName) {
-		d.mu.Lock()
-		p := d.states[placement.String()]
-		awaits := p != nil && p.awaits
-		d.mu.Unlock()
+		d.placements.mu.Lock()
+		p := d.placements.states[placement.String()]
+		awaits := p != nil && p.events.awaits
+		d.placements.mu.Unlock()
 		if awaits {
 			d.queue.Add(placement.String(), 0)
 		}
@@ -77,9 +77,9 @@ func (d *decisionController) available(a *attempt, name string) bool {
 		return ready
 	}
 	if len(a.ready) == 0 { // changes from now on matter
-		d.mu.Lock()
-		a.p.awaits = true
-		d.mu.Unlock()
+		d.placements.mu.Lock()
+		a.p.events.awaits = true
+		d.placements.mu.Unlock()
 	}
 	cluster := a.inFleet(name)
 	ready := cluster != nil && cluster.Joined && cluster.Healthy &&
@@ -91,13 +91,13 @@ func (d *decisionController) available(a *attempt, name string) bool {
 // await records that a step waits for clusters to become ready, and when to check again.
 func (d *decisionController) await(a *attempt, s *step) {
 	s.awaits = true
-	on := namesOf(a.p.slices)
+	on := namesOf(a.p.last.slices)
 	for _, p := range s.all {
 		switch {
 		case !p.cluster.Healthy || p.reason != v1alpha1.ReasonScheduled:
 		case !on[p.cluster.Name]:
 			s.soon = true // it may be ready as soon as it is published
-		case d.polls && !d.available(a, p.cluster.Name):
+		case d.running.polls && !d.available(a, p.cluster.Name):
 			s.again = earliest(s.again, a.request.Now.Add(readinessPollInterval))
 		}
 	}

@@ -39,7 +39,7 @@ func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (
 	if d.Removals == nil {
 		return nil
 	}
-	for _, name := range d.presence.unexplained(a.k, namesOf(a.p.slices)) {
+	for _, name := range d.presence.unexplained(a.k, namesOf(a.p.last.slices)) {
 		left, err := d.leftOnRequest(ctx, a, name)
 		switch {
 		case err != nil:
@@ -64,7 +64,7 @@ func (d *decisionController) leftOnRequest(ctx context.Context, a *attempt, name
 	found := false
 	for _, before := range a.before {
 		latest := &v1alpha1.PlacementDecision{}
-		if err := d.live.Get(ctx, client.ObjectKeyFromObject(before), latest); err != nil {
+		if err := d.api.live.Get(ctx, client.ObjectKeyFromObject(before), latest); err != nil {
 			return false, fmt.Errorf("read PlacementDecision %s/%s: %w", before.Namespace, before.Name, err)
 		}
 		for _, decided := range latest.Decisions {

@@ -110,10 +110,10 @@ func (d *decisionController) restrict(a *attempt, on map[string]bool) {
 	if d.Tenancy == nil {
 		return
 	}
-	a.access = accessOf(rulesOf(d.Tenancy, a.placement.Namespace), a.placement.Namespace, a.p.slices, on, a.snapshot)
+	a.access = accessOf(rulesOf(d.Tenancy, a.placement.Namespace), a.placement.Namespace, a.p.last.slices, on, a.snapshot)
 	view := a.access.view()
-	a.snapshot = d.withoutDenied.use(a.k, view, a.access.excludes()).of(a.snapshot)
-	d.withoutDenied.keep(a.k, view)
+	a.snapshot = d.fleet.withoutDenied.use(a.k, view, a.access.excludes()).of(a.snapshot)
+	d.fleet.withoutDenied.keep(a.k, view)
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return a.access.denies(name) })
 }
 
@@ -138,14 +138,14 @@ func (a *access) record(decisions []v1alpha1.ClusterDecision, all []published) [
 
 // tenantChanged decides the placements of a namespace again.
 func (d *decisionController) tenantChanged(namespace string) {
-	d.mu.Lock()
+	d.placements.mu.Lock()
 	var keys []key
-	for k := range d.states {
+	for k := range d.placements.states {
 		if strings.HasPrefix(k, namespace+"/") {
 			keys = append(keys, k)
 		}
 	}
-	d.mu.Unlock()
+	d.placements.mu.Unlock()
 	for _, k := range keys {
 		d.queue.Add(k, 0)
 	}

@@ -28,19 +28,19 @@ func (d *decisionController) Set(cluster *scheduler.Cluster) {
 	delete(d.presence.removed, cluster.Name)
 	delete(d.presence.missing, cluster.Name)
 	d.presence.dropAnswers(func(q asked) bool { return q.cluster == cluster.Name })
-	event := d.fleet.set(d.taintTimes.withTimes(cluster))
+	event := d.fleet.counted.set(d.fleet.taintTimes.withTimes(cluster))
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
 
 // Remove removes a cluster on request.
 func (d *decisionController) Remove(name string) {
-	d.taintTimes.remove(name)
+	d.fleet.taintTimes.remove(name)
 	d.presence.mu.Lock()
 	delete(d.presence.present, name)
 	delete(d.presence.missing, name)
 	d.presence.removed[name] = true
-	event := d.fleet.remove(name)
+	event := d.fleet.counted.remove(name)
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
@@ -48,16 +48,16 @@ func (d *decisionController) Remove(name string) {
 // lose removes a cluster that is missing without an observed request. The next decision of a placement on it adds it
 // again as an absent cluster.
 func (d *decisionController) lose(name string) {
-	d.taintTimes.remove(name)
+	d.fleet.taintTimes.remove(name)
 	d.presence.mu.Lock()
 	delete(d.presence.present, name)
-	event := d.fleet.remove(name)
+	event := d.fleet.counted.remove(name)
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
 
 // Synced starts the workers.
-func (d *decisionController) Synced() { d.once.Do(func() { close(d.synced) }) }
+func (d *decisionController) Synced() { d.running.once.Do(func() { close(d.running.synced) }) }
 
 // changed decides the placements again that a changed cluster may affect: those on it, and those that lack clusters and
 // may select it now. The fleet contains the change already, so decisions from now on take it into account.
@@ -75,10 +75,10 @@ func (d *decisionController) changed(event scheduler.Event) {
 }
 
 func (d *decisionController) placementsOn(cluster string) []key {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	keys := make([]key, 0, len(d.on[cluster]))
-	for k := range d.on[cluster] {
+	d.placements.mu.Lock()
+	defer d.placements.mu.Unlock()
+	keys := make([]key, 0, len(d.placements.on[cluster]))
+	for k := range d.placements.on[cluster] {
 		keys = append(keys, k)
 	}
 	return keys
@@ -140,20 +140,20 @@ func (d *decisionController) hint(plugin string, event scheduler.Event) func(key
 // requestAbout returns the request to ask the Decider about a cluster. Nil: the placement is on the cluster, and
 // decided again for that reason, or can never select it.
 func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Request {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p := d.states[k]
-	if p == nil || p.request == nil || d.on[cluster][k] || slices.Contains(p.keptOff, cluster) ||
-		!names(p.request.Policy.Spec(), cluster) {
+	d.placements.mu.Lock()
+	defer d.placements.mu.Unlock()
+	p := d.placements.states[k]
+	if p == nil || p.events.request == nil || d.placements.on[cluster][k] || slices.Contains(p.events.keptOff, cluster) ||
+		!names(p.events.request.Policy.Spec(), cluster) {
 		return nil
 	}
-	return p.request
+	return p.events.request
 }
 
 // outdated reports whether a selected cluster has changed since the snapshot of the decision. The event of that change
 // may have preceded the decision.
 func (d *decisionController) outdated(decided *scheduler.Snapshot, result *scheduler.Result) bool {
-	current := d.fleet.fleet.Snapshot()
+	current := d.fleet.counted.fleet.Snapshot()
 	if current == decided {
 		return false
 	}
@@ -180,14 +180,14 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 			d.queue.Add(k, 0)
 		}
 	}
-	endSlices, err := watchKind(ctx, d.cache, &v1alpha1.PlacementDecision{}, handlerFuncs(
+	endSlices, err := watchKind(ctx, d.api.cache, &v1alpha1.PlacementDecision{}, handlerFuncs(
 		func(object *v1alpha1.PlacementDecision) { addAll(d.decisions.observe(object)) },
 		func(object *v1alpha1.PlacementDecision) { addAll(d.decisions.observeDeletion(object)) },
 	))
 	if err != nil {
 		return nil, fmt.Errorf("watch PlacementDecisions: %w", err)
 	}
-	endEvictions, err := watchKind(ctx, d.cache, &v1alpha1.PlacementEviction{}, handlerFuncs(
+	endEvictions, err := watchKind(ctx, d.api.cache, &v1alpha1.PlacementEviction{}, handlerFuncs(
 		func(object *v1alpha1.PlacementEviction) { addAll(d.evictions.observe(object)) },
 		func(object *v1alpha1.PlacementEviction) { addAll(d.evictions.observeDeletion(object)) },
 	))
@@ -196,7 +196,7 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 		return nil, fmt.Errorf("watch PlacementEvictions: %w", err)
 	}
 	endChildren := func() { endEvictions(); endSlices() }
-	endPlacements, err := watchKind(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
+	endPlacements, err := watchKind(ctx, d.api.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
 			if matters(before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)) {
@@ -208,10 +208,10 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 		endChildren()
 		return nil, fmt.Errorf("watch Placements: %w", err)
 	}
-	if !scope.Watched(ctx, d.cache) {
+	if !scope.Watched(ctx, d.api.cache) {
 		return func() { endPlacements(); endChildren() }, nil
 	}
-	endClusterScoped, err := watchKind(ctx, d.cache, &v1alpha1.ClusterPlacement{}, toolscache.ResourceEventHandlerFuncs{
+	clusterScoped := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
 			if matters((*v1alpha1.Placement)(before.(*v1alpha1.ClusterPlacement)),
@@ -219,7 +219,8 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 				add(after)
 			}
 		},
-	})
+	}
+	endClusterScoped, err := watchKind(ctx, d.api.cache, &v1alpha1.ClusterPlacement{}, clusterScoped)
 	if err != nil {
 		endPlacements()
 		endChildren()

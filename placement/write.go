@@ -47,7 +47,7 @@ const confirmedFor = 10 * time.Second
 // decision may be older than a change of the policy that takes it back: the cache lags, or the leader was paused. The
 // status of the new leader could make the old decision look complete, and after a restart it would decide from there.
 func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Placement) error {
-	current, err := scope.ReadPlacement(ctx, d.live, client.ObjectKeyFromObject(placement))
+	current, err := scope.ReadPlacement(ctx, d.api.live, client.ObjectKeyFromObject(placement))
 	if err != nil {
 		return fmt.Errorf("confirm the decision of %s: %w", described(placement), err)
 	}
@@ -76,7 +76,7 @@ func (d *decisionController) write(
 func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1.Placement, c change) error {
 	if c.want == nil {
 		end := d.decisions.beginDeletion(c.old)
-		err := client.IgnoreNotFound(d.client.Delete(ctx, c.old.DeepCopy(), precondition.Unchanged(c.old)))
+		err := client.IgnoreNotFound(d.api.client.Delete(ctx, c.old.DeepCopy(), precondition.Unchanged(c.old)))
 		if end(err == nil); err != nil {
 			return fmt.Errorf("delete PlacementDecision %s: %w", client.ObjectKeyFromObject(c.old), err)
 		}
@@ -85,7 +85,7 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 	name := client.ObjectKeyFromObject(c.want)
 	if c.old == nil {
 		err := d.put(c.want, func(object client.Object) error {
-			return scope.CreateChild(ctx, d.client, object)
+			return scope.CreateChild(ctx, d.api.client, object)
 		})
 		if apierrors.IsAlreadyExists(err) {
 			err = d.resolveConflict(ctx, placement, name)
@@ -95,7 +95,7 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 		}
 		return nil
 	}
-	err := d.put(c.want, func(object client.Object) error { return d.client.Update(ctx, object) })
+	err := d.put(c.want, func(object client.Object) error { return d.api.client.Update(ctx, object) })
 	if apierrors.IsNotFound(err) {
 		d.decisions.observeDeletion(c.old)
 		err = errStale
@@ -124,7 +124,7 @@ func (d *decisionController) put(want *v1alpha1.PlacementDecision, write func(cl
 func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement,
 	name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
-	if err := d.live.Get(ctx, name, there); err != nil {
+	if err := d.api.live.Get(ctx, name, there); err != nil {
 		return errors.Join(errStale, client.IgnoreNotFound(err))
 	}
 	k := client.ObjectKeyFromObject(placement).String()
@@ -135,11 +135,11 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 		d.decisions.observe(there)
 	case ownerOf(there) == k:
 		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
-		current, err := scope.ReadPlacement(ctx, d.live, client.ObjectKeyFromObject(placement))
+		current, err := scope.ReadPlacement(ctx, d.api.live, client.ObjectKeyFromObject(placement))
 		if err != nil || current.UID != placement.UID {
 			return errors.Join(errStale, client.IgnoreNotFound(err))
 		}
-		if err := d.client.Delete(ctx, there,
+		if err := d.api.client.Delete(ctx, there,
 			precondition.Unchanged(there)); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	next := placement.DeepCopy()
 	next.Status = status
 	// The optimistic lock protects another Placement with this name.
-	err := d.client.Status().Patch(ctx, scope.PlacementObject(next),
+	err := d.api.client.Status().Patch(ctx, scope.PlacementObject(next),
 		client.MergeFromWithOptions(scope.PlacementObject(placement), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return nil

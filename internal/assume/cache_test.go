@@ -12,7 +12,8 @@ import (
 )
 
 func object(uid types.UID, version string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: uid, ResourceVersion: version}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: uid,
+		ResourceVersion: version}}
 }
 
 var name = types.NamespacedName{Namespace: "ns", Name: "a"}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/muster-sdk/muster/internal/withdrawal"
-	"github.com/muster-sdk/muster/placement/internal/revision"
 )
 
 // act assigns revisions to clusters and enqueues the deliveries. The assignments are kept in memory, because the watch
@@ -35,8 +34,8 @@ func (l *reconciliation) act(ctx context.Context) {
 			orders[delivery{s.key, t.name}] = priorityNew
 		}
 		t.assigned = assignment{revision, stamp(l.now)}
-		t.reading = s.readings[revision]
-		s.assigned[t.name] = t.assigned
+		t.reading = s.revisions.readings[revision]
+		s.clusters.assigned[t.name] = t.assigned
 	}
 	if len(update) > 0 {
 		l.divide(ctx)
@@ -66,12 +65,12 @@ func (l *reconciliation) act(ctx context.Context) {
 			orders[delivery{s.key, t.name}] = priorityUpdate
 		}
 	}
-	s.mu.Lock()
-	s.wants, s.follows = wants, follows
-	maps.DeleteFunc(s.writeErrors, func(name string, _ writeError) bool { return wants[name] == nil })
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	s.shared.wants, s.shared.follows = wants, follows
+	maps.DeleteFunc(s.shared.writeErrors, func(name string, _ writeError) bool { return wants[name] == nil })
+	s.shared.mu.Unlock()
 	for d, priority := range orders {
-		l.pending.Add(d, priority, 0)
+		l.queues.deliveries.Add(d, priority, 0)
 	}
 }
 
@@ -98,9 +97,9 @@ func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, err
 
 // idle reports whether no write of the cluster's Works has failed. Failed writes are retried without another delivery.
 func (l *reconciliation) idle(t *target) bool {
-	l.state.mu.Lock()
-	defer l.state.mu.Unlock()
-	return l.state.writeErrors[t.name] == writeError{}
+	l.state.shared.mu.Lock()
+	defer l.state.shared.mu.Unlock()
+	return l.state.shared.writeErrors[t.name] == writeError{}
 }
 
 // prune deletes the revisions that are not kept any more.
@@ -110,7 +109,7 @@ func (l *reconciliation) prune(ctx context.Context) error {
 		if err := l.store.Delete(ctx, l.set, r); err != nil {
 			return err
 		}
-		l.state.history = slices.DeleteFunc(l.state.history, func(o revision.Info) bool { return o.Name == r.Name })
+		l.state.revisions.remove(r.Name)
 	}
 	if len(prunable) > 0 {
 		l.enqueue(l.state.key) // the status contains them still

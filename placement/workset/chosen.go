@@ -27,7 +27,7 @@ type selectedCluster struct {
 // selected returns the clusters of all Placements, each once. certain is true if all Placements exist and are decided,
 // and all their decisions are known. Otherwise nothing may be deleted on other clusters.
 func (l *reconciliation) selected(ctx context.Context) (all []selectedCluster, certain bool, _ error) {
-	return l.selectedBy(ctx, l.cache)
+	return l.selectedBy(ctx, l.api.cache)
 }
 
 // selectedBy reads from the cache or from the API server.
@@ -54,7 +54,7 @@ func (l *reconciliation) selectedBy(ctx context.Context,
 		if err != nil {
 			return nil, false, fmt.Errorf("list PlacementDecisions of %s: %w", reference.Name, err)
 		}
-		known, groups := 0, groupsOf(placement, int32(len(l.groups)))
+		known, groups := 0, groupsOf(placement, int32(len(l.placements.groups)))
 		for i := range decisions.Items {
 			if !metav1.IsControlledBy(&decisions.Items[i], placement) {
 				continue
@@ -75,9 +75,9 @@ func (l *reconciliation) selectedBy(ctx context.Context,
 		}
 		certain = certain && withdrawal.Complete(placement, known)
 		for i := range placement.Spec.DecisionGroups {
-			l.groups = append(l.groups, groups(placement.Spec.DecisionGroups[i].Name))
+			l.placements.groups = append(l.placements.groups, groups(placement.Spec.DecisionGroups[i].Name))
 		}
-		l.groups = append(l.groups, groups(""))
+		l.placements.groups = append(l.placements.groups, groups(""))
 	}
 	return all, certain, nil
 }

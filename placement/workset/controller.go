@@ -30,51 +30,72 @@ import (
 type controller struct {
 	Options
 
-	client          client.Client
-	live            client.Reader // not a cache
-	discovery       discovery.DiscoveryInterface
-	cache           cache.Cache
+	api             api
 	log             logr.Logger
 	recorder        events.EventRecorder
-	pollsNamespaces bool // no event reports that a cluster gets a namespace
 	metrics         *metrics
 	store           *revision.Store
 	watcher         *selection.Watcher
 	fleet           *fleet
+	pollsNamespaces bool // no event reports that a cluster gets a namespace
 	works           *workCache
-	requests        *openqueue.Queue[reconcile.Request]
-	pending         *openqueue.Queue[delivery]
+	queues          queues
+	sets            knownSets
+}
 
+// api are the clients of the hub's API server.
+type api struct {
+	client    client.Client
+	live      client.Reader // not a cache
+	discovery discovery.DiscoveryInterface
+	cache     cache.Cache
+}
+
+// queues are the queues of WorkSets and of the clusters whose Works must be written.
+type queues struct {
+	requests   *openqueue.Queue[reconcile.Request]
+	deliveries *openqueue.Queue[delivery]
+	conflicts  workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts about WorkSets
+	overtaken  workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
+}
+
+func newQueues() queues {
+	return queues{
+		requests: &openqueue.Queue[reconcile.Request]{}, deliveries: &openqueue.Queue[delivery]{},
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
+		overtaken: workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
+	}
+}
+
+// knownSets are the WorkSets that were reconciled.
+type knownSets struct {
 	mu             sync.Mutex
 	states         map[types.NamespacedName]*state
 	unclaimedWorks map[types.NamespacedName]int // Works whose WorkSet does not exist
-
-	conflicts workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts about WorkSets
-	overtaken workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
 }
 
 // stateIfKnown returns the state of a WorkSet. Nil: it was not reconciled yet.
 func (c *controller) stateIfKnown(set types.NamespacedName) *state {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.states[set]
+	c.sets.mu.Lock()
+	defer c.sets.mu.Unlock()
+	return c.sets.states[set]
 }
 
 func (c *controller) state(set types.NamespacedName) *state {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.states[set]
+	c.sets.mu.Lock()
+	defer c.sets.mu.Unlock()
+	s := c.sets.states[set]
 	if s == nil {
 		s = newState(set)
-		c.states[set] = s
+		c.sets.states[set] = s
 	}
 	return s
 }
 
 func (c *controller) drop(set types.NamespacedName) {
-	c.mu.Lock()
-	delete(c.states, set)
-	c.mu.Unlock()
+	c.sets.mu.Lock()
+	delete(c.sets.states, set)
+	c.sets.mu.Unlock()
 	c.noteUnclaimed(set, 0)
 	c.watcher.Forget(set)
 	c.Readiness.set(set, availability{})
@@ -86,11 +107,11 @@ func (c *controller) drop(set types.NamespacedName) {
 func (c *controller) enqueue(set types.NamespacedName) {
 	var after time.Duration
 	if s := c.stateIfKnown(set); s != nil {
-		s.mu.Lock()
-		after = max(batchPeriod, 9*s.decisionTime)
-		s.mu.Unlock()
+		s.shared.mu.Lock()
+		after = max(batchPeriod, 9*s.shared.decisionTime)
+		s.shared.mu.Unlock()
 	}
-	c.requests.Add(reconcile.Request{NamespacedName: set}, 0, after)
+	c.queues.requests.Add(reconcile.Request{NamespacedName: set}, 0, after)
 }
 
 // batchPeriod is how long events of a WorkSet are collected.
@@ -101,13 +122,13 @@ func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	result, err := c.reconcile(ctx, c.state(request.NamespacedName))
 	c.Readiness.reconciled(request.NamespacedName)
 	if !apierrors.IsConflict(err) {
-		c.conflicts.Forget(request)
+		c.queues.conflicts.Forget(request)
 		return result, err
 	}
-	if s := c.stateIfKnown(request.NamespacedName); s != nil && c.conflicts.NumRequeues(request) >= maxConflicts {
+	if s := c.stateIfKnown(request.NamespacedName); s != nil && c.queues.conflicts.NumRequeues(request) >= maxConflicts {
 		s.latest = nil // the store may have been restored to a version before this one
 	}
-	return reconcile.Result{RequeueAfter: c.conflicts.When(request)}, nil
+	return reconcile.Result{RequeueAfter: c.queues.conflicts.When(request)}, nil
 }
 
 // reconcile observes, decides, reports and acts.
@@ -170,10 +191,10 @@ var errElsewhere = errors.New("the WorkSet belongs to another manager")
 // read returns a WorkSet, or nil if it does not exist. If the cache lags behind the last write, it returns the written
 // version.
 func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, error) {
-	if s.key.Namespace == "" && s.uid == "" && !scope.Watched(ctx, c.cache) && ctx.Err() == nil {
+	if s.key.Namespace == "" && s.uid == "" && !scope.Watched(ctx, c.api.cache) && ctx.Err() == nil {
 		return nil, errElsewhere
 	}
-	set, err := scope.ReadWorkSet(ctx, c.cache, s.key)
+	set, err := scope.ReadWorkSet(ctx, c.api.cache, s.key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -196,13 +217,13 @@ func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, err
 func (l *reconciliation) guard(ctx context.Context) error {
 	next := l.set.DeepCopy()
 	controllerutil.AddFinalizer(next, v1alpha1.WorkSetFinalizer)
-	if err := l.client.Patch(ctx, scope.WorkSetObject(next), client.MergeFromWithOptions(scope.WorkSetObject(l.set),
+	if err := l.api.client.Patch(ctx, scope.WorkSetObject(next), client.MergeFromWithOptions(scope.WorkSetObject(l.set),
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("put the finalizer on WorkSet %s: %w", l.state.key, err)
 	}
 	l.set, l.state.latest = next, next
 	if l.set.Status.Revision == "" {
-		l.state.read = true // the finalizer precedes the first revision, so none exists
+		l.state.revisions.read = true // the finalizer precedes the first revision, so none exists
 	}
 	return nil
 }

@@ -26,16 +26,16 @@ func (l *reconciliation) decide(ctx context.Context) error {
 		if !t.writable() { // it participates when it is
 			continue
 		}
-		health := since(l.state.health[t.name], healthSince{t.assigned.revision, t.health, l.now}, t.existing.changed(),
-			t.assigned)
-		l.state.health[t.name] = health
+		health := since(l.state.clusters.health[t.name], healthSince{t.assigned.revision, t.health, l.now},
+			t.existing.changed(), t.assigned)
+		l.state.clusters.health[t.name] = health
 		targets = append(targets, rollout.Target{
-			Name: t.name, Group: t.group, Labels: t.cluster.Labels, Revision: t.assigned.revision, Since: t.assigned.since,
-			Health: health.health, HealthSince: health.since,
+			Name: t.name, Group: t.selection.group, Labels: t.cluster.Labels, Revision: t.assigned.revision,
+			Since: t.assigned.since, Health: health.health, HealthSince: health.since,
 		})
 	}
 	plan, err := rollout.Next(rollout.Observed{
-		Now: l.now, Strategy: l.set.Spec.Rollout, Revision: l.revision, Targets: targets, Groups: l.groups,
+		Now: l.now, Strategy: l.set.Spec.Rollout, Revision: l.revision, Targets: targets, Groups: l.placements.groups,
 		Approvals: l.set.Spec.Approvals, Status: l.set.Status.Rollout,
 	})
 	if err != nil {
@@ -59,8 +59,11 @@ func (l *reconciliation) decide(ctx context.Context) error {
 // groups of the following ones would have another index; a Placement is not decided for its current groups; or a
 // cluster has been kept without a decision since before a restart. A guess could skip a mandatory group.
 func (l *reconciliation) ungrouped() bool {
-	return l.set.Spec.Rollout.Type == v1alpha1.RolloutProgressivePerGroup &&
-		(!l.certain || slices.ContainsFunc(l.clusters, func(t *target) bool { return t.writable() && !t.grouped }))
+	if l.set.Spec.Rollout.Type != v1alpha1.RolloutProgressivePerGroup {
+		return false
+	}
+	unknown := func(t *target) bool { return t.writable() && !t.selection.grouped }
+	return !l.placements.certain || slices.ContainsFunc(l.clusters, unknown)
 }
 
 // check removes clusters from the plan whose revision cannot be read any more, such as a stable revision that a user
@@ -80,7 +83,7 @@ func (l *reconciliation) check(ctx context.Context) error {
 		if r == nil {
 			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which clusters are to have, cannot be used, for %s: "+
 				"choose another one by spec.revision, or change what is distributed",
-				some.revision, l.state.unreadable[some.revision])
+				some.revision, l.state.revisions.unreadable[some.revision])
 			*some.clusters = nil
 		}
 	}
@@ -120,7 +123,7 @@ func (l *reconciliation) status() v1alpha1.WorkSetStatus {
 		Generation: l.set.Generation, Revision: l.revision, Rollout: l.rollout.Status, Problems: l.problems,
 		Deleting: l.set.DeletionTimestamp != nil, Before: l.set.Status, Now: l.now,
 	}
-	for _, r := range l.state.history {
+	for _, r := range l.state.revisions.history {
 		if r.Name == l.revision {
 			o.Objects = r.Objects
 		}
@@ -151,7 +154,7 @@ func (l *reconciliation) prunable() []revision.Info {
 	if asked := l.set.Spec.RevisionHistoryLimit; asked != nil {
 		limit = int(*asked)
 	}
-	maps.DeleteFunc(l.state.readings, func(name string, _ *reading) bool { return !used[name] })
-	maps.DeleteFunc(l.state.unreadable, func(name string, _ string) bool { return !used[name] })
-	return revision.Prune(l.state.history, func(name string) bool { return used[name] }, limit)
+	maps.DeleteFunc(l.state.revisions.readings, func(name string, _ *reading) bool { return !used[name] })
+	maps.DeleteFunc(l.state.revisions.unreadable, func(name string, _ string) bool { return !used[name] })
+	return revision.Prune(l.state.revisions.history, func(name string) bool { return used[name] }, limit)
 }

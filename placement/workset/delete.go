@@ -40,7 +40,7 @@ func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	}
 	next := l.set.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
-	err = l.client.Patch(ctx, scope.WorkSetObject(next), precondition.Patch(scope.WorkSetObject(l.set)))
+	err = l.api.client.Patch(ctx, scope.WorkSetObject(next), precondition.Patch(scope.WorkSetObject(l.set)))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
 	}
@@ -70,12 +70,12 @@ func (l *reconciliation) withdraw(ctx context.Context, how deletePolicy) error {
 	s := l.state
 	s.writing.Lock() // no Work is created until this returns
 	defer s.writing.Unlock()
-	s.mu.Lock()
-	s.wants = map[string]*want{}
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	s.shared.wants = map[string]*want{}
+	s.shared.mu.Unlock()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
-	err := l.live.List(ctx, list, client.MatchingLabels{
+	err := l.api.live.List(ctx, list, client.MatchingLabels{
 		v1alpha1.WorkSetLabel: v1alpha1.LabelValue(s.key.Name), v1alpha1.WorkSetNamespaceLabel: s.key.Namespace,
 	})
 	if err != nil {

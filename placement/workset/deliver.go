@@ -39,16 +39,16 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 	defer func() { end(err) }()
 	s := c.stateIfKnown(d.set)
 	if s == nil {
-		c.overtaken.Forget(d)
+		c.queues.overtaken.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	s.mu.Lock()
-	w := s.wants[d.cluster]
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	w := s.shared.wants[d.cluster]
+	s.shared.mu.Unlock()
 	if w == nil || w.namespace == "" {
-		c.overtaken.Forget(d)
+		c.queues.overtaken.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	if w.reading == nil && c.Clock.Now().After(w.until) {
@@ -74,13 +74,13 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 		}
 		switch err := c.execute(ctx, d, w, wanted, &step{steps[i], has.named(steps[i].Work.Name)}); {
 		case errors.Is(err, errAgain):
-			return reconcile.Result{RequeueAfter: c.overtaken.When(d)}, nil
+			return reconcile.Result{RequeueAfter: c.queues.overtaken.When(d)}, nil
 		case err != nil:
 			c.recordWriteError(s, d, writeError{err.Error(), persistent(err)})
 			return reconcile.Result{}, err
 		}
 	}
-	c.overtaken.Forget(d)
+	c.queues.overtaken.Forget(d)
 	c.recordWriteError(s, d, writeError{})
 	return reconcile.Result{}, nil
 }
@@ -135,12 +135,12 @@ func persistent(err error) bool {
 
 // recordWriteError records the result of a delivery.
 func (c *controller) recordWriteError(s *state, d delivery, now writeError) {
-	s.mu.Lock()
-	changed := s.writeErrors[d.cluster] != now
-	if s.writeErrors[d.cluster] = now; now == (writeError{}) {
-		delete(s.writeErrors, d.cluster)
+	s.shared.mu.Lock()
+	changed := s.shared.writeErrors[d.cluster] != now
+	if s.shared.writeErrors[d.cluster] = now; now == (writeError{}) {
+		delete(s.shared.writeErrors, d.cluster)
 	}
-	s.mu.Unlock()
+	s.shared.mu.Unlock()
 	if changed {
 		c.enqueue(d.set)
 	}
@@ -195,7 +195,7 @@ func changeOf(work *workv1alpha1.Work, s *step) workwriter.Change {
 	return change
 }
 
-func (c *controller) writer() workwriter.Writer { return workwriter.Writer{Client: c.client} }
+func (c *controller) writer() workwriter.Writer { return workwriter.Writer{Client: c.api.client} }
 
 // remove deletes a Work. The current delete policy decides what happens to its objects, not the one in the Work.
 func (c *controller) remove(ctx context.Context, d delivery, w *want, has *record) error {
@@ -277,7 +277,7 @@ func refused(err error) bool {
 // that lost its labels, and so is not watched any more, gets them back.
 func (c *controller) refresh(ctx context.Context, d delivery, name types.NamespacedName, has *record) error {
 	there := &workv1alpha1.Work{}
-	err := c.live.Get(ctx, name, there)
+	err := c.api.live.Get(ctx, name, there)
 	switch {
 	case apierrors.IsNotFound(err) && has != nil:
 		c.works.observeDeletion(has)
@@ -299,7 +299,7 @@ func (c *controller) label(ctx context.Context, d delivery, work *workv1alpha1.W
 	before := work.DeepCopy()
 	metav1.SetMetaDataLabel(&work.ObjectMeta, v1alpha1.WorkSetLabel, v1alpha1.LabelValue(d.set.Name))
 	metav1.SetMetaDataLabel(&work.ObjectMeta, v1alpha1.WorkSetNamespaceLabel, d.set.Namespace)
-	err := c.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := c.api.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return wrap(err, "label", client.ObjectKeyFromObject(work))
 	}

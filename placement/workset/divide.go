@@ -25,14 +25,14 @@ func (l *reconciliation) divide(ctx context.Context) {
 			continue
 		}
 		notified[t.reading] = true
-		if share, given := l.state.shares[t.name]; given {
+		if share, given := l.state.division.shares[t.name]; given {
 			next[t.name] = share // unless it is replaced
 		}
 	}
 	for r := range notified {
 		l.divideOne(ctx, r, next)
 	}
-	l.state.shares = next
+	l.state.division.shares = next
 }
 
 func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares) {
@@ -84,7 +84,7 @@ func (l *reconciliation) participant(r *reading, t *target) (_ division.Cluster,
 
 // currentShare returns the last assigned replicas of a cluster. After a restart they are those in its Works.
 func (l *reconciliation) currentShare(t *target) map[bundle.Key]int32 {
-	if share, ok := l.state.shares[t.name]; ok {
+	if share, ok := l.state.division.shares[t.name]; ok {
 		return share
 	}
 	return replicasBy(t.existing.records)
@@ -105,7 +105,7 @@ func (l *reconciliation) room(ctx context.Context, workloads []division.Workload
 	if len(workloads) == 0 {
 		return nil
 	}
-	room, err := l.state.estimating.ask(ctx, l.Estimator, workloads)
+	room, err := l.state.division.estimating.ask(ctx, l.Estimator, workloads)
 	if err != nil {
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s: clusters keep the replicas that they have, and get no more", err)
 		l.requeueSoon()

@@ -165,14 +165,14 @@ func (f *feed) watchTenancy(ctx context.Context) error {
 }
 
 func (c *controller) tenantChanged(namespace string) {
-	c.mu.Lock()
+	c.sets.mu.Lock()
 	var found []*state
-	for set, s := range c.states {
+	for set, s := range c.sets.states {
 		if set.Namespace == namespace {
 			found = append(found, s)
 		}
 	}
-	c.mu.Unlock()
+	c.sets.mu.Unlock()
 	for _, s := range found {
 		c.enqueue(s.key)
 	}

@@ -61,7 +61,7 @@ func TestNamespaceIsAwaited(t *testing.T) {
 		return ""
 	}
 	c := &controller{
-		Options: Options{Namespace: namespaceOf}, cache: fakeCache{Reader: reader},
+		Options: Options{Namespace: namespaceOf}, api: api{cache: fakeCache{Reader: reader}},
 		works: newWorkCache(func(types.NamespacedName) {}), fleet: newFleet(namespaceOf, func(string) { changed++ }),
 	}
 	c.fleet.Set(&scheduler.Cluster{Name: "solo"})

@@ -24,34 +24,44 @@ type reconciliation struct {
 	state *state
 	now   time.Time
 
-	problems []progress.Problem
-	valid    bool            // the spec is valid
-	revision string          // desired on all clusters; empty: none yet
-	groups   []rollout.Group // of the Placements
-	certain  bool            // all decisions and groups of the Placements are known
-	clusters []*target
-	leaving  []*target
-	rollout  rollout.Plan
-	after    time.Duration // the maximum time until the next reconcile; zero: none
+	problems   []progress.Problem
+	valid      bool   // the spec is valid
+	revision   string // desired on all clusters; empty: none yet
+	placements observedPlacements
+	clusters   []*target
+	leaving    []*target
+	rollout    rollout.Plan
+	after      time.Duration // the maximum time until the next reconcile; zero: none
+}
+
+// observedPlacements is what a reconcile knows of the Placements of a WorkSet.
+type observedPlacements struct {
+	groups  []rollout.Group
+	certain bool // all decisions and groups are known
 }
 
 // target is a cluster that has Works of the WorkSet, or should have some.
 type target struct {
 	name      string
-	group     rollout.Group
-	grouped   bool // the group is known
+	selection targetSelection
 	namespace string
 	cluster   *scheduler.Cluster // nil: it is not in the fleet
 	existing  existing
 	assigned  assignment
+	reading   *reading // the assigned revision; nil: none, or it cannot be read any more
+	divided   *divided // nil: the replicas are those of the objects
+	limit     limit
+	hold      rollout.HoldReason
+	health    rollout.Health // of the assigned revision
+	evaluation
+}
+
+// targetSelection is how Placements selected a cluster.
+type targetSelection struct {
+	group   rollout.Group
+	grouped bool // the group is known
 	// placements is the desired annotation with the Placements that selected it; empty: the existing one stays.
 	placements string
-	reading    *reading // the assigned revision; nil: none, or it cannot be read any more
-	divided    *divided // nil: the replicas are those of the objects
-	limit      limit
-	hold       rollout.HoldReason
-	health     rollout.Health // of the assigned revision
-	evaluation
 }
 
 // divided are the objects of a cluster after the division of replicas.
@@ -80,23 +90,23 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.certain = certain
+	l.placements.certain = certain
 	has := l.works.of(l.state.key)
 	named, located := make(map[string]*target, len(chosen)), true
 	for _, c := range chosen {
-		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name),
+		t := &target{name: c.name, selection: targetSelection{group: c.group, grouped: true}, namespace: l.Namespace(c.name),
 			cluster: l.fleet.member(c.name).lasting}
 		t.limit = l.limitOf(t.cluster, c.binding, true)
-		l.state.bindings[c.name] = c.binding
+		l.state.clusters.bindings[c.name] = c.binding
 		t.existing = has[t.namespace]
-		t.placements = l.placementsOf(c, certain)
+		t.selection.placements = l.placementsOf(c, certain)
 		delete(has, t.namespace)
 		named[c.name], located = t, located && t.namespace != ""
 		if t.namespace == "" && t.cluster != nil && l.pollsNamespaces {
 			l.requeueSoon()
 		}
 		l.fleet.locate(c.name, t.namespace)
-		l.state.groups[c.name] = c.group
+		l.state.clusters.groups[c.name] = c.group
 		l.clusters = append(l.clusters, t)
 	}
 	for namespace, h := range has {
@@ -123,8 +133,8 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 			l.leaving = append(l.leaving, t)
 			continue
 		}
-		t.group, t.grouped = l.state.groups[name]
-		t.limit = l.limitOf(t.cluster, l.state.bindings[name], false)
+		t.selection.group, t.selection.grouped = l.state.clusters.groups[name]
+		t.limit = l.limitOf(t.cluster, l.state.clusters.bindings[name], false)
 		l.clusters = append(l.clusters, t)
 	}
 	for _, targets := range [][]*target{l.clusters, l.leaving} {
@@ -144,7 +154,7 @@ func (l *reconciliation) observeWorks(ctx context.Context) error {
 			return err
 		}
 	}
-	l.state.dropClusters(func(cluster string) bool { return named[cluster] })
+	l.state.clusters.drop(func(cluster string) bool { return named[cluster] })
 	l.divide(ctx)
 	for _, t := range l.clusters {
 		l.evaluate(t)
@@ -157,11 +167,11 @@ func (l *reconciliation) observeWorks(ctx context.Context) error {
 // assignmentOf returns the last assignment of a cluster. The state in memory has precedence over the Works: they may
 // not contain it yet, be deleted, or have been edited.
 func (s *state) assignmentOf(cluster string, noted assignment) assignment {
-	if known, is := s.assigned[cluster]; is {
+	if known, is := s.clusters.assigned[cluster]; is {
 		return known
 	}
 	if noted.revision != "" {
-		s.assigned[cluster] = noted
+		s.clusters.assigned[cluster] = noted
 	}
 	return noted
 }
@@ -170,25 +180,25 @@ func (s *state) assignmentOf(cluster string, noted assignment) assignment {
 func (l *reconciliation) evaluate(t *target) {
 	s := l.state
 	now := cachedEvaluation{
-		by: l.set.UID, assigned: t.assigned, placements: t.placements, reading: t.reading, cluster: t.cluster,
+		by: l.set.UID, assigned: t.assigned, placements: t.selection.placements, reading: t.reading, cluster: t.cluster,
 		namespace: t.namespace, limit: t.limit, version: t.existing.version,
 	}
 	if t.divided != nil {
 		now.objects = hashOf(t.divided.objects)
 	}
-	before, known := s.evaluations[t.name]
+	before, known := s.clusters.evaluations[t.name]
 	if !known || !before.sameAs(now) || t.reading == nil {
 		now.evaluation = l.plan(t)
-		s.evaluations[t.name] = now
+		s.clusters.evaluations[t.name] = now
 		before = now
 	}
 	t.evaluation = before.evaluation
 	if t.current || t.problem.message != "" {
 		return
 	}
-	s.mu.Lock()
-	failure := s.writeErrors[t.name]
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	failure := s.shared.writeErrors[t.name]
+	s.shared.mu.Unlock()
 	if failure.persistent {
 		t.problem = problem{v1alpha1.ReasonWriteFailed, failure.why}
 	} else {
@@ -211,7 +221,7 @@ func (l *reconciliation) plan(t *target) evaluation {
 	case t.reading == nil:
 		return evaluation{problem: problem{
 			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("The cluster has lost its Works, and revision %s cannot be used: %s.",
-				t.assigned.revision, l.state.unreadable[t.assigned.revision]),
+				t.assigned.revision, l.state.revisions.unreadable[t.assigned.revision]),
 		}}
 	}
 	wanted, err := l.want(t).render()
@@ -236,7 +246,7 @@ func (t *target) writable() bool { return t.cluster != nil && !t.leaving() && t.
 func (l *reconciliation) want(t *target) *want {
 	w := &want{
 		namespace: t.namespace, cluster: t.cluster, limit: t.limit, reading: t.reading, assigned: t.assigned,
-		placements:   t.placements,
+		placements:   t.selection.placements,
 		deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp,
 	}
 	if t.divided != nil {

@@ -72,9 +72,9 @@ func TestAssign(t *testing.T) {
 	require.Equal(t, one, s.assignmentOf("a", one), "the Works say it, as after a restart")
 	require.Equal(t, one, s.assignmentOf("a", two), "somebody has edited them")
 	require.Equal(t, one, s.assignmentOf("a", assignment{}), "somebody has deleted them")
-	s.assigned["a"] = two
+	s.clusters.assigned["a"] = two
 	require.Equal(t, two, s.assignmentOf("a", one), "what was told now is not written yet")
-	s.dropClusters(func(string) bool { return false })
+	s.clusters.drop(func(string) bool { return false })
 	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "it has been away")
 }
 

@@ -37,7 +37,7 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 	next := before.DeepCopy()
 	next.Status = status
 	// The optimistic lock protects another WorkSet with this name.
-	err := l.client.Status().Patch(ctx, scope.WorkSetObject(next),
+	err := l.api.client.Status().Patch(ctx, scope.WorkSetObject(next),
 		client.MergeFromWithOptions(scope.WorkSetObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return 0, nil

@@ -19,12 +19,12 @@ import (
 // resolve finds the desired revision. If it cannot be found, the current one stays.
 func (l *reconciliation) resolve(ctx context.Context) error {
 	l.revision = l.set.Status.Revision
-	if !l.state.read {
+	if !l.state.revisions.read {
 		history, err := l.store.List(ctx, l.set)
 		if err != nil {
 			return err
 		}
-		l.state.history, l.state.read = history, true
+		l.state.revisions.history, l.state.revisions.read = history, true
 	}
 	if err := l.state.spec.read(l.set); err != nil {
 		l.problem(v1alpha1.ReasonInvalid, "%s", err)
@@ -44,7 +44,7 @@ func (l *reconciliation) resolve(ctx context.Context) error {
 // pinRevision makes the revision in spec.revision the desired one. The selected objects are ignored.
 func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	l.watcher.Forget(l.state.key)
-	if !slices.ContainsFunc(l.state.history, func(r revision.Info) bool { return r.Name == asked }) {
+	if !slices.ContainsFunc(l.state.revisions.history, func(r revision.Info) bool { return r.Name == asked }) {
 		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, "+
 			"or none for what is there now", asked)
 		return nil
@@ -56,7 +56,7 @@ func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	if r == nil {
 		l.problem(v1alpha1.ReasonRevisionNotFound,
 			"spec.revision: revision %s cannot be used, for %s: take another one of status.revisions", asked,
-			l.state.unreadable[asked])
+			l.state.revisions.unreadable[asked])
 		return nil
 	}
 	l.revision = asked
@@ -107,22 +107,22 @@ func compareKeys(a, b bundle.Key) int {
 // advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.
 func (l *reconciliation) advance(ctx context.Context, content *revision.Content) error {
 	name := revision.Name(l.set, content.Hash())
-	if l.state.readings[name] == nil {
+	if l.state.revisions.readings[name] == nil {
 		r, err := read(content)
 		if err != nil {
 			l.problem(v1alpha1.ReasonInvalid, "spec.%s", err)
 			return nil
 		}
-		l.state.readings[name] = r
-		delete(l.state.unreadable, name)
+		l.state.revisions.readings[name] = r
+		delete(l.state.revisions.unreadable, name)
 	}
-	if history := l.state.history; len(history) > 0 && history[0].Name == name && history[0].Complete {
+	if history := l.state.revisions.history; len(history) > 0 && history[0].Name == name && history[0].Complete {
 		l.revision = name
 		return nil
 	}
 	number := int64(1)
-	if len(l.state.history) > 0 {
-		number = l.state.history[0].Number + 1
+	if len(l.state.revisions.history) > 0 {
+		number = l.state.revisions.history[0].Number + 1
 	}
 	info, err := l.store.Save(ctx, l.set, content, number)
 	if persistent(err) || errors.Is(err, revision.ErrForeign) {
@@ -133,8 +133,8 @@ func (l *reconciliation) advance(ctx context.Context, content *revision.Content)
 	if err != nil {
 		return err
 	}
-	l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == info.Name })
-	l.state.history = slices.Insert(l.state.history, 0, info)
+	l.state.revisions.remove(info.Name)
+	l.state.revisions.history = slices.Insert(l.state.revisions.history, 0, info)
 	l.revision = name
 	l.event(l.set, normal, "RevisionCreated", "Revision %s has %d objects.", name, len(content.Objects))
 	return nil
@@ -170,7 +170,7 @@ func workSpec(template *v1alpha1.WorkTemplate, manifests []workv1alpha1.Manifest
 // reading returns a parsed revision. Nil: it cannot be read any more, and state.unreadable contains the reason.
 func (l *reconciliation) reading(ctx context.Context, name string) (*reading, error) {
 	s := l.state
-	if r := s.readings[name]; r != nil || name == "" || s.unreadable[name] != "" {
+	if r := s.revisions.readings[name]; r != nil || name == "" || s.revisions.unreadable[name] != "" {
 		return r, nil
 	}
 	content, err := l.store.Load(ctx, l.set, name)
@@ -188,14 +188,14 @@ func (l *reconciliation) reading(ctx context.Context, name string) (*reading, er
 		l.setUnreadable(name, err)
 		return nil, nil
 	}
-	s.readings[name] = r
+	s.revisions.readings[name] = r
 	return r, nil
 }
 
 // setUnreadable records that a revision cannot be read, so that it is not tried again.
 func (l *reconciliation) setUnreadable(name string, why error) {
-	l.state.unreadable[name] = why.Error()
+	l.state.revisions.unreadable[name] = why.Error()
 	if errors.Is(why, revision.ErrNotFound) {
-		l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == name })
+		l.state.revisions.remove(name)
 	}
 }

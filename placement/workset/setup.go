@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/muster-sdk/muster/internal/openqueue"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/internal/revision"
@@ -60,16 +59,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		}
 	}
 	c := &controller{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
+		Options: o, api: api{client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache()},
 		log: mgr.GetLogger().WithName("muster-workset"), recorder: mgr.GetEventRecorder("muster-workset"),
-		store:    revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
-		requests: &openqueue.Queue[reconcile.Request]{}, pending: &openqueue.Queue[delivery]{},
-		states:         map[types.NamespacedName]*state{},
-		unclaimedWorks: map[types.NamespacedName]int{},
-		conflicts:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
-		overtaken:      workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
+		store:  revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
+		queues: newQueues(),
+		sets: knownSets{states: map[types.NamespacedName]*state{},
+			unclaimedWorks: map[types.NamespacedName]int{}},
 	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
+	if c.api.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(),
 		mgr.GetHTTPClient()); err != nil {
 		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
 	}
@@ -128,7 +125,7 @@ func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 		return err
 	}
 	for _, s := range []source.Source{
-		fed{feed}, c.requests.Source(),
+		fed{feed}, c.queues.requests.Source(),
 		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{},
 			askedAnew[*v1alpha1.WorkSet]()),
 		source.Kind(mgr.GetCache(), &v1alpha1.ClusterWorkSet{},
@@ -176,7 +173,7 @@ func (c *controller) writers(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return writers.Watch(c.pending.Source())
+	return writers.Watch(c.queues.deliveries.Source())
 }
 
 // How long a look, and what is written of one cluster, may take.
@@ -205,7 +202,7 @@ func decided(before, after *v1alpha1.Placement) bool {
 
 // setsOf returns the WorkSets that refer to a Placement.
 func (c *controller) setsOf(ctx context.Context, placement types.NamespacedName) []reconcile.Request {
-	sets, err := scope.ListWorkSets(ctx, c.cache, placement.Namespace)
+	sets, err := scope.ListWorkSets(ctx, c.api.cache, placement.Namespace)
 	if err != nil {
 		c.log.Error(err, "WorkSets could not be listed.", "namespace", placement.Namespace)
 		return nil
@@ -223,16 +220,16 @@ func (c *controller) setsOf(ctx context.Context, placement types.NamespacedName)
 
 // clusterChanged enqueues the WorkSets that have Works on a cluster, or should have some.
 func (c *controller) clusterChanged(name string) {
-	c.mu.Lock()
+	c.sets.mu.Lock()
 	var found []types.NamespacedName
-	for set, s := range c.states {
-		s.mu.Lock()
-		if s.follows[name] {
+	for set, s := range c.sets.states {
+		s.shared.mu.Lock()
+		if s.shared.follows[name] {
 			found = append(found, set)
 		}
-		s.mu.Unlock()
+		s.shared.mu.Unlock()
 	}
-	c.mu.Unlock()
+	c.sets.mu.Unlock()
 	for _, set := range found {
 		c.enqueue(set)
 	}
@@ -304,14 +301,14 @@ func (f fed) WaitForSync(ctx context.Context) error {
 		return fmt.Errorf("wait for ClusterSetBindings: %w", context.Cause(ctx))
 	}
 	var sets v1alpha1.WorkSetList
-	if err := f.cache.List(ctx, &sets); err != nil {
+	if err := f.api.cache.List(ctx, &sets); err != nil {
 		return fmt.Errorf("list WorkSets: %w", err)
 	}
 	names := make([]types.NamespacedName, 0, len(sets.Items))
 	for i := range sets.Items {
 		names = append(names, client.ObjectKeyFromObject(&sets.Items[i]))
 	}
-	clusterScoped, err := scope.ListWorkSets(ctx, f.cache, "")
+	clusterScoped, err := scope.ListWorkSets(ctx, f.api.cache, "")
 	if err != nil {
 		return fmt.Errorf("list ClusterWorkSets: %w", err)
 	}

@@ -3,6 +3,7 @@ package workset
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,32 +27,56 @@ type state struct {
 
 	// writing is locked for reading by writers of Works, and for writing by the deletion of the WorkSet.
 	writing sync.RWMutex
+	shared  sharedState
 
+	// The following fields belong to the reconcile of the WorkSet. The workqueue never processes a key concurrently.
+
+	uid       types.UID
+	spec      spec
+	latest    *v1alpha1.WorkSet // after the last write, until the cache contains it
+	written   time.Time         // when the status was written
+	revisions knownRevisions
+	clusters  clusterStates
+	division  divisionState
+	missed    missed
+	ending    time.Time // since when its deletion is observed to be a request
+}
+
+// sharedState is the part of a state that event handlers and the writers of Works use next to the reconcile.
+type sharedState struct {
 	mu           sync.Mutex
 	wants        map[string]*want      // by cluster
 	writeErrors  map[string]writeError // by cluster
 	follows      map[string]bool       // clusters whose changes cause a reconcile
 	decisionTime time.Duration         // how long the last reconcile took to decide
+}
 
-	// The following fields belong to the reconcile of the WorkSet. The workqueue never processes a key concurrently.
+// knownRevisions are the revisions of a WorkSet.
+type knownRevisions struct {
+	history    []revision.Info
+	read       bool // the history was read
+	readings   map[string]*reading
+	unreadable map[string]string // by revision that can never be read: the reason
+}
 
-	uid         types.UID
-	spec        spec
-	latest      *v1alpha1.WorkSet // after the last write, until the cache contains it
-	written     time.Time         // when the status was written
-	history     []revision.Info
-	read        bool // the history was read
-	readings    map[string]*reading
-	unreadable  map[string]string // by revision that can never be read: the reason
+// remove removes a revision from the history.
+func (r *knownRevisions) remove(name string) {
+	r.history = slices.DeleteFunc(r.history, func(of revision.Info) bool { return of.Name == name })
+}
+
+// clusterStates are the states of the clusters of a WorkSet, by cluster.
+type clusterStates struct {
 	assigned    map[string]assignment
 	groups      map[string]rollout.Group
 	bindings    map[string]string // by which clusters were selected
 	health      map[string]healthSince
 	evaluations map[string]cachedEvaluation
-	shares      shares
-	estimating  estimating
-	missed      missed
-	ending      time.Time // since when its deletion is observed to be a request
+}
+
+// divisionState is the state of the division of replicas among the clusters.
+type divisionState struct {
+	shares     shares
+	estimating estimating
 }
 
 func newState(key types.NamespacedName) *state {
@@ -62,22 +87,23 @@ func newState(key types.NamespacedName) *state {
 
 // reset removes the state of a former WorkSet with the same name.
 func (s *state) reset(uid types.UID) {
-	s.mu.Lock()
-	s.wants, s.writeErrors, s.follows = map[string]*want{}, map[string]writeError{}, map[string]bool{}
-	s.mu.Unlock()
-	s.uid, s.spec, s.latest, s.written, s.history, s.read = uid, spec{}, nil, time.Time{}, nil, false
-	s.readings, s.unreadable = map[string]*reading{}, map[string]string{}
-	s.bindings = map[string]string{}
-	s.assigned, s.groups, s.health = map[string]assignment{}, map[string]rollout.Group{}, map[string]healthSince{}
-	s.evaluations, s.shares = map[string]cachedEvaluation{}, shares{}
+	s.shared.mu.Lock()
+	s.shared.wants, s.shared.writeErrors = map[string]*want{}, map[string]writeError{}
+	s.shared.follows = map[string]bool{}
+	s.shared.mu.Unlock()
+	s.uid, s.spec, s.latest, s.written = uid, spec{}, nil, time.Time{}
+	s.revisions = knownRevisions{readings: map[string]*reading{}, unreadable: map[string]string{}}
+	s.clusters = clusterStates{assigned: map[string]assignment{}, groups: map[string]rollout.Group{},
+		bindings: map[string]string{}, health: map[string]healthSince{}, evaluations: map[string]cachedEvaluation{}}
+	s.division.shares = shares{}
 	s.missed, s.ending = missed{}, time.Time{}
 }
 
 // recordDecisionTime records how long a reconcile took to decide.
 func (s *state) recordDecisionTime(took time.Duration) {
-	s.mu.Lock()
-	s.decisionTime = min(took, maxDecisionTime)
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	s.shared.decisionTime = min(took, maxDecisionTime)
+	s.shared.mu.Unlock()
 }
 
 // maxDecisionTime is the maximum recorded duration. A reconcile that takes longer has waited for something.
@@ -198,13 +224,13 @@ type evaluation struct {
 // problem is why a cluster cannot be updated. The reason is one of the conditions of a WorkSet.
 type problem struct{ reason, message string }
 
-// dropClusters removes the state of clusters that the WorkSet does not have any more.
-func (s *state) dropClusters(stays func(cluster string) bool) {
-	forget(s.assigned, stays)
-	forget(s.groups, stays)
-	forget(s.bindings, stays)
-	forget(s.health, stays)
-	forget(s.evaluations, stays)
+// drop removes the state of clusters that the WorkSet does not have any more.
+func (c *clusterStates) drop(stays func(cluster string) bool) {
+	forget(c.assigned, stays)
+	forget(c.groups, stays)
+	forget(c.bindings, stays)
+	forget(c.health, stays)
+	forget(c.evaluations, stays)
 }
 
 func forget[V any](of map[string]V, stays func(cluster string) bool) {

@@ -37,7 +37,7 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	set, err := scope.ReadWorkSet(ctx, c.live, s.key)
+	set, err := scope.ReadWorkSet(ctx, c.api.live, s.key)
 	switch {
 	case err == nil: // the cache lags, or lacks the namespace, whose WorkSets another manager reconciles
 		s.missed.times++
@@ -47,9 +47,9 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	case !apierrors.IsNotFound(err):
 		return reconcile.Result{}, fmt.Errorf("read WorkSet %s: %w", s.key, err)
 	}
-	s.mu.Lock()
-	s.wants = map[string]*want{}
-	s.mu.Unlock()
+	s.shared.mu.Lock()
+	s.shared.wants = map[string]*want{}
+	s.shared.mu.Unlock()
 	s.latest = nil
 	if c.noteUnclaimed(s.key, works) {
 		set.Namespace, set.Name = s.key.Namespace, s.key.Name
@@ -64,14 +64,14 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 
 // noteUnclaimed records the number of Works without a WorkSet, and reports whether there were none before.
 func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	news = works > 0 && c.unclaimedWorks[set] == 0
-	if c.unclaimedWorks[set] = works; works == 0 {
-		delete(c.unclaimedWorks, set)
+	c.sets.mu.Lock()
+	defer c.sets.mu.Unlock()
+	news = works > 0 && c.sets.unclaimedWorks[set] == 0
+	if c.sets.unclaimedWorks[set] = works; works == 0 {
+		delete(c.sets.unclaimedWorks, set)
 	}
 	total := 0
-	for _, n := range c.unclaimedWorks {
+	for _, n := range c.sets.unclaimedWorks {
 		total += n
 	}
 	c.metrics.unclaimed.Set(float64(total))
@@ -82,12 +82,12 @@ func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bo
 // WorkSet is released and its Works stay. A request takes effect after it has been observed for a moment; until then
 // wait is positive.
 func (l *reconciliation) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
-	live, err := scope.ReadWorkSet(ctx, l.live, l.state.key)
+	live, err := scope.ReadWorkSet(ctx, l.api.live, l.state.key)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, 0, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
 	found := err == nil && live.UID == l.set.UID
-	state, err := definition.Of(ctx, l.discovery, scope.WorkSetResource(l.state.key.Namespace))
+	state, err := definition.Of(ctx, l.api.discovery, scope.WorkSetResource(l.state.key.Namespace))
 	if err != nil {
 		return false, 0, err
 	}
@@ -115,7 +115,7 @@ const confirmedFor = 10 * time.Second
 // decision to delete can be old, and the leader may have been paused since.
 func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
 	none := func(string) bool { return false }
-	set, err := scope.ReadWorkSet(ctx, l.live, l.state.key)
+	set, err := scope.ReadWorkSet(ctx, l.api.live, l.state.key)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
@@ -123,7 +123,8 @@ func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluste
 		set.DeletionTimestamp != nil {
 		return none, nil
 	}
-	chosen, certain, err := (&reconciliation{controller: l.controller, set: set, state: l.state}).selectedBy(ctx, l.live)
+	current := &reconciliation{controller: l.controller, set: set, state: l.state}
+	chosen, certain, err := current.selectedBy(ctx, l.api.live)
 	if err != nil || !certain {
 		return none, err
 	}
