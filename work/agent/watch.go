@@ -11,86 +11,165 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
-	"github.com/muster-sdk/muster/work/v1alpha1"
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
-// watch is one that runs. One of a kind that is gone, or that the agent may not watch, tries again for as long as a
-// Work wants it, after up to half a minute.
+// watch is the watch of a target. It is the store of its objects, and observes its requests. A watch of a kind that is
+// not served, or that the agent may not watch, tries again while a Work wants it.
 type watch struct {
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
-	began    time.Time
-	failed   <-chan struct{} // closed when it has failed once
-	users    int             // Works that want it
+	*watches
+	users  sharedwatch.Users[string] // Works
+	target sharedwatch.Target
+	kind   schema.GroupKind
+	began  time.Time
+	done   chan struct{} // closed after the first list, or the first request that failed
+	settle func()        // closes done
+	stop   context.CancelFunc
+
+	objectsMu sync.RWMutex
+	objects   map[types.NamespacedName]metav1.Object
 }
 
-// start has a watch run, which ends by its stop.
-func (w *watches) start(t target, kind schema.GroupVersionKind) *watch {
-	informer := w.newInformer(t, kind.GroupKind())
-	changed := func(object any) {
-		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = unknown.Obj
-		}
-		if observed, ok := object.(metav1.Object); ok {
-			w.emit(objectKey{kind.GroupKind(), observed.GetNamespace(), observed.GetName()})
-		}
+var (
+	_ sharedwatch.Shared[string] = &watch{}
+	_ sharedwatch.Observer       = &watch{}
+	_ cache.ReflectorStore       = &watch{}
+)
+
+// start starts the watch of a target.
+func (w *watches) start(target sharedwatch.Target, kind schema.GroupKind) *watch {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t := &watch{
+		watches: w, users: sharedwatch.Users[string]{}, target: target, kind: kind, began: time.Now(),
+		done: done, settle: sync.OnceFunc(func() { close(done) }), stop: stop,
+		objects: map[types.NamespacedName]metav1.Object{},
 	}
-	failed, logged := make(chan struct{}), logFailures(w.log, "member")
-	once := sync.OnceFunc(func() { close(failed) })
-	// Both fail only on an informer that has begun.
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
-		logged(ctx, reflector, err)
-		once()
-	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed,
-		DeleteFunc: func(object any) {
-			if job, ok := object.(*unstructured.Unstructured); ok { // Otherwise the last state is not known.
-				w.deletedJob(objectKey{kind.GroupKind(), job.GetNamespace(), job.GetName()}, job)
-			}
-			changed(object)
-		},
-		UpdateFunc: func(before, after any) {
-			if before.(metav1.Object).GetResourceVersion() != after.(metav1.Object).GetResourceVersion() {
-				changed(after)
-			}
-		},
-	})
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), w.log))
-	w.ended.Go(func() { informer.RunWithContext(ctx) })
-	return &watch{informer: informer, stop: stop, began: time.Now(), failed: failed}
+	w.ended.Go(func() { sharedwatch.Run(ctx, target.Resource, w.requests(target, kind), t, t) })
+	return t
 }
 
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
-// newInformer returns the informer of a target. It reads the metadata of objects, and whole Jobs: the result of a Job
-// with ttlSecondsAfterFinished can be read only from the event of its deletion, if the Job is deleted at once.
-func (w *watches) newInformer(t target, kind schema.GroupKind) cache.SharedIndexInformer {
-	narrow := func(options *metav1.ListOptions) {
-		switch t.which {
-		case labeled:
-			options.LabelSelector = v1alpha1.AppliedLabel + "=true"
-		case single:
-			options.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.name).String()
-		case everything:
-		}
-	}
+// requests returns the requests for the metadata of objects, and for whole Jobs: the result of a Job with
+// ttlSecondsAfterFinished can be read only from the event of its deletion, if the Job is deleted at once.
+func (w *watches) requests(target sharedwatch.Target, kind schema.GroupKind) sharedwatch.Requests {
 	if kind == jobKind {
-		return dynamicinformer.NewFilteredDynamicInformer(w.jobs.client, t.resource, t.namespace, 0, cache.Indexers{},
-			narrow).Informer()
+		return sharedwatch.Objects(w.jobs.client, target)
 	}
-	return metadatainformer.NewFilteredMetadataInformer(w.client, t.resource, t.namespace, 0, cache.Indexers{},
-		narrow).Informer()
+	return sharedwatch.Metadata(w.client, target)
 }
 
-// logFailures logs what goes wrong with watches, but for what belongs to them.
+// Users implements [sharedwatch.Shared].
+func (t *watch) Users() sharedwatch.Users[string] { return t.users }
+
+// Close implements [sharedwatch.Shared].
+func (t *watch) Close() { t.stop() }
+
+// await waits until the watch has its first list or has failed, but no longer than timeout since it began.
+func (t *watch) await(ctx context.Context, timeout time.Duration) {
+	sharedwatch.Deadline{Clock: clock.RealClock{}, Began: t.began, Timeout: timeout}.Await(ctx, t.done)
+}
+
+// get returns an object. Nil: it does not exist, or is not known yet.
+func (t *watch) get(name types.NamespacedName) metav1.Object {
+	t.objectsMu.RLock()
+	defer t.objectsMu.RUnlock()
+	return t.objects[name]
+}
+
+// Lists implements [sharedwatch.Observer].
+func (*watch) Lists(sharedwatch.Request) {}
+
+// Watches implements [sharedwatch.Observer].
+func (*watch) Watches() {}
+
+// Failed implements [sharedwatch.Observer].
+func (t *watch) Failed(_ sharedwatch.Request, err error) {
+	if !errors.Is(err, io.EOF) {
+		t.log.Info("A watch failed; trying again.", "at", "member", "of", t.target.GroupResource().String(), "error",
+			err.Error())
+	}
+	t.settle()
+}
+
+// Add implements [cache.ReflectorStore].
+func (t *watch) Add(object any) error { return t.Update(object) }
+
+// Update implements [cache.ReflectorStore].
+func (t *watch) Update(object any) error {
+	after := object.(metav1.Object)
+	name := nameOf(after)
+	t.objectsMu.Lock()
+	before := t.objects[name]
+	t.objects[name] = after
+	t.objectsMu.Unlock()
+	if before == nil || before.GetResourceVersion() != after.GetResourceVersion() {
+		t.changed(name)
+	}
+	return nil
+}
+
+// Delete implements [cache.ReflectorStore].
+func (t *watch) Delete(object any) error {
+	gone := object.(metav1.Object)
+	name := nameOf(gone)
+	if job, whole := object.(*unstructured.Unstructured); whole {
+		t.deletedJob(t.key(name), job)
+	}
+	t.objectsMu.Lock()
+	delete(t.objects, name)
+	t.objectsMu.Unlock()
+	t.changed(name)
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore]. The last state of Jobs that were deleted between two lists is not known.
+func (t *watch) Replace(list []any, _ string) error {
+	objects := make(map[types.NamespacedName]metav1.Object, len(list))
+	var changed []types.NamespacedName
+	t.objectsMu.Lock()
+	for _, object := range list {
+		after := object.(metav1.Object)
+		name := nameOf(after)
+		objects[name] = after
+		if before := t.objects[name]; before == nil || before.GetResourceVersion() != after.GetResourceVersion() {
+			changed = append(changed, name)
+		}
+	}
+	for name := range t.objects {
+		if objects[name] == nil {
+			changed = append(changed, name)
+		}
+	}
+	t.objects = objects
+	t.objectsMu.Unlock()
+	for _, name := range changed {
+		t.changed(name)
+	}
+	t.settle()
+	return nil
+}
+
+// Resync implements [cache.ReflectorStore].
+func (*watch) Resync() error { return nil }
+
+func (t *watch) changed(name types.NamespacedName) { t.emit(t.key(name)) }
+
+func (t *watch) key(name types.NamespacedName) objectKey {
+	return objectKey{t.kind, name.Namespace, name.Name}
+}
+
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// logFailures returns a handler that logs failed watches, except for failures that belong to watches.
 func logFailures(log logr.Logger, at string) cache.WatchErrorHandlerWithContext {
 	return func(_ context.Context, reflector *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// watches keeps metadata watches of exactly what Works have on the member: one of each kind that was applied, over the
-// objects with our label, and one of each object that is only observed and has no label. It is the engines'
-// [apply.Metadata].
+// watches runs watches of the objects that Works have on the member: one for the labeled objects of each applied kind,
+// and one for each object that is only observed and has no label. It is the [apply.Metadata] of the engines.
 type watches struct {
 	client metadata.Interface
 	jobs   jobs
@@ -28,41 +28,25 @@ type watches struct {
 	notify func(work string) // called when an object of a Work has changed
 
 	mu      sync.Mutex
-	running map[target]*watch
-	wanted  map[string][]target                                     // by Work
-	of      map[objectKey][]string                                  // the Works of an object
-	objects map[string][]objectKey                                  // by Work
-	kinds   map[schema.GroupVersionKind]schema.GroupVersionResource // of all that was ever watched
+	running sharedwatch.Registry[string, sharedwatch.Target, *watch] // by Work
+	of      map[objectKey][]string                                   // the Works of an object
+	objects map[string][]objectKey                                   // by Work
+	kinds   map[schema.GroupVersionKind]schema.GroupVersionResource  // of all watches so far
 	closed  bool
-	ended   sync.WaitGroup // of those that run
+	ended   sync.WaitGroup // of the running watches
 }
 
-// jobs are what is known of Jobs but their metadata.
+// jobs is what is known of Jobs besides their metadata.
 type jobs struct {
 	client  dynamic.Interface
 	deleted map[objectKey]*unstructured.Unstructured // the last states of deleted Jobs that Works have
 }
 
-// target is what is watched: the labeled objects of a resource, one object of it, or all that are in a namespace.
-type target struct {
-	resource        schema.GroupVersionResource
-	which           selection
-	namespace, name string
-}
-
-type selection int
-
-const (
-	labeled selection = iota
-	single
-	everything
-)
-
-// manySingles is how many objects of a resource in a namespace are watched one by one; more are watched together, with
-// whatever else is there.
+// manySingles is the number of objects of a resource in a namespace that are watched one by one. More objects are
+// watched together with all others of the namespace.
 const manySingles = 8
 
-// objectKey tells an object from all others.
+// objectKey identifies an object.
 type objectKey struct {
 	schema.GroupKind
 	namespace, name string
@@ -72,19 +56,18 @@ func newWatches(client metadata.Interface, jobClient dynamic.Interface, log logr
 	notify func(work string)) *watches {
 	return &watches{
 		client: client, jobs: jobs{jobClient, map[objectKey]*unstructured.Unstructured{}}, log: log, notify: notify,
-		running: map[target]*watch{}, wanted: map[string][]target{}, of: map[objectKey][]string{},
-		objects: map[string][]objectKey{},
-		kinds:   map[schema.GroupVersionKind]schema.GroupVersionResource{},
+		of: map[objectKey][]string{}, objects: map[string][]objectKey{},
+		kinds: map[schema.GroupVersionKind]schema.GroupVersionResource{},
 	}
 }
 
-// watched is an object that a Work wants to hear of.
+// watched is an object whose changes concern a Work.
 type watched struct {
 	id      v1alpha1.ResourceIdentifier // with its resource
 	labeled bool
 }
 
-// want replaces the objects whose changes trigger a Work. Watches that no Work needs any more are ended.
+// want replaces the objects whose changes concern a Work. Watches that no Work needs any more end.
 func (w *watches) want(work string, objects []watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,54 +92,47 @@ func (w *watches) want(work string, objects []watched) {
 			delete(w.jobs.deleted, key)
 		}
 	}
-	before, targets := w.wanted[work], targetsOf(objects)
-	for t, kind := range targets {
-		if w.running[t] == nil {
-			w.running[t] = w.start(t, kind)
-		}
-		if !slices.Contains(before, t) {
-			w.running[t].users++
-		}
-	}
-	delete(w.wanted, work)
-	for t := range targets {
-		w.wanted[work] = append(w.wanted[work], t)
-	}
-	for _, t := range before {
-		if _, still := targets[t]; still {
-			continue
-		}
-		if w.running[t].users--; w.running[t].users == 0 {
-			w.running[t].stop()
-			delete(w.running, t)
-		}
-	}
+	targets, kinds := targetsOf(objects)
+	w.running.Want(work, targets, func(t sharedwatch.Target) *watch { return w.start(t, kinds[t]) })
 }
 
-// targetsOf is what has to be watched to hear of the objects, each with its kind.
-func targetsOf(objects []watched) map[target]schema.GroupVersionKind {
-	singles := map[target]int{}
-	inNamespace := func(id v1alpha1.ResourceIdentifier) target {
-		return target{resource: resourceOf(id), which: everything, namespace: id.Namespace}
+// labeledTarget is the target of the labeled objects of a resource.
+func labeledTarget(resource schema.GroupVersionResource) sharedwatch.Target {
+	return sharedwatch.Target{GroupVersionResource: resource, LabelSelector: v1alpha1.AppliedLabel + "=true"}
+}
+
+// singleTarget is the target of one object of a resource. Without a name it has all objects in the namespace.
+func singleTarget(resource schema.GroupVersionResource, namespace, name string) sharedwatch.Target {
+	return sharedwatch.Target{GroupVersionResource: resource, Namespace: namespace, Name: name}
+}
+
+// targetsOf returns the targets that contain the objects, and their kinds.
+func targetsOf(objects []watched) (targets []sharedwatch.Target, kinds map[sharedwatch.Target]schema.GroupKind) {
+	singles := map[sharedwatch.Target]int{}
+	inNamespace := func(id v1alpha1.ResourceIdentifier) sharedwatch.Target {
+		return singleTarget(resourceOf(id), id.Namespace, "")
 	}
 	for _, object := range objects {
 		if !object.labeled {
 			singles[inNamespace(object.id)]++
 		}
 	}
-	targets := map[target]schema.GroupVersionKind{}
+	kinds = map[sharedwatch.Target]schema.GroupKind{}
 	for _, object := range objects {
-		t := target{resource: resourceOf(object.id), which: labeled}
+		t := labeledTarget(resourceOf(object.id))
 		switch {
 		case object.labeled:
 		case singles[inNamespace(object.id)] > manySingles:
 			t = inNamespace(object.id)
 		default:
-			t.which, t.namespace, t.name = single, object.id.Namespace, object.id.Name
+			t = singleTarget(resourceOf(object.id), object.id.Namespace, object.id.Name)
 		}
-		targets[t] = object.id.GroupVersionKind()
+		if _, known := kinds[t]; !known {
+			kinds[t] = object.id.GroupVersionKind().GroupKind()
+			targets = append(targets, t)
+		}
 	}
-	return targets
+	return targets, kinds
 }
 
 func resourceOf(id v1alpha1.ResourceIdentifier) schema.GroupVersionResource {
@@ -188,31 +164,18 @@ func (w *watches) emit(key objectKey) {
 	}
 }
 
-// syncTimeout is how long a new watch is waited for. One that fails, such as of a kind that the agent may not list, or
-// is not there by then, only costs reads.
+// syncTimeout is how long a new watch is waited for. A watch that fails, for example because the agent may not list the
+// kind, or is slower, only costs reads.
 const syncTimeout = 5 * time.Second
 
 // synced waits until all watches of a Work have their first list or have failed, but for none longer than timeout since
 // it began.
 func (w *watches) synced(ctx context.Context, work string, timeout time.Duration) {
 	w.mu.Lock()
-	var waiting []*watch
-	for _, t := range w.wanted[work] {
-		waiting = append(waiting, w.running[t])
-	}
+	waiting := w.running.Wanted(work)
 	w.mu.Unlock()
 	for _, watch := range waiting {
-		if watch.informer.HasSynced() {
-			continue
-		}
-		timer := time.NewTimer(timeout - time.Since(watch.began))
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-watch.failed:
-		case <-watch.informer.HasSyncedChecker().Done():
-		}
-		timer.Stop()
+		watch.await(ctx, timeout)
 	}
 }
 
@@ -220,25 +183,20 @@ func (w *watches) synced(ctx context.Context, work string, timeout time.Duration
 func (w *watches) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *metav1.PartialObjectMetadata {
 	w.mu.Lock()
 	resource := w.kinds[kind]
-	watches := [...]*watch{
-		w.running[target{resource, labeled, "", ""}],
-		w.running[target{resource, single, key.Namespace, key.Name}],
-		w.running[target{resource, everything, key.Namespace, ""}],
-	}
+	var watches [3]*watch
+	watches[0], _ = w.running.Get(labeledTarget(resource))
+	watches[1], _ = w.running.Get(singleTarget(resource, key.Namespace, key.Name))
+	watches[2], _ = w.running.Get(singleTarget(resource, key.Namespace, ""))
 	w.mu.Unlock()
-	name := key.Name
-	if key.Namespace != "" {
-		name = key.Namespace + "/" + key.Name
-	}
 	for _, watch := range watches {
 		if watch == nil {
 			continue
 		}
-		if object, exists, err := watch.informer.GetStore().GetByKey(name); err == nil && exists {
-			if job, ok := object.(*unstructured.Unstructured); ok {
-				return meta.AsPartialObjectMetadata(job)
-			}
-			return object.(*metav1.PartialObjectMetadata)
+		switch object := watch.get(key).(type) {
+		case *metav1.PartialObjectMetadata:
+			return object
+		case *unstructured.Unstructured:
+			return meta.AsPartialObjectMetadata(object)
 		}
 	}
 	return nil
@@ -248,10 +206,10 @@ func (w *watches) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *me
 func (w *watches) close() {
 	w.mu.Lock()
 	w.closed = true
-	for _, watch := range w.running {
+	for _, watch := range w.running.All() {
 		watch.stop()
 	}
-	w.running = map[target]*watch{}
+	w.running = sharedwatch.Registry[string, sharedwatch.Target, *watch]{}
 	w.mu.Unlock()
 	w.ended.Wait()
 }

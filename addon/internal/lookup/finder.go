@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
 const (
@@ -49,6 +51,9 @@ type Options struct {
 	Clock clock.Clock
 }
 
+// wants are the configurations that users reference.
+type wants = sharedwatch.Registry[types.NamespacedName, v1alpha1.ConfigReference, *object]
+
 // Finder reads configurations. Create it with [New]. Its methods are safe for concurrent use, except that Find and
 // Forget must not be called concurrently for one user.
 type Finder struct {
@@ -59,7 +64,7 @@ type Finder struct {
 
 	mu     sync.Mutex
 	kinds  map[schema.GroupResource]*kind
-	wants  map[types.NamespacedName][]*object
+	wants  wants
 	closed bool
 	ended  sync.WaitGroup
 }
@@ -88,7 +93,7 @@ func New(o Options) (*Finder, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	f := &Finder{options: o, kinds: map[schema.GroupResource]*kind{}, wants: map[types.NamespacedName][]*object{}}
+	f := &Finder{options: o, kinds: map[schema.GroupResource]*kind{}}
 	f.life, f.end = context.WithCancel(context.Background())
 	return f, nil
 }
@@ -99,7 +104,7 @@ func (f *Finder) Start(ctx context.Context) error {
 	<-ctx.Done()
 	f.mu.Lock()
 	f.closed = true
-	f.kinds, f.wants = map[schema.GroupResource]*kind{}, map[types.NamespacedName][]*object{}
+	f.kinds, f.wants = map[schema.GroupResource]*kind{}, wants{}
 	f.mu.Unlock()
 	f.end()
 	f.ended.Wait()
@@ -148,24 +153,18 @@ func (f *Finder) want(user types.NamespacedName, references []v1alpha1.ConfigRef
 	if f.closed {
 		return nil, errClosed
 	}
-	var wanted []*object
-	asked := make(map[v1alpha1.ConfigReference]bool, len(references))
+	var unique []v1alpha1.ConfigReference
 	for _, reference := range references {
-		if asked[reference] {
-			continue
+		if !slices.Contains(unique, reference) {
+			unique = append(unique, reference)
 		}
-		asked[reference] = true
-		o := f.kindOf(reference).object(reference)
+	}
+	f.wants.Want(user, unique, func(reference v1alpha1.ConfigReference) *object {
+		return f.kindOf(reference).newObject(reference)
+	})
+	wanted := f.wants.Wanted(user)
+	for _, o := range wanted {
 		o.users[user] = false
-		wanted = append(wanted, o)
-	}
-	for _, o := range f.wants[user] {
-		if !asked[o.ConfigReference] {
-			o.release(user)
-		}
-	}
-	if f.wants[user] = wanted; len(wanted) == 0 {
-		delete(f.wants, user)
 	}
 	return wanted, nil
 }
@@ -184,18 +183,8 @@ func (f *Finder) kindOf(reference v1alpha1.ConfigReference) *kind {
 
 // await blocks until a kind is watched or cannot be watched.
 func (f *Finder) await(ctx context.Context, k *kind) {
-	left := timeout - f.options.Clock.Since(k.began)
-	if left <= 0 {
-		return
-	}
-	timer := f.options.Clock.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-k.attempted:
-	case <-timer.C():
-	case <-ctx.Done():
-	case <-f.life.Done():
-	}
+	sharedwatch.Deadline{Clock: f.options.Clock, Began: k.began, Timeout: timeout, Stopped: f.life.Done()}.
+		Await(ctx, k.attempted)
 }
 
 // snapshot returns the state of the references of a user. Later changes are reported.
@@ -206,9 +195,7 @@ func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1al
 	objects := make(map[v1alpha1.ConfigReference]*Config, len(wanted))
 	var problems []Problem
 	for _, o := range wanted {
-		if _, still := o.users[user]; still {
-			o.users[user] = true
-		}
+		o.users.Read(user)
 		if !o.known {
 			o.stale = true // the timeout has passed: read it later
 			o.nudge()
@@ -223,7 +210,7 @@ func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1al
 	return objects, problems
 }
 
-// tell calls Changed for users, without the lock.
+// notify calls Changed for users, without the lock.
 func (f *Finder) notify(users []types.NamespacedName) {
 	for _, user := range users {
 		f.options.Changed(user)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
 // kind is a requested kind. The lock of its Finder protects the variable fields; the others do not change once the kind
@@ -52,13 +53,11 @@ func newKind(f *Finder, resource schema.GroupResource) *kind {
 	return k
 }
 
-// object returns the object of a reference of this kind. The lock must be locked.
-func (k *kind) object(reference v1alpha1.ConfigReference) *object {
-	o := k.objects[reference.ObjectName]
-	if o == nil {
-		o = &object{ConfigReference: reference, kind: k, busy: make(chan struct{}, 1), users: map[types.NamespacedName]bool{}}
-		k.objects[reference.ObjectName] = o
-	}
+// newObject adds the object of a reference of this kind. The lock must be locked.
+func (k *kind) newObject(reference v1alpha1.ConfigReference) *object {
+	o := &object{ConfigReference: reference, kind: k, busy: make(chan struct{}, 1),
+		users: sharedwatch.Users[types.NamespacedName]{}}
+	k.objects[reference.ObjectName] = o
 	return o
 }
 
@@ -150,7 +149,7 @@ func (k *kind) nudge() {
 	}
 }
 
-// settle processes the result of an attempt to watch the kind.
+// record processes the result of an attempt to watch the kind.
 func (k *kind) record(now lookupError) {
 	f := k.finder
 	f.mu.Lock()
@@ -160,7 +159,7 @@ func (k *kind) record(now lookupError) {
 	var users []types.NamespacedName
 	if now != before {
 		for _, o := range k.objects {
-			users = o.outdated(users)
+			users = append(users, o.users.Outdated()...)
 		}
 	}
 	select {

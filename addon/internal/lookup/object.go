@@ -14,14 +14,15 @@ import (
 
 	"github.com/muster-sdk/muster/addon/config"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
 // object is a requested configuration. The lock of its Finder protects the variable fields.
 type object struct {
 	v1alpha1.ConfigReference
 	*kind
-	busy  chan struct{}                 // full while a goroutine reads it
-	users map[types.NamespacedName]bool // whether each user has read the current state
+	busy  chan struct{} // full while a goroutine reads it
+	users sharedwatch.Users[types.NamespacedName]
 
 	state
 	known bool      // it was read at least once
@@ -47,28 +48,16 @@ func (o *object) unknownBecause() lookupError {
 	return o.readError
 }
 
-// release removes a user. The lock must be locked.
-func (o *object) release(user types.NamespacedName) {
-	delete(o.users, user)
-	if len(o.users) > 0 {
-		return
-	}
+// Users implements [sharedwatch.Shared].
+func (o *object) Users() sharedwatch.Users[types.NamespacedName] { return o.users }
+
+// Close implements [sharedwatch.Shared].
+func (o *object) Close() {
 	delete(o.objects, o.ObjectName)
 	if len(o.objects) == 0 {
 		o.stop()
 		delete(o.finder.kinds, o.resource)
 	}
-}
-
-// outdated appends the users that have read an earlier state, once until they read again. The lock must be locked.
-func (o *object) outdated(users []types.NamespacedName) []types.NamespacedName {
-	for user, seen := range o.users {
-		if seen {
-			o.users[user] = false
-			users = append(users, user)
-		}
-	}
-	return users
 }
 
 // look reads the object if it has changed or was never read. Of concurrent callers one reads, and the others wait. A
@@ -101,7 +90,7 @@ func (o *object) look(ctx context.Context) {
 	now.readError = now.readError.since(had.readError)
 	var users []types.NamespacedName
 	if !o.known || now.hash != had.hash || now.readError != had.readError {
-		users = o.outdated(nil)
+		users = o.users.Outdated()
 	}
 	o.state, o.known, o.again = now, true, time.Time{}
 	if !now.readError.none() {

@@ -15,22 +15,22 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// entry is what is kept of an object of the hub.
+// entry is the cached part of an object of the hub.
 type entry struct {
 	bundle.Object
-	err        error // why it cannot travel; then there is nothing but the name
+	err        error // why it cannot be sent to clusters; then the entry has only a name
 	controlled bool  // it has a controller
 }
 
-// errNotAsked is the error of what the server sent though it was not asked for.
+// errNotAsked is the error of an object that the API server sent although it does not match the selector.
 var errNotAsked = errors.New("the API server sent an object that was not requested")
 
-// GetObjectMeta lets the reflector keep entries until its list is complete.
+// GetObjectMeta is for the reflector, which stores the entries of an incomplete list by name.
 func (e *entry) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
 }
 
-// entryOf makes an entry of an object as it comes from the hub.
+// entryOf returns the entry of an object of the hub.
 func (t *watch) entryOf(object any) *entry {
 	if e, made := object.(*entry); made {
 		return e
@@ -40,7 +40,7 @@ func (t *watch) entryOf(object any) *entry {
 	if t.asksFor(u) {
 		e.Object, e.err = bundle.Clean(u)
 	}
-	// The text is in a buffer with room to grow, and what tells the objects of a target apart is their names.
+	// The buffer of the text has room to grow. All objects of a target have the same kind.
 	e.JSON = bytes.Clone(e.JSON)
 	e.Group, e.Version, e.Kind = t.target.Group, t.target.Version, t.target.Kind
 	e.Namespace, e.Name = u.GetNamespace(), u.GetName()
@@ -50,8 +50,7 @@ func (t *watch) entryOf(object any) *entry {
 	return e
 }
 
-// asksFor says whether an object is among those that the server was asked for. Extension servers need not know
-// selectors.
+// asksFor reports whether an object matches the target. Extension API servers can ignore selectors.
 func (t *watch) asksFor(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == t.target.GroupVersion().WithKind(t.target.Kind) &&
 		u.GetNamespace() == t.target.Namespace &&
@@ -59,8 +58,8 @@ func (t *watch) asksFor(u *unstructured.Unstructured) bool {
 		(t.labels.Empty() || t.labels.Matches(labels.Set(u.GetLabels())))
 }
 
-// keeps says whether an entry is worth a word: neither what was not asked for is, nor what never travels where it was
-// not named.
+// keeps reports whether an entry is kept: not one that does not match, and one of a kind that is never sent to clusters
+// only if the selector names it.
 func (t *watch) keeps(e *entry) bool {
 	if errors.Is(e.err, errNotAsked) {
 		return false
@@ -69,7 +68,7 @@ func (t *watch) keeps(e *entry) bool {
 	return !never || t.target.Name != ""
 }
 
-// same says whether two entries, nil if there is none, are the same to who selects them.
+// same reports whether two entries have the same content for the owners that select them. Nil: there is none.
 func same(a, b *entry) bool {
 	switch {
 	case a == nil || b == nil:
@@ -85,15 +84,15 @@ func same(a, b *entry) bool {
 
 var _ cache.TransformingStore = &watch{}
 
-// Transformer has the reflector make entries as objects come, so that it never has the objects of a whole list.
+// Transformer lets the reflector convert objects one by one, so that it never has the objects of a whole list.
 func (t *watch) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return t.entryOf(object), nil }
 }
 
-// Add takes in an object that the reflector tells of.
+// Add records an object that the watch reported.
 func (t *watch) Add(object any) error {
 	switch e := t.entryOf(object); {
-	case e.Namespace != t.target.Namespace: // it has the name of another
+	case e.Namespace != t.target.Namespace: // another object can have this name
 	case t.keeps(e):
 		t.put(e.Name, e)
 	default:
@@ -102,10 +101,10 @@ func (t *watch) Add(object any) error {
 	return nil
 }
 
-// Update takes in an object that the reflector tells of.
+// Update records an object that the watch reported.
 func (t *watch) Update(object any) error { return t.Add(object) }
 
-// Delete takes in that an object is gone, or out of the selector.
+// Delete records that an object was deleted, or does not match the selector any more.
 func (t *watch) Delete(object any) error {
 	u := object.(*unstructured.Unstructured)
 	if u.GetNamespace() == t.target.Namespace {
@@ -114,11 +113,11 @@ func (t *watch) Delete(object any) error {
 	return nil
 }
 
-// Resync is for stores that tell of everything from time to time.
+// Resync does nothing: the store has no handlers.
 func (*watch) Resync() error { return nil }
 
 func (t *watch) put(name string, e *entry) {
-	t.change(t.audience, func() bool {
+	t.change(t.users, func() bool {
 		if same(t.entries[name], e) {
 			return false
 		}
@@ -130,7 +129,7 @@ func (t *watch) put(name string, e *entry) {
 	})
 }
 
-// Replace takes in a complete list.
+// Replace records a complete list.
 func (t *watch) Replace(objects []any, _ string) error {
 	entries := make(map[string]*entry, len(objects))
 	for _, object := range objects {
@@ -138,19 +137,15 @@ func (t *watch) Replace(objects []any, _ string) error {
 			entries[e.Name] = e
 		}
 	}
-	t.change(t.audience, func() bool {
+	t.change(t.users, func() bool {
 		changed := !maps.EqualFunc(t.entries, entries, same)
 		t.entries, t.sorted = entries, nil
-		what := listing
-		if t.streaming {
-			what = watching
-		}
-		return t.recovered(what) || changed
+		return t.recovered(t.lists) || changed
 	})
 	return nil
 }
 
-// list are the entries by name. The lock is held.
+// list returns the entries by name. The caller has the lock.
 func (t *watch) list() []*entry {
 	if t.sorted == nil {
 		t.sorted = slices.SortedFunc(maps.Values(t.entries), func(a, b *entry) int { return cmp.Compare(a.Name, b.Name) })

@@ -24,7 +24,7 @@ const (
 
 // everyKind are the namespaced kinds of the hub, for selectors of every kind.
 type everyKind struct {
-	audience
+	users   users
 	began   time.Time
 	done    chan struct{} // closed after the first attempt
 	kinds   []schema.GroupKind
@@ -95,13 +95,14 @@ func ofEachCluster(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// wantEveryKind has an owner want the kinds of the hub, or not any more. It returns nil if no owner wants them.
+// wantEveryKind registers an owner for the kinds of the hub, or ends that. It returns nil if the owner does not want
+// them.
 func (w *Watcher) wantEveryKind(owner types.NamespacedName, wants bool) *everyKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !wants {
 		if w.every != nil {
-			delete(w.every.audience, owner)
+			delete(w.every.users, owner)
 		}
 		return nil
 	}
@@ -109,12 +110,12 @@ func (w *Watcher) wantEveryKind(owner types.NamespacedName, wants bool) *everyKi
 		return nil
 	}
 	if w.every == nil {
-		e := &everyKind{audience: audience{}, began: w.options.Clock.Now(), done: make(chan struct{}), problem: unasked}
+		e := &everyKind{users: users{}, began: w.options.Clock.Now(), done: make(chan struct{}), problem: unasked}
 		w.every = e
 		w.ended.Go(func() { w.listKinds(e) })
 	}
-	if _, there := w.every.audience[owner]; !there {
-		w.every.audience[owner] = false
+	if _, uses := w.every.users[owner]; !uses {
+		w.every.users[owner] = false
 	}
 	return w.every
 }
@@ -128,11 +129,11 @@ func (w *Watcher) knownKinds() ([]schema.GroupKind, problem) {
 	return w.every.kinds, w.every.problem
 }
 
-// listKinds lists the kinds of the hub until no owner wants them.
+// listKinds lists the kinds of the hub periodically until no owner wants them.
 func (w *Watcher) listKinds(e *everyKind) {
 	for first := true; ; first = false {
 		kinds, err := w.discover()
-		w.change(e.audience, func() bool {
+		w.change(e.users, func() bool {
 			if first {
 				defer close(e.done)
 			}
@@ -156,7 +157,7 @@ func (w *Watcher) listKinds(e *everyKind) {
 			return
 		}
 		w.mu.Lock()
-		unused := len(e.audience) == 0
+		unused := len(e.users) == 0
 		if unused {
 			w.every = nil
 		}

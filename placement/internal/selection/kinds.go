@@ -12,26 +12,29 @@ import (
 )
 
 const (
-	// lookAgainAfter is how long after kinds were missing they are looked for, plus up to a fifth of it.
+	// lookAgainAfter is the pause between lookups of missing kinds, plus up to a fifth of it.
 	lookAgainAfter = 30 * time.Second
-	// discoveryTimeout is how long one request for the hub's kinds may take.
+	// discoveryTimeout limits one discovery request.
 	discoveryTimeout = 10 * time.Second
 )
 
-// kind is one that selectors name. What was found stays until something else is found: that the kind has gone, its
-// watches say.
+// kind is a kind that selectors name. Its mapping stays until another one is found: if the kind is not served any more,
+// its watches fail.
 type kind struct {
 	schema.GroupVersionKind
-	audience
+	users users
 	began time.Time
-	done  chan struct{} // closed when it has been looked for once
+	done  chan struct{} // closed after the first lookup
 
 	mapping *meta.RESTMapping
 	problem problem
 }
 
-func (k *kind) heard() audience { return k.audience }
-func (*kind) close()            {}
+// Users implements [sharedwatch.Shared].
+func (k *kind) Users() users { return k.users }
+
+// Close implements [sharedwatch.Shared].
+func (*kind) Close() {}
 
 func (k *kind) lookUp(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
 	if k.Version == "" {
@@ -40,7 +43,7 @@ func (k *kind) lookUp(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(k.GroupKind(), k.Version)
 }
 
-// wantKinds has an owner want the kinds of the asks, and returns them.
+// wantKinds registers an owner for the kinds of selectors, and returns them.
 func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 	var keys []schema.GroupVersionKind
 	for i := range asks {
@@ -53,8 +56,8 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 	if w.closed {
 		return nil
 	}
-	w.kinds.want(owner, keys, func(key schema.GroupVersionKind) *kind {
-		k := &kind{GroupVersionKind: key, audience: audience{}, began: w.options.Clock.Now(), done: make(chan struct{}),
+	w.kinds.Want(owner, keys, func(key schema.GroupVersionKind) *kind {
+		k := &kind{GroupVersionKind: key, users: users{}, began: w.options.Clock.Now(), done: make(chan struct{}),
 			problem: unasked}
 		w.ended.Go(func() {
 			mapping, err := k.lookUp(w.options.Mapper)
@@ -62,22 +65,22 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 		})
 		return k
 	})
-	return w.kinds.wanted(owner)
+	return w.kinds.Wanted(owner)
 }
 
-// mapping is what is known of a kind, or else the trouble with it.
+// mapping returns the mapping of a kind, or why it is not known.
 func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k := w.kinds.all[key]; k != nil {
+	if k, wanted := w.kinds.Get(key); wanted {
 		return k.mapping, k.problem
 	}
 	return nil, stopping
 }
 
-// found takes in what a mapper says of a kind.
+// found records the result of a lookup.
 func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
-	w.change(k.audience, func() bool {
+	w.change(k.users, func() bool {
 		first := k.problem == unasked
 		if first {
 			close(k.done)
@@ -100,7 +103,7 @@ func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	})
 }
 
-// lookAgain starts a goroutine that looks for missing kinds after a while. The caller has the lock.
+// lookAgain starts a goroutine that looks up missing kinds after a pause. The caller has the lock.
 func (w *Watcher) lookAgain() {
 	if w.retrying || w.closed {
 		return
@@ -133,18 +136,18 @@ func (w *Watcher) lookAgain() {
 	})
 }
 
-// missing are the kinds that were not found, or are found no more. If there are none, the search ends.
+// missing returns the kinds that were not found, or are not served any more. Without any, the lookups end.
 func (w *Watcher) missing() []*kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	gone := map[schema.GroupVersionResource]bool{}
-	for target, t := range w.watches.all {
-		if t.problem.reason == ReasonUnknownKind {
+	for target, t := range w.watches.All() {
+		if t.failure.problem.reason == ReasonUnknownKind {
 			gone[target.GroupVersionResource] = true
 		}
 	}
 	var missing []*kind
-	for _, k := range w.kinds.all {
+	for _, k := range w.kinds.All() {
 		if k.mapping == nil && k.problem != unasked || k.mapping != nil && gone[k.mapping.Resource] {
 			missing = append(missing, k)
 		}

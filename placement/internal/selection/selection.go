@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -55,6 +56,11 @@ type Options struct {
 	Clock clock.Clock
 }
 
+type (
+	kindRegistry  = sharedwatch.Registry[types.NamespacedName, schema.GroupVersionKind, *kind]
+	watchRegistry = sharedwatch.Registry[types.NamespacedName, Target, *watch]
+)
+
 // Watcher watches the objects that owners select. Create it with [New]. Its methods are safe for concurrent use, except
 // that Select and Forget must not be called concurrently for the same owner.
 type Watcher struct {
@@ -66,8 +72,8 @@ type Watcher struct {
 	end  context.CancelFunc
 
 	mu       sync.Mutex
-	kinds    registry[schema.GroupVersionKind, *kind]
-	watches  registry[Target, *watch]
+	kinds    kindRegistry
+	watches  watchRegistry
 	every    *everyKind // nil: no selector of every kind exists
 	retrying bool       // a goroutine looks for kinds that are missing
 	closed   bool
@@ -93,8 +99,8 @@ type Problem struct {
 	Message string
 }
 
-// New makes a Watcher. A watch begins with the first Select that needs it, whether [Watcher.Start] has been called or
-// not; all end when that ends.
+// New returns a Watcher. A watch begins with the first Select that needs it, also before [Watcher.Start]. All watches
+// have ended when Start returns.
 func New(o Options) (*Watcher, error) {
 	if o.Config == nil || o.Changed == nil {
 		return nil, errors.New("selection.Options: Config and Changed must be set")
@@ -110,7 +116,7 @@ func New(o Options) (*Watcher, error) {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)
 	}
 	discovering := *o.HTTPClient
-	discovering.Timeout = discoveryTimeout // who maps heeds no context
+	discovering.Timeout = discoveryTimeout // a mapper has no context
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(o.Config, &discovering)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)
@@ -131,22 +137,22 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Start waits until ctx ends, then ends all watches and waits for them. After that nothing is watched and Changed is
-// not called. It is a manager.Runnable.
+// Start blocks until ctx ends, then stops all watches and waits for them. After that Changed is not called. Start
+// implements manager.Runnable.
 func (w *Watcher) Start(ctx context.Context) error {
 	<-ctx.Done()
 	w.mu.Lock()
 	w.closed = true
-	w.kinds, w.watches = registry[schema.GroupVersionKind, *kind]{}, registry[Target, *watch]{}
+	w.kinds, w.watches = kindRegistry{}, watchRegistry{}
 	w.mu.Unlock()
 	w.end()
 	w.ended.Wait()
 	return nil
 }
 
-// Select says what an owner selects from now on, in place of what it selected before, and returns what that is at
-// present. It waits for the first list of what is new until ctx ends, at most five seconds for the kinds and five for
-// the lists. What is missing, forbidden or slow is a Problem and not waited for again: Changed says when it is over.
+// Select replaces the selectors of an owner, and returns the objects that they select. It waits for the first list of
+// new targets until ctx ends, at most five seconds for the kinds and five seconds for the lists. A target that is
+// missing, forbidden or slow is a Problem. Later calls do not wait for it: Changed is called when the problem ends.
 func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
 	selectors []v1alpha1.ResourceSelector) Selected {
 	asks := w.expand(owner, selectors, func(done <-chan struct{}, began time.Time) { w.await(ctx, done, began) })
@@ -160,36 +166,25 @@ func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName,
 	return w.snapshot(owner, asks)
 }
 
-// Forget ends what an owner selects. Watches that no owner needs any more end.
+// Forget removes the selectors of an owner. Watches that no owner needs any more end.
 func (w *Watcher) Forget(owner types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watches.want(owner, nil, nil)
-	w.kinds.want(owner, nil, nil)
+	w.watches.Want(owner, nil, nil)
+	w.kinds.Want(owner, nil, nil)
 	if w.every != nil {
-		delete(w.every.audience, owner)
+		delete(w.every.users, owner)
 	}
 }
 
-// timeout is how long a kind or a first list is waited for, since it was first asked for.
+// timeout is how long a Select waits for a kind, and for the first list of its objects.
 const timeout = 5 * time.Second
 
 func (w *Watcher) await(ctx context.Context, done <-chan struct{}, began time.Time) {
-	left := timeout - w.options.Clock.Since(began)
-	if left <= 0 {
-		return
-	}
-	timer := w.options.Clock.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C():
-	case <-ctx.Done():
-	case <-w.life.Done():
-	}
+	sharedwatch.Deadline{Clock: w.options.Clock, Began: began, Timeout: timeout, Stopped: w.life.Done()}.Await(ctx, done)
 }
 
-// aim finds out what each ask is after, and whether the owner may have that.
+// aim sets the target of each selector, and checks whether the owner may select it.
 func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
 	for i := range asks {
 		a := &asks[i]
@@ -205,13 +200,12 @@ func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
 	}
 }
 
-// change has f change, under the lock, what an audience was told. If f says that it did, who was told the former hears
-// of it.
-func (w *Watcher) change(a audience, f func() bool) {
+// change calls f with the lock. If f reports a change, the users that have read the former state are notified.
+func (w *Watcher) change(u users, f func() bool) {
 	w.mu.Lock()
 	var owners []types.NamespacedName
 	if f() {
-		owners = a.notified()
+		owners = u.Readers()
 	}
 	w.mu.Unlock()
 	for _, owner := range owners {

@@ -9,15 +9,15 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// snapshot is what is known of what an owner asks for. From now on it is told of changes.
+// snapshot returns the current selection of an owner. Later changes of it are reported.
 func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, k := range w.kinds.wanted(owner) {
-		k.notify(owner)
+	for _, k := range w.kinds.Wanted(owner) {
+		k.users.Read(owner)
 	}
 	if w.every != nil {
-		w.every.notify(owner)
+		w.every.users.Read(owner)
 	}
 	var selected Selected
 	var found []*entry
@@ -32,17 +32,17 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 		if !a.problem.none() {
 			continue
 		}
-		t := w.watches.all[a.target]
-		if t == nil {
+		t, watched := w.watches.Get(a.target)
+		if !watched {
 			report(stopping)
 			continue
 		}
-		t.notify(owner)
-		report(t.problem)
+		t.users.Read(owner)
+		report(t.failure.problem)
 		var faults []error
 		for _, e := range t.list() {
 			switch {
-			case a.every && e.controlled: // its controller makes it on the member
+			case a.every && e.controlled: // its controller creates it on the cluster
 			case e.err == nil:
 				found = append(found, e)
 			default:
@@ -52,7 +52,7 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 		if len(faults) > 0 {
 			report(refused(faults[0], len(faults)-1))
 		}
-		if t.problem.none() && a.name != "" && len(t.entries) == 0 {
+		if t.failure.problem.none() && a.name != "" && len(t.entries) == 0 {
 			report(notFound(t.target))
 		}
 	}
@@ -60,7 +60,7 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	return selected
 }
 
-// objects are those of the entries in order, each once: the first there is of it.
+// objects returns the objects of entries in order. Of an object with several entries it returns the first.
 func objects(entries []*entry) []bundle.Object {
 	slices.SortStableFunc(entries, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),

@@ -1,7 +1,6 @@
 package selection
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 
+	"github.com/muster-sdk/muster/internal/sharedwatch"
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
@@ -34,9 +33,9 @@ func still(target Target, selector labels.Selector) (t *watch, calls *int, clock
 	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }},
 		closed: true}
 	target.LabelSelector = selector.String()
-	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, done: make(chan struct{}),
-		stop: func() {}, problem: unlisted(target)}
-	w.watches.want(owner, []Target{target}, func(Target) *watch { return t })
+	t = &watch{Watcher: w, users: users{}, target: target, labels: selector, done: make(chan struct{}),
+		stop: func() {}, failure: failure{problem: unlisted(target)}}
+	w.watches.Want(owner, []Target{target}, func(Target) *watch { return t })
 	return t, calls, clock
 }
 
@@ -128,12 +127,12 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 				}
 				if rapid.Bool().Draw(r, "streamed") {
 					well = true
-					watch.streams(true)
+					watch.Lists(sharedwatch.Watch)
 					for i := range objects {
 						objects[i], _ = watch.Transformer()(objects[i])
 					}
 				} else {
-					watch.streams(false)
+					watch.Lists(sharedwatch.List)
 				}
 				require.NoError(r, watch.Replace(objects, "1"))
 				listed = true
@@ -166,15 +165,15 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 					errors.New("reset"), apierrors.NewInternalError(errors.New("webhook")),
 					apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
 					apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true),
-					apierrors.NewResourceExpired("old"),
 				}).Draw(r, "error")
-				well = well && apierrors.IsResourceExpired(err)
-				watch.failed(r.Context(), rapid.SampledFrom([]request{listing, watching}).Draw(r, "request"), err)
+				well = false
+				watch.Failed(rapid.SampledFrom([]sharedwatch.Request{sharedwatch.List, sharedwatch.Watch}).
+					Draw(r, "request"), err)
 			},
 			"watched": func(*rapid.T) {
 				if listed {
 					well = true
-					watch.change(watch.audience, func() bool { return watch.recovered(watching) })
+					watch.Watches()
 				}
 			},
 		})
@@ -209,28 +208,14 @@ func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	require.NoError(t, watch.Replace(nil, "1"))
 	require.Zero(t, *calls)
 	watch.snapshot(owner, []ask{{target: watch.target}})
-	watch.failed(context.Background(), watching, apierrors.NewForbidden(schema.GroupResource{}, "", nil))
+	watch.Failed(sharedwatch.Watch, apierrors.NewForbidden(schema.GroupResource{}, "", nil))
 	require.Equal(t, 1, *calls)
-}
-
-// API servers forget old versions, and reflectors list again. That is no failure, however often it comes.
-func TestWatch_ExpiredResourceVersion(t *testing.T) {
-	watch, calls, clock := still(secrets(""), labels.Everything())
-	watch.streams(true)
-	require.NoError(t, watch.Replace(nil, "1"))
-	watch.snapshot(owner, []ask{{target: watch.target}})
-	for range 3 {
-		watch.failed(t.Context(), watching, apierrors.NewResourceExpired("too old"))
-		clock.Step(time.Hour)
-	}
-	require.Zero(t, *calls)
-	require.Empty(t, watch.snapshot(owner, []ask{{target: watch.target}}).Problems)
 }
 
 // A kind that is found again as it was is no news; one that is found as something else is.
 func TestKindIsFoundAgain(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
-	k := &kind{audience: audience{owner: true}, done: make(chan struct{}), problem: unasked}
+	k := &kind{users: users{owner: true}, done: make(chan struct{}), problem: unasked}
 	found := func(scope meta.RESTScope) int {
 		*calls = 0
 		watch.found(k, &meta.RESTMapping{Resource: watch.target.GroupVersionResource, Scope: scope}, nil)
@@ -241,15 +226,6 @@ func TestKindIsFoundAgain(t *testing.T) {
 	watch.found(k, nil, &meta.NoKindMatchError{})
 	require.Equal(t, 0, *calls, "that it has gone its watches say")
 	require.Equal(t, 1, found(meta.RESTScopeRoot))
-}
-
-// A reflector that waits for a hub that refuses connections ends at once.
-func TestWaitingEndsWithTheWatch(t *testing.T) {
-	life, end := context.WithCancel(t.Context())
-	over := mortalClock{clock.RealClock{}, life}.After(time.Hour)
-	end()
-	<-over
-	<-mortalClock{clock.RealClock{}, t.Context()}.After(time.Millisecond)
 }
 
 // One that is nested too deep would be missed, so it is said; once, however many there are.
@@ -263,7 +239,7 @@ func TestTooDeep(t *testing.T) {
 		}})
 	}
 	require.NoError(t, watch.Replace(objects, "1"))
-	watch.recovered(watching)
+	watch.recovered(sharedwatch.Watch)
 	got := watch.snapshot(owner, []ask{{target: watch.target}})
 	require.Equal(t, []Problem{{
 		Reason: ReasonRefused,
@@ -271,37 +247,3 @@ func TestTooDeep(t *testing.T) {
 			"that it does not match; there are 2 more like it",
 	}}, got.Problems)
 }
-
-// What is shared begins with the first who wants it and ends with the last.
-func TestRegistry(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		var all registry[int, *thing]
-		wants, live := map[types.NamespacedName][]int{}, map[int]int{}
-		for range rapid.IntRange(1, 30).Draw(r, "steps") {
-			owner := types.NamespacedName{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "owner")}
-			wants[owner] = rapid.SliceOfNDistinct(rapid.IntRange(0, 4), 0, 3, rapid.ID[int]).Draw(r, "keys")
-			all.want(owner, wants[owner], func(key int) *thing {
-				live[key]++
-				return &thing{audience: audience{}, end: func() { live[key]-- }}
-			})
-			wanted := map[int]int{}
-			for _, keys := range wants {
-				for _, key := range keys {
-					wanted[key] = 1
-				}
-			}
-			maps.DeleteFunc(live, func(_, n int) bool { return n == 0 })
-			require.Equal(r, wanted, live)
-			require.Len(r, all.all, len(wanted))
-			require.Len(r, all.wanted(owner), len(wants[owner]))
-		}
-	})
-}
-
-type thing struct {
-	audience
-	end func()
-}
-
-func (t *thing) heard() audience { return t.audience }
-func (t *thing) close()          { t.end() }
