@@ -24,7 +24,8 @@
 //     clusters by revisions and rollouts. placement/v1alpha1 contains their API types.
 //   - placement/rollout decides which clusters are updated now, placement/override patches objects for a cluster, and
 //     placement/bundle divides objects among Works. They are pure functions for use in any controller.
-//   - placement/interop exports members and decisions as ClusterProfiles and PlacementDecisions of SIG Multicluster.
+//   - placement/clusterprofile exports members and decisions as ClusterProfiles and PlacementDecisions of SIG
+//     Multicluster.
 //   - work/apply applies sets of objects, for any controller. work/agent applies the Works of a hub with it.
 //   - addon installs, configures, updates and removes add-ons: agents in Go, or templates without code.
 //     addon/v1alpha1 contains the API types, and addon/leave delays a leave until the add-ons are removed.

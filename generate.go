@@ -13,7 +13,7 @@ package muster
 //go:generate controller-gen object crd paths=./tenancy/v1alpha1 output:crd:dir=tenancy/crds
 //go:generate controller-gen rbac:roleName=muster-placement paths=./placement output:rbac:dir=placement/rbac
 //go:generate controller-gen rbac:roleName=muster-workset paths=./placement/workset paths=./placement/internal/revision output:rbac:dir=placement/workset/rbac
-//go:generate controller-gen rbac:roleName=muster-interop paths=./placement/interop output:rbac:dir=placement/interop/rbac
+//go:generate controller-gen rbac:roleName=muster-clusterprofile paths=./placement/clusterprofile output:rbac:dir=placement/clusterprofile/rbac
 //go:generate controller-gen rbac:roleName=muster-tenancy paths=./tenancy output:rbac:dir=tenancy/rbac
 //go:generate go run ./internal/crdinstall/boundquantities membership/crds
 //go:generate go run ./internal/crdinstall/boundquantities addon/crds

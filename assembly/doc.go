@@ -22,7 +22,8 @@
 //
 // The hub needs the roles in the folder rbac of each package that [HubOptions] sets up: membership/hub, placement,
 // placement/workset, addon, addon/leave, work/leave, work/unassigned and, with connections, membership/fleet,
-// membership/push, membership/install and membership/clusterapi. ClusterProfiles need that of placement/interop. To
-// install the CustomResourceDefinitions it needs get, create and patch on customresourcedefinitions; with
-// [HubOptions].SkipDefinitions it does not. The agent needs the roles of membership/agent and work/agent on the member.
+// membership/push, membership/install and membership/clusterapi. ClusterProfiles need that of
+// placement/clusterprofile. To install the CustomResourceDefinitions it needs get, create and patch on
+// customresourcedefinitions; with [HubOptions].SkipDefinitions it does not. The agent needs the roles of
+// membership/agent and work/agent on the member.
 package assembly

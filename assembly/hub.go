@@ -25,8 +25,8 @@ import (
 	"github.com/muster-sdk/muster/membership/push"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/clusterprofile"
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
-	"github.com/muster-sdk/muster/placement/interop"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 	"github.com/muster-sdk/muster/tenancy"
@@ -65,7 +65,7 @@ type HubOptions struct {
 
 	// ClusterProfiles exports members and decisions as ClusterProfiles and PlacementDecisions of SIG Multicluster, if
 	// their definitions are installed. Default nil: off. Default of Tenancy: the ClusterSetBindings of the hub.
-	ClusterProfiles *interop.Options
+	ClusterProfiles *clusterprofile.Options
 
 	// UnassignedWorks are the options of package work/unassigned.
 	UnassignedWorks unassigned.Options
@@ -298,7 +298,7 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 			placements.Ready = worksets.Readiness
 		}
 	}
-	var profiles interop.Options
+	var profiles clusterprofile.Options
 	if o.ClusterProfiles != nil {
 		profiles = *o.ClusterProfiles
 	}
@@ -339,7 +339,7 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 	if o.ClusterProfiles == nil {
 		return nil
 	}
-	if err := interop.SetupWithManager(mgr, profiles); err != nil {
+	if err := clusterprofile.SetupWithManager(mgr, profiles); err != nil {
 		return fmt.Errorf("set up ClusterProfiles: %w", err)
 	}
 	return nil

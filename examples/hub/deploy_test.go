@@ -37,7 +37,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
-	"github.com/muster-sdk/muster/placement/interop"
+	"github.com/muster-sdk/muster/placement/clusterprofile"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -288,7 +288,7 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 		{RawExtension: runtime.RawExtension{
 			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"}}`)}},
 	}}}
-	profiles, err := os.ReadFile("../../placement/interop/testdata/clusterprofiles.yaml")
+	profiles, err := os.ReadFile("../../placement/clusterprofile/testdata/clusterprofiles.yaml")
 	require.NoError(t, err)
 	definition := &unstructured.Unstructured{}
 	require.NoError(t, yaml.Unmarshal(profiles, &definition.Object))
@@ -317,7 +317,7 @@ func allPartsAct(t *testing.T, c client.Client, name string) {
 				return err
 			}
 		}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: interop.DefaultProfileNamespace, Name: name},
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: clusterprofile.DefaultProfileNamespace, Name: name},
 			profile); err != nil {
 			return err
 		}

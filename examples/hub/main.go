@@ -36,7 +36,7 @@ import (
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/push"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/placement/interop"
+	"github.com/muster-sdk/muster/placement/clusterprofile"
 )
 
 // leaseName is the name of the Lease by which replicas elect their leader.
@@ -174,7 +174,7 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	options.Membership.Server, options.Membership.BootstrapTokens = f.server, f.bootstrapTokens
 	options.Membership.NamespaceQuota = corev1.ResourceList(f.namespaceQuota)
 	if f.clusterProfiles {
-		options.ClusterProfiles = &interop.Options{}
+		options.ClusterProfiles = &clusterprofile.Options{}
 	}
 	if options.Connections, err = f.connect.options(); err != nil {
 		return err

@@ -46,7 +46,7 @@ func bootstrapTokenObjects() ([]any, error) {
 }
 
 // clusterProfileObjects returns the permissions for the export of ClusterProfiles.
-func clusterProfileObjects() ([]any, error) { return hub.rolesOf([]string{"placement/interop"}) }
+func clusterProfileObjects() ([]any, error) { return hub.rolesOf([]string{"placement/clusterprofile"}) }
 
 // clusterAPIObjects returns the permissions for the import of Clusters of Cluster API. The second ClusterRole is bound
 // in each namespace of Clusters: it contains what the hub reads there.

@@ -90,7 +90,7 @@ var guards = []string{
 // hubPackages are the packages of the hub that write objects.
 var hubPackages = []string{
 	"addon", "addon/internal/registration", "addon/leave", "assembly", "membership/admin", "membership/clusterapi",
-	"membership/fleet", "membership/hub", "membership/install", "membership/push", "placement", "placement/interop",
+	"membership/fleet", "membership/hub", "membership/install", "membership/push", "placement", "placement/clusterprofile",
 	"placement/workset", "tenancy", "work/leave", "work/unassigned",
 }
 

@@ -1,0 +1,146 @@
+package clusterprofile
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"pgregory.net/rapid"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// at gives a member an endpoint and a Secret.
+func at(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*membershipv1alpha1.MemberCluster) {
+	return func(m *membershipv1alpha1.MemberCluster) {
+		m.Spec.KubeConfigSecretRef, m.Status.Endpoint = &ref,
+			&membershipv1alpha1.Endpoint{Server: server, CABundle: []byte("ca")}
+	}
+}
+
+// by is a provider that says where a member is, and nothing of one that is nowhere.
+func by(name string) AccessProvider {
+	return AccessProvider{Name: name, Cluster: func(m *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
+		if m.Status.Endpoint == nil {
+			return nil
+		}
+		return &clientcmdv1.Cluster{Server: m.Status.Endpoint.Server}
+	}}
+}
+
+func TestKubeconfigSecretReader(t *testing.T) {
+	entry := func(server, namespace, key string) []any {
+		return []any{map[string]any{"name": "kubeconfig-secretreader", "cluster": map[string]any{
+			"server": server, "certificate-authority-data": "Y2E=", "extensions": []any{map[string]any{
+				"name": "client.authentication.k8s.io/exec", "extension": map[string]any{"name": "east-kubeconfig",
+					"namespace": namespace, "key": key},
+			}},
+		}}}
+	}
+	for _, test := range []struct {
+		reason string
+		member *membershipv1alpha1.MemberCluster
+		want   []any
+	}{
+		{"the Secret is where all are, in the form of cluster-api",
+			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"})),
+			entry("https://east", "connections", "value")},
+		{
+			"the Secret is elsewhere, in another key",
+			east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig", Namespace: "capi",
+				Key: "admin"})),
+			entry("https://east", "capi", "admin"),
+		},
+		{"the hub does not reach it", east(), nil},
+		{"nobody has read the Secret yet", east(func(m *membershipv1alpha1.MemberCluster) {
+			m.Spec.KubeConfigSecretRef = &membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"}
+		}), nil},
+	} {
+		profile := ProfileOf(test.member, Options{AccessProviders: []AccessProvider{KubeconfigSecretReader("connections")}})
+		got, _, err := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
+		require.NoError(t, err, test.reason)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestAnExtensionThatIsNoJSON(t *testing.T) {
+	broken := AccessProvider{Name: "broken", Cluster: func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
+		return &clientcmdv1.Cluster{Server: "https://east",
+			Extensions: []clientcmdv1.NamedExtension{{Name: "x", Extension: runtime.RawExtension{Raw: []byte("{")}}}}
+	}}
+	profile := ProfileOf(east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"})),
+		Options{AccessProviders: []AccessProvider{broken, by("a")}})
+	names, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
+	require.Len(t, names, 1, "it keeps no other from being told")
+}
+
+func TestAmendAccess(t *testing.T) {
+	provider := func(name, server string) any {
+		return map[string]any{"name": name, "cluster": map[string]any{"server": server}}
+	}
+	here := east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
+	for _, test := range []struct {
+		reason string
+		have   []any
+		member *membershipv1alpha1.MemberCluster
+		want   []any // nil: nothing to write
+	}{
+		{"it is told", nil, here, []any{provider("ours", "https://east")}},
+		{"it is there", []any{provider("ours", "https://east")}, here, nil},
+		{"it has moved; what others say stays in its place", []any{provider("theirs", "x"), provider("ours", "https://west"),
+			"odd"}, here, []any{provider("theirs", "x"), provider("ours", "https://east"), "odd"}},
+		{"nobody gets there any more; others still say how", []any{provider("ours", "https://east"), provider("theirs", "x")},
+			east(), []any{provider("theirs", "x")}},
+		{"what others say is no reason to write", []any{provider("theirs", "x")}, east(), nil},
+	} {
+		o := Options{AccessProviders: []AccessProvider{by("ours")}}
+		have := ProfileOf(east(), o)
+		if test.have != nil {
+			have.Object["status"].(map[string]any)["accessProviders"] = test.have
+		}
+		_, status, turned := amendProfile(have, ProfileOf(test.member, o), o.AccessProviders)
+		require.False(t, turned, test.reason)
+		if test.want == nil {
+			require.Nil(t, status, test.reason)
+			continue
+		}
+		if diff := cmp.Diff(map[string]any{"status": map[string]any{"accessProviders": test.want}}, status); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.reason, diff)
+		}
+	}
+}
+
+// When what is amended has been applied, there is nothing left to amend, and nothing of others is lost.
+func TestAmendAccessOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Options{AccessProviders: []AccessProvider{by("a"), by("b")}}
+		have := ProfileOf(east(), o)
+		var theirs []any
+		var there []any
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 4, rapid.ID).Draw(t,
+			"there") {
+			item := map[string]any{"name": name, "cluster": map[string]any{"server": "old"}}
+			there = append(there, item)
+			if name > "b" {
+				theirs = append(theirs, item)
+			}
+		}
+		have.Object["status"].(map[string]any)["accessProviders"] = there
+		member := east()
+		if rapid.Bool().Draw(t, "reached") {
+			member = east(at("https://east", membershipv1alpha1.KubeConfigSecretRef{Name: "s"}))
+		}
+		_, status, _ := amendProfile(have, ProfileOf(member, o), o.AccessProviders)
+		have.Object = merge(have.Object, status)
+		_, status, _ = amendProfile(have, ProfileOf(member, o), o.AccessProviders)
+		require.Nil(t, status)
+		for _, item := range theirs {
+			require.Contains(t, list(have.Object["status"].(map[string]any), "accessProviders"), item)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package clusterprofile_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/clusterprofile"
+)
+
+// clusters are those that an exported decision refers to.
+func clusters(u *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "decisions")
+	var names []string
+	for _, d := range list {
+		name, _, _ := unstructured.NestedString(d.(map[string]any), "clusterProfileRef", "name")
+		names = append(names, name)
+	}
+	return names
+}
+
+func on(names ...string) func(*unstructured.Unstructured) bool {
+	return func(u *unstructured.Unstructured) bool { return slices.Equal(clusters(u), names) }
+}
+
+// Decisions are exported as they are, follow each change, and go.
+func TestDecisions(t *testing.T) {
+	h := newHub(t, profiles, decisions)
+	first := h.start()
+	h.member("east")
+	decision := h.slice("web-decision-0", "west", "east")
+	exported := h.there(decisions, "web-decision-0", on("west", "east"))
+	want := clusterprofile.DecisionOf(decision, h.options)
+	for _, field := range []string{"decisions", "schedulerName"} {
+		if diff := cmp.Diff(want.Object[field], exported.Object[field]); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", field, diff)
+		}
+	}
+	require.Equal(t, want.GetLabels(), exported.GetLabels())
+	require.Equal(t, want.GetOwnerReferences(), exported.GetOwnerReferences())
+	h.there(profiles, "east", complete)
+
+	decision.Decisions = decision.Decisions[1:]
+	require.NoError(t, h.client.Update(t.Context(), decision))
+	h.there(decisions, "web-decision-0", on("east"))
+	h.patch(exported, `{"decisions":[]}`)
+	h.there(decisions, "web-decision-0", on("east"))
+	decision.Decisions = nil
+	require.NoError(t, h.client.Update(t.Context(), decision))
+	h.there(decisions, "web-decision-0", on())
+
+	first.quiet(t)
+	first.stop()
+	second := h.start()
+	require.Empty(t, second.quiet(t))
+	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/placementdecisions")
+	require.NoError(t, h.client.Delete(t.Context(), decision))
+	h.gone(decisions, "web-decision-0")
+	require.Empty(t, second.quiet(t), "the garbage collector does that")
+	h.slice("web-decision-0", "east")
+	h.there(decisions, "web-decision-0", on("east"))
+}
+
+// Objects of others are never touched, whatever their names are; it is said whose they are, and made up for when they
+// go.
+func TestForeign(t *testing.T) {
+	h := newHub(t, profiles, decisions)
+	foreign := []*unstructured.Unstructured{
+		object(profiles, h.options.ProfileNamespace, "east",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
+		object(profiles, h.options.ProfileNamespace, "west",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "muster"}}}),
+		object(profiles, h.options.ProfileNamespace, "unrelated",
+			map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}}),
+		object(decisions, h.namespace, "web-decision-1", map[string]any{"decisions": []any{}}),
+		object(decisions, h.namespace, "unrelated", map[string]any{"decisions": []any{}}),
+	}
+	require.NoError(t,
+		h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.options.ProfileNamespace}}))
+	for _, u := range foreign {
+		require.NoError(t, h.client.Create(t.Context(), u))
+	}
+	h.member("east")
+	h.member("west")
+	north := h.member("north")
+	h.slice("web-decision-0", "east", "west", "north")
+	h.slice("web-decision-1", "north")
+	r := h.start()
+	h.there(profiles, "north", complete)
+	h.there(decisions, "web-decision-0", on("west", "north"))
+	h.eventually("events say so", func() bool {
+		var events eventsv1.EventList
+		require.NoError(t, h.client.List(t.Context(), &events))
+		reported := map[string]bool{}
+		for _, e := range events.Items {
+			if e.Reason == "NameTaken" {
+				reported[e.Note] = true
+			}
+		}
+		return reported["ClusterProfile "+h.options.ProfileNamespace+`/east is of cluster manager "other" and not of this `+
+			`member, and left alone: delete or rename it to have this exported`] &&
+			reported["ClusterProfile "+h.options.ProfileNamespace+
+				`/west is of cluster manager "muster" and not of this member, `+
+				`and left alone: delete or rename it to have this exported`] &&
+			reported["PlacementDecision "+h.namespace+
+				"/web-decision-1 is not of muster, and left alone: delete or rename it to have this exported"]
+	})
+	require.ElementsMatch(t, []string{
+		"create multicluster.x-k8s.io/clusterprofiles", "patch multicluster.x-k8s.io/clusterprofiles/status",
+		"create multicluster.x-k8s.io/placementdecisions",
+	}, r.quiet(t))
+	h.property("east", "1")
+	h.patch(foreign[0], `{"spec":{"displayName":"Not the East"}}`)
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(foreign[0]), foreign[0]))
+	r.quiet(t)
+	require.Equal(t, 3, r.wire.times("create events.k8s.io/events"), "once is enough")
+	for _, u := range foreign {
+		now := u.DeepCopy()
+		require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(u), now))
+		require.Equal(t, u.GetResourceVersion(), now.GetResourceVersion(), u.GetName())
+	}
+	for _, u := range foreign {
+		require.NoError(t, h.client.Delete(t.Context(), u))
+	}
+	h.there(profiles, "east", complete)
+	h.there(profiles, "west", complete)
+	h.there(decisions, "web-decision-0", on("east", "west", "north"))
+	h.there(decisions, "web-decision-1", on("north"))
+
+	// One that comes later is heeded, too.
+	r.quiet(t)
+	require.NoError(t, h.client.Delete(t.Context(), north))
+	h.gone(profiles, "north")
+	other := object(profiles, h.options.ProfileNamespace, "north",
+		map[string]any{"spec": map[string]any{"clusterManager": map[string]any{"name": "other"}}})
+	h.eventually("another creates the profile", func() bool { // A reconcile with an older cache may create it once more.
+		return h.client.Create(t.Context(), other.DeepCopy()) == nil
+	})
+	h.there(decisions, "web-decision-1", on())
+}
+
+func object(resource, namespace, name string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kindOf(resource))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}

@@ -1,0 +1,229 @@
+package clusterprofile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/tracing"
+)
+
+const (
+	workers   = 4
+	firstWait = 50 * time.Millisecond // after a failure; it doubles up to the longest
+	lastWait  = 5 * time.Minute
+	written   = 4096 // how many objects may be on their way back from the API server at a time
+)
+
+// key is the namespace and name of an exported object.
+type key = toolscache.ObjectName
+
+// kind is one of the kinds that are exported.
+type kind struct {
+	resource  schema.GroupVersionResource
+	namespace string // of the objects; empty: all
+	source    client.Object
+	keysOf    func(source metav1.Object) []key
+	// prepare, unless nil, observes what sync needs beyond the objects of the kind and of the source. It is called before
+	// sync, and what it starts ends with the context.
+	prepare func(context.Context, *export) error
+	// isOurs reports whether an object is one that was exported.
+	isOurs func(*unstructured.Unstructured) bool
+	// seen, unless nil, is told of objects that have come, changed or gone.
+	seen func(*unstructured.Unstructured)
+	// sync brings one object to what it should be, or says how long that has to wait.
+	sync func(context.Context, *export, key) (time.Duration, error)
+}
+
+// export is the export of one kind, for as long as there is a definition of it.
+type export struct {
+	*exporter
+	kind
+
+	definition types.UID
+	queue      workqueue.TypedRateLimitingInterface[key]
+	store      toolscache.MutationCache // the informer's, and what has been written since
+	ready      atomic.Bool              // the store has all objects
+	running    sync.WaitGroup           // what stop waits for
+	stop       func()
+
+	mu        sync.Mutex
+	paces     map[key]pace
+	announced map[key]types.UID // the objects of others that it has been told of
+}
+
+// errBehind ends what began from something that is not so any more. It is tried again.
+var errBehind = errors.New("the cache is behind")
+
+// begin starts to export a kind. The export's stop ends it, and waits until it has.
+func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *export {
+	ctx, cancel := context.WithCancel(ctx)
+	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{},
+		nil).Informer()
+	x := &export{
+		exporter: e, kind: k, definition: definition, paces: map[key]pace{}, announced: map[key]types.UID{},
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[key](firstWait, lastWait),
+			workqueue.TypedRateLimitingQueueConfig[key]{Clock: e.Clock}),
+		store: toolscache.NewIntegerResourceVersionMutationCacheWithOptions(e.log, informer.GetStore(),
+			toolscache.MutationCacheOptions{MaxCacheSize: written}),
+	}
+	// These fail only on an informer that has begun.
+	_ = informer.SetTransform(func(object any) (any, error) { return x.slim(object), nil })
+	_ = informer.SetWatchErrorHandlerWithContext(e.failed(k.resource.GroupResource().String()))
+	x.running.Go(func() { informer.RunWithContext(ctx) })
+	x.running.Go(func() {
+		if err := x.run(ctx, informer); err != nil && ctx.Err() == nil {
+			e.fail(err)
+		}
+	})
+	x.stop = func() {
+		cancel()
+		x.running.Wait()
+	}
+	return x
+}
+
+// slim removes what the exporter does not read: managed fields, and the content of objects of other owners.
+func (x *export) slim(object any) any {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+		if !x.isOurs(u) {
+			delete(u.Object, "status")
+			delete(u.Object, "decisions")
+		}
+	}
+	return object
+}
+
+// run exports until the context ends. Nothing is written before all is known that there is.
+func (x *export) run(ctx context.Context, informer toolscache.SharedIndexInformer) error {
+	defer x.queue.ShutDown()
+	if err := follow(ctx, informer, func(object metav1.Object) {
+		x.queue.Add(toolscache.MetaObjectToName(object))
+		if u, ok := object.(*unstructured.Unstructured); ok && x.seen != nil {
+			x.seen(u)
+		}
+	}); err != nil {
+		return err
+	}
+	x.ready.Store(true)
+	x.look()
+	if x.prepare != nil {
+		if err := x.prepare(ctx, x); err != nil {
+			return err
+		}
+	}
+	source, err := x.cache.GetInformer(ctx, x.source)
+	if err != nil {
+		return fmt.Errorf("watch %T: %w", x.source, err)
+	}
+	if err := follow(ctx, source, func(object metav1.Object) {
+		for _, k := range x.keysOf(object) {
+			x.queue.Add(k)
+		}
+	}); err != nil {
+		return err
+	}
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() { x.work(ctx) })
+	}
+	<-ctx.Done()
+	x.queue.ShutDown()
+	working.Wait()
+	return nil
+}
+
+// informer is what the cache of a manager and client-go have in common.
+type informer interface {
+	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
+	RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error
+}
+
+// follow has a function told of every object that has come, changed or gone, until the context ends, and returns once
+// it knows those that there are.
+func follow(ctx context.Context, from informer, notify func(metav1.Object)) error {
+	announced := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if object, ok := object.(metav1.Object); ok {
+			notify(object)
+		}
+	}
+	registration, err := from.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: announced, DeleteFunc: announced, UpdateFunc: func(_, after any) { announced(after) },
+	})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = from.RemoveEventHandler(registration) }) // fails only if the informer has ended
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (x *export) work(ctx context.Context) {
+	for {
+		k, shutdown := x.queue.Get()
+		if shutdown {
+			return
+		}
+		wait, err := x.traced(ctx, k)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil && !passes(err) {
+				x.log.Error(err, "An export has failed; trying again.", "resource", x.resource.GroupResource().String(), "object",
+					k.String())
+			}
+			x.queue.AddRateLimited(k)
+		case wait > 0:
+			x.queue.Forget(k)
+			x.queue.AddAfter(k, wait)
+		default:
+			x.queue.Forget(k)
+		}
+		x.queue.Done(k)
+	}
+}
+
+// traced is sync with a span.
+func (x *export) traced(ctx context.Context, k key) (wait time.Duration, err error) {
+	ctx, end := tracing.Start(ctx, "muster-clusterprofile", types.NamespacedName{Namespace: k.Namespace, Name: k.Name})
+	defer func() { end(err) }()
+	return x.sync(ctx, x, k)
+}
+
+// passes reports whether an error says no more than that something has changed in the meantime, which the watches will
+// notify of.
+func passes(err error) bool {
+	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.IsNotFound(err)
+}
+
+// get is an object as it was seen or written last; nil: there is none. It belongs to the store.
+func (x *export) get(k key) *unstructured.Unstructured {
+	object, _, _ := x.store.GetByKey(k.String()) // fails only with an index
+	u, _ := object.(*unstructured.Unstructured)
+	return u
+}
+
+func (x *export) objects(k key) dynamic.ResourceInterface {
+	return x.dynamic.Resource(x.resource).Namespace(k.Namespace)
+}

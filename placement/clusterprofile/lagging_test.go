@@ -1,0 +1,85 @@
+package clusterprofile_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+)
+
+// gate holds up what watches of profiles say. It is open at first.
+type gate struct{ sync.RWMutex }
+
+func (g *gate) over(inner http.RoundTripper) http.RoundTripper {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := inner.RoundTrip(r)
+		if err == nil && r.URL.Query().Get("watch") != "" && strings.HasSuffix(r.URL.Path, "/"+profiles) {
+			response.Body = &gated{response.Body, g}
+		}
+		return response, err
+	})
+}
+
+type gated struct {
+	io.ReadCloser
+	gate *gate
+}
+
+func (b *gated) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.gate.RLock() // until it is open
+	defer b.gate.RUnlock()
+	return n, err
+}
+
+// An export whose watch is behind knows what it has written itself, and does not write over what others have.
+func TestLaggingWatch(t *testing.T) {
+	h := newHub(t, profiles)
+	var g gate
+	r := h.start(func(config *rest.Config, _ *manager.Options) { config.Wrap(g.over) })
+	h.member("east")
+	profile := h.there(profiles, "east", complete)
+	before := len(r.quiet(t))
+	turn := func(to metav1.ConditionStatus) {
+		h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = to })
+	}
+	is := func(want string) func(*unstructured.Unstructured) bool {
+		return func(u *unstructured.Unstructured) bool { return status(u, "ControlPlaneHealthy") == want }
+	}
+	g.Lock()
+	open := sync.OnceFunc(g.Unlock)
+	t.Cleanup(open)
+	for i, to := range []metav1.ConditionStatus{"False", "Unknown", "True", "False"} {
+		turn(to)
+		h.there(profiles, "east", is(string(to)))
+		require.Len(t, r.quiet(t), before+i+1, "each is one request, and none is in vain")
+	}
+	conditions, _, err := unstructured.NestedSlice(h.get(profiles, "east").Object, "status", "conditions")
+	require.NoError(t, err)
+	mine := map[string]any{"type": "Mine", "status": "True", "reason": "Mine", "message": "",
+		"lastTransitionTime": "2026-03-01T12:00:00Z"}
+	patch, err := (&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": profile.GetAPIVersion(), "kind": profile.GetKind(),
+		"status": map[string]any{"conditions": append(conditions, mine)},
+	}}).MarshalJSON()
+	require.NoError(t, err)
+	h.patch(profile, string(patch), "status")
+	for i := range 12 { // more than may be written at once
+		turn([]metav1.ConditionStatus{"Unknown", "True"}[i%2])
+		h.eventually("one more is tried", func() bool { return len(r.wire.writes()) == before+5+i })
+	}
+	require.Len(t, r.quiet(t), before+16)
+	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"), "they are refused")
+	open()
+	require.Equal(t, "True", status(h.there(profiles, "east", is("True")), "Mine"))
+}

@@ -1,0 +1,50 @@
+package clusterprofile
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestPace(t *testing.T) {
+	at := func(seconds time.Duration) time.Time { return noon.Add(seconds * time.Second) }
+	p := pace{}
+	require.Zero(t, p.wait(at(0), false), "the first goes at once")
+	p = p.spend(at(0))
+	require.Equal(t, 30*time.Second, p.wait(at(0), false))
+	require.Equal(t, 20*time.Second, p.wait(at(10), false))
+	require.Zero(t, p.wait(at(30), false))
+	for range burst - 1 {
+		require.Zero(t, p.wait(at(10), true), "what turns does not wait")
+		p = p.spend(at(10))
+	}
+	require.Equal(t, 20*time.Second, p.wait(at(10), true), "but for so long as there is a burst")
+	require.Zero(t, p.wait(at(1000), false), "long ago is forgotten")
+}
+
+// However writes come, there are never more in any time than one in 30 s, and ten.
+func TestPaceBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p pace
+		var writes []time.Time
+		now := noon.Time
+		for range rapid.IntRange(1, 80).Draw(t, "tries") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "later")) * time.Second)
+			turned := rapid.Bool().Draw(t, "turned")
+			if wait := p.wait(now, turned); wait == 0 {
+				p = p.spend(now)
+				writes = append(writes, now)
+			} else {
+				require.Zero(t, p.wait(now.Add(wait), turned), "who has waited goes")
+				require.NotZero(t, p.wait(now.Add(wait-1), turned), "and not before")
+			}
+		}
+		for i, from := range writes {
+			for j, to := range writes[i:] {
+				require.LessOrEqual(t, j+1, burst+int(to.Sub(from)/perWrite), "from %s to %s", from, to)
+			}
+		}
+	})
+}

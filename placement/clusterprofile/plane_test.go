@@ -1,0 +1,223 @@
+package clusterprofile_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/placement/clusterprofile"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "clusterprofile"}}
+
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+
+const (
+	profiles  = "clusterprofiles"
+	decisions = "placementdecisions"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// hub is a namespace of the shared plane, for decisions, and the name of another for profiles. Definitions are the
+// plane's, so the tests run one after another.
+type hub struct {
+	t         *testing.T
+	client    client.Client
+	config    *rest.Config
+	namespace string
+	options   clusterprofile.Options
+	clock     *clocktesting.FakeClock
+}
+
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
+
+// newHub has these definitions, and no others of the exported kinds.
+func newHub(t *testing.T, defined ...string) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c),
+		clock: clocktesting.NewFakeClock(start)}
+	h.options = clusterprofile.Options{ProfileNamespace: h.namespace + "-profiles", Clock: h.clock}
+	for _, name := range []string{profiles, decisions} {
+		if slices.Contains(defined, name) {
+			h.define(name)
+		} else {
+			h.undefine(name)
+		}
+	}
+	return h
+}
+
+func definition(name string) *unstructured.Unstructured {
+	d := &unstructured.Unstructured{Object: map[string]any{}}
+	d.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
+	d.SetName(name + ".multicluster.x-k8s.io")
+	return d
+}
+
+// define installs a definition, and waits until it is served.
+func (h *hub) define(name string) {
+	h.t.Helper()
+	file, err := os.ReadFile("testdata/" + name + ".yaml")
+	require.NoError(h.t, err)
+	d := definition(name)
+	require.NoError(h.t, yaml.Unmarshal(file, &d.Object))
+	require.NoError(h.t, client.IgnoreAlreadyExists(h.client.Create(h.t.Context(), d)))
+	h.eventually(name+" are served", func() bool {
+		return h.client.List(h.t.Context(), listOf(name)) == nil
+	})
+}
+
+func (h *hub) undefine(name string) {
+	h.t.Helper()
+	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), definition(name))))
+	h.eventually(name+" are gone", func() bool {
+		return apierrors.IsNotFound(h.client.Get(h.t.Context(), client.ObjectKey{Name: definition(name).GetName()},
+			definition(name)))
+	})
+}
+
+func kindOf(resource string) schema.GroupVersionKind {
+	kind := map[string]string{profiles: "ClusterProfile", decisions: "PlacementDecision"}[resource]
+	return schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: kind}
+}
+
+func listOf(resource string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kindOf(resource))
+	return list
+}
+
+// running is a manager with the export.
+type running struct {
+	wire *wire
+	stop func()
+}
+
+// start runs a manager whose own cache sees nothing but the namespace. It stops with the test at the latest.
+func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
+	h.t.Helper()
+	config, r := rest.CopyConfig(h.config), &running{wire: &wire{}}
+	options := manager.Options{
+		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+	}
+	for _, f := range change {
+		f(config, &options)
+	}
+	config.Wrap(r.wire.over)
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+		return clusterprofile.SetupWithManager(mgr, h.options)
+	})
+	return r
+}
+
+// member creates a MemberCluster that is in the fleet. It goes with the test.
+func (h *hub) member(name string, change ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
+	h.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Spec.Accepted = new(true)
+	for _, f := range change {
+		f(m)
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), m))
+	h.t.Cleanup(func() { require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(context.Background(), m))) })
+	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
+		s.Version.Kubernetes = "v1.36.3"
+		s.Conditions = []metav1.Condition{
+			{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined",
+				LastTransitionTime: metav1.NewTime(start)},
+			{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating",
+				LastTransitionTime: metav1.NewTime(start)},
+		}
+	})
+	return m
+}
+
+func (h *hub) status(name string, change func(*membershipv1alpha1.MemberClusterStatus)) {
+	h.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, m))
+	before := m.DeepCopy()
+	change(&m.Status)
+	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), m, client.MergeFrom(before)))
+}
+
+// property gives a member this one property.
+func (h *hub) property(name, value string) {
+	h.t.Helper()
+	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
+		s.Properties = []membershipv1alpha1.Property{{Name: "p", Value: value}}
+	})
+}
+
+// slice creates a PlacementDecision of muster.
+func (h *hub) slice(name string, clusters ...string) *v1alpha1.PlacementDecision {
+	h.t.Helper()
+	d := &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: h.namespace, Name: name, Labels: map[string]string{v1alpha1.PlacementLabel: "web",
+			v1alpha1.DecisionIndexLabel: "0"},
+	}}
+	for _, cluster := range clusters {
+		d.Decisions = append(d.Decisions, v1alpha1.ClusterDecision{ClusterName: cluster, Reason: "Scheduled"})
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), d))
+	return d
+}
+
+// get is an exported object; nil: there is none.
+func (h *hub) get(resource, name string) *unstructured.Unstructured {
+	h.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kindOf(resource))
+	namespace := map[string]string{profiles: h.options.ProfileNamespace, decisions: h.namespace}[resource]
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(h.t, err)
+	return u
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	mustertest.Holds(h.t, time.Minute, what, holds)
+}
+
+// there waits until an object is exported that has what a function wants.
+func (h *hub) there(resource, name string, has func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	h.t.Helper()
+	var u *unstructured.Unstructured
+	h.eventually(resource+" "+name, func() bool {
+		u = h.get(resource, name)
+		return u != nil && has(u)
+	})
+	return u
+}
+
+func (h *hub) gone(resource, name string) {
+	h.t.Helper()
+	h.eventually(resource+" "+name+" is gone", func() bool { return h.get(resource, name) == nil })
+}

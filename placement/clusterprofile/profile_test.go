@@ -1,0 +1,320 @@
+package clusterprofile
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// east is a member that has been in the fleet since noon; with says what is special.
+func east(with ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
+	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1", CreationTimestamp: noon}}
+	m.Status.Conditions = []metav1.Condition{
+		{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "AgentJoined", Message: "In.",
+			LastTransitionTime: noon},
+		{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Heartbeating", Message: "Well.",
+			LastTransitionTime: noon},
+	}
+	for _, f := range with {
+		f(m)
+	}
+	return m
+}
+
+func properties(pairs ...string) func(*membershipv1alpha1.MemberCluster) {
+	return func(m *membershipv1alpha1.MemberCluster) {
+		m.Status.Properties = nil
+		for i := 0; i < len(pairs); i += 2 {
+			m.Status.Properties = append(m.Status.Properties, membershipv1alpha1.Property{Name: pairs[i], Value: pairs[i+1]})
+		}
+	}
+}
+
+func healthy(status metav1.ConditionStatus) func(*membershipv1alpha1.MemberCluster) {
+	return func(m *membershipv1alpha1.MemberCluster) { m.Status.Conditions[1].Status = status }
+}
+
+func TestProfileOf(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		member *membershipv1alpha1.MemberCluster
+		field  []string
+		want   any
+	}{
+		{"the manager is in the label that consumers filter by", east(), []string{"metadata", "labels"},
+			map[string]any{managerLabel: "acme"}},
+		{
+			"a cluster ID tells one cluster under two managers from two", east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Spec.ClusterID = "7f0a"
+			}),
+			[]string{"metadata", "labels", memberIDLabel}, "7f0a",
+		},
+		{
+			"an ID that cannot be a label is none, rather than an error for ever",
+			east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Spec.ClusterID = "arn:aws:eks"
+			}),
+			[]string{"metadata", "labels"}, map[string]any{managerLabel: "acme"},
+		},
+		{
+			"an administrator coordinates the IDs of managers", east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Spec.ClusterID, m.Labels = "7f0a", map[string]string{memberIDLabel: "shop-1"}
+			}), []string{"metadata", "labels", memberIDLabel}, "shop-1",
+		},
+		{"who owns it is who it is of", east(), []string{"metadata", "ownerReferences"}, []any{map[string]any{
+			"apiVersion": "membership.muster.dev/v1alpha1", "kind": "MemberCluster", "name": "east", "uid": "1",
+			"controller": true,
+		}}},
+		{"no properties is no field", east(), []string{"status", "properties"}, nil},
+		{"no version is no field", east(), []string{"status", "version"}, nil},
+		{
+			"the version is as the member's API server says it", east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Version.Kubernetes = "v1.36.3"
+			}),
+			[]string{"status", "version", "kubernetes"}, "v1.36.3",
+		},
+		{
+			"properties are in order, whatever order they came in, and without those that the API refuses",
+			east(properties("b", "2", "empty", "", "a", "1")),
+			[]string{"status", "properties"}, []any{map[string]any{"name": "a", "value": "1"},
+				map[string]any{"name": "b", "value": "2"}},
+		},
+		{
+			"what nobody has said yet is unknown, and has been since the member came",
+			east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Conditions = nil
+			}),
+			[]string{"status", "conditions"}, []any{
+				map[string]any{"type": controlPlaneHealthy, "status": "Unknown", "reason": "NotReported",
+					"message": "Nothing is known yet.", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": joined, "status": "Unknown", "reason": "NotReported", "message": "Nothing is known yet.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
+			},
+		},
+		{
+			"conditions are the member's, their times too", east(healthy(metav1.ConditionFalse)),
+			[]string{"status", "conditions"}, []any{
+				map[string]any{"type": controlPlaneHealthy, "status": "False", "reason": "Heartbeating", "message": "Well.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": joined, "status": "True", "reason": "AgentJoined", "message": "In.",
+					"lastTransitionTime": "2026-03-01T12:00:00Z"},
+			},
+		},
+	} {
+		profile := ProfileOf(test.member, Options{ClusterManager: "acme"})
+		got, _, err := unstructured.NestedFieldCopy(profile.Object, test.field...)
+		require.NoError(t, err, test.reason)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestAmendProfile(t *testing.T) {
+	theirs := map[string]any{"type": "Patched", "status": "True", "reason": "Yes", "message": "",
+		"lastTransitionTime": "2026-03-01T12:00:00Z"}
+	for _, test := range []struct {
+		reason   string
+		have     func(profile *unstructured.Unstructured) // what the profile of east differs in
+		member   *membershipv1alpha1.MemberCluster        // what it is to be the profile of
+		metadata string
+		status   string
+		turned   bool
+	}{
+		{reason: "nothing to write", member: east()},
+		{
+			reason: "what consumers and other controllers have put there stays", member: east(),
+			have: func(p *unstructured.Unstructured) {
+				set(p, "The East", "spec", "displayName")
+				set(p, []any{map[string]any{"name": "secrets"}}, "status", "accessProviders")
+				set(p, append([]any{theirs}, list(p.Object["status"].(map[string]any), "conditions")...), "status", "conditions")
+				p.SetLabels(map[string]string{managerLabel: DefaultClusterManager, "team": "a"})
+			},
+		},
+		{
+			reason: "the label is given back, with the others as they are", member: east(),
+			have:     func(p *unstructured.Unstructured) { p.SetLabels(map[string]string{"team": "a"}) },
+			metadata: "{metadata: {labels: {x-k8s.io/cluster-manager: muster}}}",
+		},
+		{
+			reason: "only what differs", member: east(properties("region", "eu")),
+			status: "{status: {properties: [{name: region, value: eu}]}}",
+		},
+		{
+			reason: "a property that has gone goes", member: east(),
+			have: func(p *unstructured.Unstructured) {
+				set(p, []any{map[string]any{"name": "a", "value": "1"}}, "status", "properties")
+			},
+			status: "{status: {properties: null}}",
+		},
+		{
+			reason: "a version that is not known any more goes", member: east(),
+			have:   func(p *unstructured.Unstructured) { set(p, "v1.30.0", "status", "version", "kubernetes") },
+			status: "{status: {version: {kubernetes: null}}}",
+		},
+		{
+			reason: "a new profile has none of it, and its conditions are news", member: east(properties("a", "1")),
+			have: func(p *unstructured.Unstructured) { delete(p.Object, "status") },
+			status: `{status: {properties: [{name: a, value: "1"}], conditions: [
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
+		},
+		{
+			reason: "a condition that turns is news; those of others stay in their places",
+			member: east(healthy(metav1.ConditionUnknown)),
+			have: func(p *unstructured.Unstructured) {
+				set(p, append([]any{theirs}, list(p.Object["status"].(map[string]any), "conditions")...), "status", "conditions")
+			},
+			status: `{status: {conditions: [
+				{type: Patched, status: "True", reason: "Yes", message: "", lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: ControlPlaneHealthy, status: Unknown, reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
+		},
+		{
+			reason: "another message is no news", member: east(func(m *membershipv1alpha1.MemberCluster) {
+				m.Status.Conditions[0].Message = "Still in."
+			}),
+			status: `{status: {conditions: [
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: Still in.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+		},
+		{
+			reason: "a status of another shape than the API's breaks nothing", member: east(properties("a", "1")),
+			have: func(p *unstructured.Unstructured) {
+				p.Object["status"] = map[string]any{"version": "new", "properties": "none", "conditions": []any{"odd"}}
+			},
+			status: `{status: {properties: [{name: a, value: "1"}], conditions: [odd,
+				{type: ControlPlaneHealthy, status: "True", reason: Heartbeating, message: Well.,
+				  lastTransitionTime: "2026-03-01T12:00:00Z"},
+				{type: Joined, status: "True", reason: AgentJoined, message: In., lastTransitionTime: "2026-03-01T12:00:00Z"}]}}`,
+			turned: true,
+		},
+	} {
+		have := ProfileOf(east(), Options{})
+		if test.have != nil {
+			test.have(have)
+		}
+		before := have.DeepCopy()
+		metadata, status, turned := amendProfile(have, ProfileOf(test.member, Options{}), nil)
+		requirePatch(t, test.metadata, metadata, test.reason)
+		requirePatch(t, test.status, status, test.reason)
+		require.Equal(t, test.turned, turned, test.reason)
+		require.Equal(t, before, have, "%s: the object belongs to the cache", test.reason)
+	}
+}
+
+// Whatever has become of a profile or a decision: when what is amended has been applied, there is nothing left to
+// amend.
+func TestAmendOnce(t *testing.T) {
+	member := rapid.Custom(func(t *rapid.T) *membershipv1alpha1.MemberCluster {
+		pairs := rapid.SliceOfN(rapid.StringMatching("[ab]?"), 4, 4).Draw(t, "properties")
+		m := east(properties(pairs...),
+			healthy(rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "healthy")))
+		m.Status.Conditions = m.Status.Conditions[rapid.IntRange(0, 2).Draw(t, "from"):]
+		m.Status.Version.Kubernetes = rapid.SampledFrom([]string{"", "v1", "v2"}).Draw(t, "version")
+		m.Spec.ClusterID = rapid.SampledFrom([]string{"", "a", "b:c"}).Draw(t, "id")
+		return m
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		have, want := ProfileOf(member.Draw(t, "have"), Options{}), ProfileOf(member.Draw(t, "want"), Options{})
+		metadata, status, _ := amendProfile(have, want, nil)
+		have.Object = merge(merge(have.Object, metadata), status)
+		metadata, status, turned := amendProfile(have, want, nil)
+		require.Nil(t, metadata)
+		require.Nil(t, status)
+		require.False(t, turned)
+	})
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		o      Options
+		want   string
+	}{
+		{"the zero value works", Options{}, ""},
+		{"a namespace that cannot be", Options{ProfileNamespace: "My.Clusters"}, "ProfileNamespace"},
+		{"a provider without a name", Options{AccessProviders: []AccessProvider{by("")}}, "AccessProviders[0].Name"},
+		{"two of one name", Options{AccessProviders: []AccessProvider{by("a"), by("a")}}, "AccessProviders[1].Name"},
+		{"a provider that says nothing", Options{AccessProviders: []AccessProvider{{Name: "a"}}},
+			"AccessProviders[0].Cluster"},
+		{"a manager that cannot be a label", Options{ClusterManager: "acme/eu"}, "ClusterManager"},
+	} {
+		err := test.o.withDefaults().validate()
+		if test.want == "" {
+			require.NoError(t, err, test.reason)
+		} else {
+			require.ErrorContains(t, err, test.want, test.reason)
+		}
+	}
+}
+
+func set(u *unstructured.Unstructured, value any, fields ...string) {
+	if err := unstructured.SetNestedField(u.Object, value, fields...); err != nil {
+		panic(err)
+	}
+}
+
+func with(labels map[string]string, name, value string) map[string]string {
+	labels[name] = value
+	return labels
+}
+
+func toYAML(t testing.TB, object any) string {
+	t.Helper()
+	data, err := yaml.Marshal(object)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// requirePatch requires a patch to be as this YAML, or nil if that is empty.
+func requirePatch(t *testing.T, want string, got map[string]any, reason string) {
+	t.Helper()
+	if want == "" {
+		require.Nil(t, got, reason)
+		return
+	}
+	var wanted any
+	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(want, "\t", "")), &wanted), reason)
+	require.Equal(t, toYAML(t, wanted), toYAML(t, got), reason)
+}
+
+// merge is what an API server makes of a merge patch.
+func merge(object, patch map[string]any) map[string]any {
+	merged := maps.Clone(object)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for k, v := range patch {
+		inner, isMap := v.(map[string]any)
+		was, _ := merged[k].(map[string]any)
+		items, isList := v.([]any)
+		switch {
+		case isMap:
+			merged[k] = merge(was, inner)
+		case v == nil || isList && items == nil: // a nil slice is null on the wire
+			delete(merged, k)
+		default:
+			merged[k] = v
+		}
+	}
+	return merged
+}

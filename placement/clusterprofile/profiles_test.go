@@ -1,0 +1,261 @@
+package clusterprofile_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/clusterprofile"
+)
+
+func complete(u *unstructured.Unstructured) bool { return status(u, "Joined") != "" }
+
+// status is the status of a condition of a profile.
+func status(profile *unstructured.Unstructured, kind string) string {
+	conditions, _, _ := unstructured.NestedSlice(profile.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if c := condition.(map[string]any); c["type"] == kind {
+			return c["status"].(string)
+		}
+	}
+	return ""
+}
+
+// property is the value of the one property.
+func property(profile *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(profile.Object, "status", "properties")
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].(map[string]any)["value"].(string)
+}
+
+func has(value string) func(*unstructured.Unstructured) bool {
+	return func(u *unstructured.Unstructured) bool { return property(u) == value }
+}
+
+func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...string) {
+	h.t.Helper()
+	u = u.DeepCopy()
+	if len(subresources) > 0 {
+		require.NoError(h.t, h.client.Status().Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
+		return
+	}
+	require.NoError(h.t, h.client.Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// A member that is let in has a profile, from then until it is gone; one that was not accepted has none.
+func TestProfiles(t *testing.T) {
+	h := newHub(t, profiles)
+	h.member("nobody", func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
+	east := h.member("east")
+	r := h.start() // now, so that nothing is made of a member that has no status yet
+	profile := h.there(profiles, "east", complete)
+
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(east), east))
+	want := clusterprofile.ProfileOf(east, h.options)
+	for _, field := range []string{"spec", "status"} {
+		if diff := cmp.Diff(want.Object[field], profile.Object[field]); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", field, diff)
+		}
+	}
+	require.Equal(t, want.GetLabels(), profile.GetLabels())
+	require.Equal(t, []string{ // the first attempt finds no namespace
+		"create multicluster.x-k8s.io/clusterprofiles", "create /namespaces", "create multicluster.x-k8s.io/clusterprofiles",
+		"patch multicluster.x-k8s.io/clusterprofiles/status",
+	}, r.quiet(t))
+	require.Nil(t, h.get(profiles, "nobody"))
+
+	east.Spec.Accepted = new(false)
+	require.NoError(t, h.client.Update(t.Context(), east))
+	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[0].Status = metav1.ConditionFalse })
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return status(u, "Joined") == "False" })
+
+	require.NoError(t, h.client.Delete(t.Context(), east))
+	h.gone(profiles, "east")
+	second := h.member("east")
+	profile = h.there(profiles, "east", complete)
+	require.Equal(t, second.UID, profile.GetOwnerReferences()[0].UID)
+}
+
+// What changes often is written once in 30 s; what turns, at once.
+func TestCoalescing(t *testing.T) {
+	h := newHub(t, profiles)
+	r := h.start()
+	h.member("east")
+	h.there(profiles, "east", complete)
+	r.quiet(t)
+	h.clock.Step(time.Hour) // it is long since
+
+	h.property("east", "0")
+	h.there(profiles, "east", has("0"))
+	before := len(r.quiet(t))
+	for i := range 20 {
+		h.property("east", fmt.Sprint(i+1))
+	}
+	require.Len(t, r.quiet(t), before, "the last was less than 30 s ago")
+	h.clock.Step(29 * time.Second)
+	require.Len(t, r.quiet(t), before, "and still is")
+	h.clock.Step(time.Second)
+	h.there(profiles, "east", has("20"))
+	require.Len(t, r.quiet(t), before+1, "twenty changes are one write")
+
+	h.property("east", "a")
+	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionUnknown })
+	profile := h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "ControlPlaneHealthy") == "Unknown"
+	})
+	require.Equal(t, "a", property(profile), "what waits goes with it")
+	require.Len(t, r.quiet(t), before+2)
+
+	for i := range 40 { // a member that flaps
+		h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) {
+			s.Conditions[1].Status = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}[i%2]
+		})
+		if i < 8 {
+			want := []string{"True", "False"}[i%2]
+			h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+				return status(u, "ControlPlaneHealthy") == want
+			})
+		}
+	}
+	require.Len(t, r.quiet(t), before+10, "ten in half a minute are the most")
+	require.Equal(t, "False", status(h.get(profiles, "east"), "ControlPlaneHealthy"))
+	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Conditions[1].Status = metav1.ConditionTrue })
+	require.Len(t, r.quiet(t), before+10)
+	h.clock.Step(30 * time.Second)
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "ControlPlaneHealthy") == "True"
+	})
+	require.Len(t, r.quiet(t), before+11)
+}
+
+// What others put on a profile stays, what they take is given back, and a restart finds nothing to do.
+func TestOthers(t *testing.T) {
+	h := newHub(t, profiles)
+	first := h.start()
+	h.member("east")
+	h.property("east", "1")
+	profile := h.there(profiles, "east", complete)
+	first.quiet(t)
+	h.patch(profile, `{"metadata":{"labels":{"team":"a"}},"spec":{"displayName":"The East"}}`)
+	h.patch(profile, `{"status":{"accessProviders":[{"name":"secrets"}]}}`, "status")
+	require.Len(t, first.quiet(t), 4, "nothing is written for that")
+	h.clock.Step(time.Hour)
+	h.patch(profile, `{"metadata":{"labels":{"x-k8s.io/cluster-manager":null}}}`)
+	h.patch(profile,
+		`{"status":{"properties":null,"conditions":[{"type":"Mine","status":"True","reason":"Mine","message":"",`+
+			`"lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`, "status")
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return status(u, "Joined") == "True" && property(u) == "1"
+	})
+	first.quiet(t)
+	h.clock.Step(time.Hour)
+	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetLabels()["x-k8s.io/cluster-manager"] == "muster"
+	})
+	require.Equal(t, "a", profile.GetLabels()["team"])
+	require.Equal(t, "True", status(profile, "Mine"))
+	for _, field := range [][]string{{"spec", "displayName"}, {"status", "accessProviders"}} {
+		_, found, err := unstructured.NestedFieldNoCopy(profile.Object, field...)
+		require.NoError(t, err)
+		require.True(t, found, field)
+	}
+	name, _, _ := unstructured.NestedString(profile.Object, "spec", "displayName")
+	require.Equal(t, "The East", name)
+
+	require.NoError(t, h.client.Delete(t.Context(), profile))
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetUID() != profile.GetUID() && complete(u)
+	})
+	first.quiet(t)
+	first.stop()
+	second := h.start()
+	require.Empty(t, second.quiet(t))
+	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/clusterprofiles")
+}
+
+// A profile is not deleted because a cache does not know the member. That of a member that went while the controller
+// was down is, at the next start; another cluster that has come under its name has a profile of its own.
+func TestMissingMembers(t *testing.T) {
+	h := newHub(t, profiles)
+	first := h.start()
+	east := h.member("east")
+	h.there(profiles, "east", complete)
+	first.quiet(t)
+	first.stop()
+	blind := h.start(func(_ *rest.Config, o *manager.Options) {
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&membershipv1alpha1.MemberCluster{}: {Label: labels.SelectorFromSet(labels.Set{"no": "one"})}}
+	})
+	h.eventually("it looks again", func() bool {
+		all := blind.wire.all()
+		return len(all) > 0 && slices.Contains(all, "get membership.muster.dev/memberclusters")
+	})
+	require.Empty(t, blind.quiet(t))
+	blind.stop()
+	require.NoError(t, h.client.Delete(context.Background(), east))
+	last := h.start()
+	h.gone(profiles, "east")
+
+	old := h.member("east")
+	h.there(profiles, "east", complete)
+	last.quiet(t)
+	last.stop()
+	require.NoError(t, h.client.Delete(t.Context(), old))
+	again := h.member("east")
+	h.start()
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool {
+		return u.GetOwnerReferences()[0].UID == again.UID && complete(u)
+	})
+}
+
+// Consumers learn how to get to a member when the hub does, and no longer when it does not.
+func TestAccessProviders(t *testing.T) {
+	h := newHub(t, profiles)
+	h.options.AccessProviders = []clusterprofile.AccessProvider{clusterprofile.KubeconfigSecretReader("connections")}
+	r := h.start()
+	h.member("east", func(m *membershipv1alpha1.MemberCluster) {
+		m.Spec.KubeConfigSecretRef = &membershipv1alpha1.KubeConfigSecretRef{Name: "east-kubeconfig"}
+	})
+	profile := h.there(profiles, "east", complete)
+	h.patch(profile, `{"status": {"accessProviders": [{"name": "theirs"}]}}`, "status")
+	r.quiet(t)
+	h.clock.Step(time.Hour) // all writes are paid for
+	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) {
+		s.Endpoint = &membershipv1alpha1.Endpoint{Server: "https://east:6443", CABundle: []byte("ca")}
+	})
+	access := func(u *unstructured.Unstructured) []any {
+		all, _, _ := unstructured.NestedSlice(u.Object, "status", "accessProviders")
+		return all
+	}
+	profile = h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 2 })
+	want := clusterprofile.ProfileOf(&membershipv1alpha1.MemberCluster{
+		Spec: membershipv1alpha1.MemberClusterSpec{KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{
+			Name: "east-kubeconfig"}},
+		Status: membershipv1alpha1.MemberClusterStatus{Endpoint: &membershipv1alpha1.Endpoint{Server: "https://east:6443",
+			CABundle: []byte("ca")}},
+	}, h.options)
+	require.Equal(t, append([]any{map[string]any{"name": "theirs"}}, access(want)...), access(profile),
+		"as it was written")
+	before := len(r.quiet(t))
+	h.clock.Step(time.Hour)
+	require.Len(t, r.quiet(t), before, "and it is written once")
+
+	h.status("east", func(s *membershipv1alpha1.MemberClusterStatus) { s.Endpoint = nil })
+	h.there(profiles, "east", func(u *unstructured.Unstructured) bool { return len(access(u)) == 1 })
+}

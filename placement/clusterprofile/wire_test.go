@@ -1,0 +1,78 @@
+package clusterprofile_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-sdk/muster/mustertest"
+)
+
+// wire keeps the requests for exported kinds, their definitions and namespaces.
+type wire struct {
+	mu       sync.Mutex
+	requests []string // "VERB group/resource[/subresource]"
+}
+
+func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if a := mustertest.AttributesOf(r); a.Resource != "" {
+			w.mu.Lock()
+			w.requests = append(w.requests, a.Verb+" "+a.Group+"/"+a.Resource)
+			w.mu.Unlock()
+		}
+		return inner.RoundTrip(r)
+	})
+}
+
+// writes are the requests that wrote something, but events.
+func (w *wire) writes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var writes []string
+	for _, request := range w.requests {
+		verb, resource, _ := strings.Cut(request, " ")
+		if !slices.Contains([]string{"get", "list", "watch"}, verb) && !strings.HasSuffix(resource, "/events") {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}
+
+// all are the different requests.
+func (w *wire) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := slices.Clone(w.requests)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// times is how often there was this request.
+func (w *wire) times(request string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.requests {
+		if r == request {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.requests)
+}
+
+// quiet waits until there have been no more requests for a while, and returns the writes until then.
+func (r *running) quiet(t testing.TB) []string {
+	t.Helper()
+	mustertest.Quiet(t, 700*time.Millisecond, r.wire.count)
+	return r.wire.writes()
+}

@@ -1,0 +1,106 @@
+package clusterprofile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// create creates an object.
+func (x *export) create(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	k := key{Namespace: want.GetNamespace(), Name: want.GetName()}
+	created, err := x.objects(k).Create(ctx, want, metav1.CreateOptions{FieldManager: fieldOwner})
+	if err != nil {
+		return nil, fmt.Errorf("create %s %s: %w", want.GetKind(), k, err)
+	}
+	return x.took(created), nil
+}
+
+// patch changes an object, if it is still as it was.
+func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, change map[string]any,
+	subresources ...string) (*unstructured.Unstructured, error) {
+	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
+	metadata, _ := change["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = have.GetResourceVersion()
+	data, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	patched, err := x.objects(k).Patch(ctx, k.Name, types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: fieldOwner}, subresources...)
+	if err != nil {
+		return nil, fmt.Errorf("patch %s %s: %w", have.GetKind(), k, err)
+	}
+	return x.took(patched), nil
+}
+
+// took has the store know what has been written before its watch does.
+func (x *export) took(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object.SetManagedFields(nil)
+	x.store.Mutation(object)
+	return object
+}
+
+// spend pays for a write of an object, or says how long that has to wait.
+func (x *export) spend(k key, turned bool) (wait time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := x.Clock.Now()
+	if wait := x.paces[k].wait(now, turned); wait > 0 {
+		return wait
+	}
+	x.paces[k] = x.paces[k].spend(now)
+	return 0
+}
+
+// refund takes back what was paid for a write that was refused.
+func (x *export) refund(k key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.paces[k] = pace{x.paces[k].paid.Add(-perWrite)}
+}
+
+// notify reports of an object, once, that an object of another owner has the name of its export.
+func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructured, whose string) {
+	k := key{Namespace: foreign.GetNamespace(), Name: foreign.GetName()}
+	x.mu.Lock()
+	known := x.announced[k] == foreign.GetUID()
+	x.announced[k] = foreign.GetUID()
+	x.mu.Unlock()
+	if known {
+		return
+	}
+	x.log.Info("An object of somebody else has the name of one to be exported, and is left alone.",
+		"resource", x.resource.GroupResource().String(), "object", k.String(), "whose", whose)
+	// +event:object=MemberCluster, PlacementDecision
+	x.recorder.Eventf(source, nil, corev1.EventTypeWarning, "NameTaken", "Export",
+		"%s %s is %s, and left alone: delete or rename it to have this exported", foreign.GetKind(), k, whose)
+}
+
+// forget drops what is remembered of an object that will not be exported again.
+func (x *export) forget(k key) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.paces, k)
+	delete(x.announced, k)
+}
+
+// namespaceMissing reports whether an object could not be created for want of its namespace, rather than of its kind.
+func namespaceMissing(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
+}
