@@ -15,37 +15,36 @@ import (
 
 	"github.com/muster-sdk/muster/internal/precondition"
 	"github.com/muster-sdk/muster/membership"
-	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // act carries out the actions of a step in order, up to the first that fails. A failure of ForceGates does not stop the
-// other actions.
-func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.HubStep) error {
-	var unforced error
+// other actions. The Membership that the actions write replaces the observed one.
+func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.HubStep) (out outcome) {
 	for _, action := range step.Actions {
-		err := r.carryOut(ctx, o, step, action)
+		err := r.carryOut(ctx, o, step, action, &out)
 		if err == nil {
 			continue
 		}
 		err = fmt.Errorf("%s of member %s: %w", action, o.cluster.Name, err)
 		if action != lifecycle.ForceGates {
-			return errors.Join(unforced, err)
+			out.failed = errors.Join(out.failed, err)
+			return out
 		}
-		unforced = err
+		out.failed = err
 	}
 	// The Membership also changes without an action: its period, its taints, the answer to a renewal.
-	if unforced == nil && o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
-		return r.syncMembership(ctx, o, lifecycle.MembershipSeen{
+	if out.failed == nil && o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
+		out.failed = r.syncMembership(ctx, o, lifecycle.MembershipSeen{
 			State: o.membership.Spec.State, Rejoin: o.membership.Spec.Rejoin, Clean: o.membership.Spec.Clean,
-		})
+		}, &out)
 	}
-	return unforced
+	return out
 }
 
-func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep,
-	action lifecycle.HubAction) error {
+func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep, action lifecycle.HubAction,
+	out *outcome) error {
 	switch action {
 	case lifecycle.AddFinalizer:
 		return r.patch(ctx, o.cluster, func() { controllerutil.AddFinalizer(o.cluster, membership.Finalizer) })
@@ -53,7 +52,7 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Accepted = new(true) })
 	case lifecycle.RemoveFinalizer:
 		err := r.patch(ctx, o.cluster, func() { controllerutil.RemoveFinalizer(o.cluster, membership.Finalizer) })
-		o.gone = err == nil
+		out.gone = err == nil
 		return ignore(err, apierrors.IsNotFound)
 	case lifecycle.WriteTombstone:
 		return r.writeTombstone(ctx, o)
@@ -64,15 +63,15 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.CreateNamespace:
 		return r.createNamespace(ctx, o)
 	case lifecycle.WriteMembership:
-		return r.syncMembership(ctx, o, step.Membership)
+		return r.syncMembership(ctx, o, step.Membership, out)
 	case lifecycle.GrantAccess:
 		return r.grantAccess(ctx, o)
 	case lifecycle.RevokeAccess:
 		return r.revokeAccess(ctx, o)
 	case lifecycle.ForceGates:
-		return r.forceGates(ctx, o.member)
+		return r.extensions.forceGates(ctx, o.member)
 	case lifecycle.ReleaseNamespace:
-		return r.releaseNamespace(ctx, o.member)
+		return r.extensions.releaseNamespace(ctx, o.member)
 	case lifecycle.DeleteNamespace:
 		return r.deleteNamespace(ctx, o)
 	default:
@@ -118,7 +117,7 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	status := cluster.Status
 	err := r.client.Patch(ctx, cluster, precondition.Patch(before))
 	if err == nil {
-		r.written.Record(cluster)
+		r.memory.written.Record(cluster)
 	}
 	cluster.Status = status // keep the desired status, which the caller reports
 	return err
@@ -214,45 +213,9 @@ func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 	return r.client.Update(ctx, binding)
 }
 
-// releaseNamespace makes all gates release the member's namespace, even if some of them fail.
-func (r *members) releaseNamespace(ctx context.Context, member membership.Member) error {
-	var errs []error
-	for _, gate := range r.options.Gates {
-		releaser, ok := gate.(membership.Releaser)
-		if !ok {
-			continue
-		}
-		if err := guarded(ctx, func(ctx context.Context) error { return releaser.Release(ctx, member) }); err != nil {
-			errs = append(errs, fmt.Errorf("release namespace %s from gate %s: %w", member.Namespace, gate.Name(), err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// guarded calls code of a product with a timeout. A panic is an error.
-func guarded(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
-	defer cancel()
-	return panics.Recovered(func() error { return call(ctx) })
-}
-
-// forceGates forces all gates, even if some of them fail.
-func (r *members) forceGates(ctx context.Context, member membership.Member) error {
-	var errs []error
-	for _, gate := range r.options.Gates {
-		forcer, ok := gate.(membership.Forcer)
-		if !ok {
-			continue
-		}
-		if err := guarded(ctx, func(ctx context.Context) error { return forcer.Force(ctx, member) }); err != nil {
-			errs = append(errs, fmt.Errorf("force gate %s: %w", gate.Name(), err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // syncMembership updates the Membership to its desired content. It writes only if the content changes.
-func (r *members) syncMembership(ctx context.Context, o *memberObserved, want lifecycle.MembershipSeen) error {
+func (r *members) syncMembership(ctx context.Context, o *memberObserved, want lifecycle.MembershipSeen,
+	out *outcome) error {
 	spec := o.cluster.Spec
 	object := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.member.Namespace, Name: membership.MembershipName,
@@ -262,11 +225,12 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 		object = o.membership.DeepCopy()
 	}
 	var renewal *v1alpha1.RenewalAnswer
-	renewal, o.renewing = r.answerRenewal(ctx, o) // a failure does not stop the rest
-	shown, err := r.shownIdentity(ctx, o)
+	renewal, out.renewing = r.answerRenewal(ctx, o) // this failure, and that to confirm an epoch, do not stop the rest
+	shown, confirming, err := r.epochs.identityIn(ctx, o.membership)
 	if err != nil {
 		return err
 	}
+	out.confirming = confirming
 	object.Spec = v1alpha1.MembershipSpec{
 		MemberName: o.cluster.Name, MemberUID: o.cluster.UID, Claim: spec.Claim, Hub: shown,
 		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
@@ -289,30 +253,6 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	o.membership = object
 	return nil
-}
-
-// shownIdentity is the hub identity in a Membership. The hub confirms an epoch only to a member whose agent waits for
-// it, and writes nothing before.
-func (r *members) shownIdentity(ctx context.Context, o *memberObserved) (*v1alpha1.HubIdentity, error) {
-	id, err := r.identity.id(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shown := &v1alpha1.HubIdentity{ID: id}
-	if o.membership == nil {
-		return shown, nil
-	}
-	if before := o.membership.Spec.Hub; before != nil && before.ID == id {
-		shown.Epoch = before.Epoch
-	}
-	if required := o.membership.Status.RequiredHubEpoch; required > shown.Epoch {
-		epoch, err := r.epochs.reach(ctx, o.membership.UID, required)
-		if err == nil {
-			shown.Epoch = epoch
-		}
-		o.confirming = err // a failure does not stop the rest
-	}
-	return shown, nil
 }
 
 // createMembership creates the Membership, and replaces the one of an earlier member with this name. If a Membership of

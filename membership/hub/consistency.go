@@ -147,6 +147,31 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 	return c.confirmed.epoch, nil
 }
 
+// identityIn is the hub identity that a Membership must contain. The argument is nil if the Membership does not exist
+// yet. The hub confirms an epoch only to a member whose agent waits for it, and writes nothing before. The error
+// confirming is why the hub does not confirm the required epoch yet.
+func (c *consistency) identityIn(ctx context.Context, self *v1alpha1.Membership) (shown *v1alpha1.HubIdentity,
+	confirming, err error) {
+	id, err := c.identity.id(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown = &v1alpha1.HubIdentity{ID: id}
+	if self == nil {
+		return shown, nil, nil
+	}
+	if before := self.Spec.Hub; before != nil && before.ID == id {
+		shown.Epoch = before.Epoch
+	}
+	if required := self.Status.RequiredHubEpoch; required > shown.Epoch {
+		var epoch int64
+		if epoch, confirming = c.reach(ctx, self.UID, required); confirming == nil {
+			shown.Epoch = epoch
+		}
+	}
+	return shown, confirming, nil
+}
+
 // compare removes objects from pending that are equal in the caches and on the API server. Each object must be equal
 // once, so that ongoing changes do not matter.
 func (c *consistency) compare(ctx context.Context, now time.Time) error {

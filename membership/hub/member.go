@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
@@ -51,23 +49,16 @@ type members struct {
 	options    Options
 	recorder   events.EventRecorder
 	heartbeats *heartbeat.Watcher
-	names      names
-	phases     phases
-	orphans    orphans
-	written    assume.Versions
-	asked      asked
+	extensions *extensions
+	memory     memory
 	deletions  deletions
-	asking     chan struct{} // limits the workers that wait for the Acceptor
-	queue      *lateQueue
-	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by member
-	store      *storeversion.Monitor
-	identity   *hubIdentity
+	retries    retries
 	tombstones *tombstones
 	epochs     *consistency
-	discovery  discovery.DiscoveryInterface
 }
 
-func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
+// setup adds the controller to the manager. The queue adds members whose health changes.
+func (r *members) setup(mgr manager.Manager, hub cluster.Cluster, queue *lateQueue) error {
 	options := controllerOptions(r.options.Workers)
 	options.Reconciler = tracing.Reconciler("muster-membercluster", r)
 	c, err := controller.New("muster-membercluster", mgr, options)
@@ -92,7 +83,7 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: request.Status.MemberName}}}
 	})
 	return errors.Join(
-		c.Watch(r.queue),
+		c.Watch(queue),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{},
 			butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
@@ -120,19 +111,19 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	var cluster v1alpha1.MemberCluster
 	if err := r.client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.conflicts.Forget(request.Name)
+			r.retries.conflicts.Forget(request.Name)
 			r.unwatch(request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.Lacks(&cluster, r.options.Clock.Now()) {
+	if r.memory.written.Lacks(&cluster, r.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
-	observed, step, acted, err := r.round(ctx, &cluster)
+	observed, step, out, err := r.round(ctx, &cluster)
 	if err != nil {
-		return r.retry(ctx, request.Name, 0, client.IgnoreNotFound(err))
+		return r.retries.result(ctx, request.Name, 0, client.IgnoreNotFound(err))
 	}
-	if observed.gone {
+	if out.gone {
 		// The status cannot be written any more, but the Events can.
 		gone := observed.cluster
 		before := gone.DeepCopy()
@@ -146,11 +137,11 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 				"is unchanged")
 		}
 		r.unwatch(gone.Name)
-		return r.retry(ctx, request.Name, 0, acted)
+		return r.retries.result(ctx, request.Name, 0, out.failed)
 	}
-	again, err := r.report(ctx, observed, step, acted)
-	return r.retry(ctx, request.Name, sooner(step.After, again),
-		errors.Join(acted, observed.renewing, observed.confirming, err, r.restoreLease(ctx, observed)))
+	again, err := r.report(ctx, observed, step, out)
+	return r.retries.result(ctx, request.Name, sooner(step.After, again),
+		errors.Join(out.failed, out.renewing, out.confirming, err, r.restoreLease(ctx, observed)))
 }
 
 // errUnseen means that an object exists that the cache does not contain.
@@ -159,21 +150,21 @@ var errUnseen = errors.New("an object exists that the cache does not contain yet
 // round observes, decides and acts: with the caches, and again with the API server if the step is final or the caches
 // lag. A cache that is disconnected from its API server may lag by a minute.
 func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (observed memberObserved,
-	step lifecycle.HubStep, acted, err error) {
+	step lifecycle.HubStep, out outcome, err error) {
 	if observed, step, err = r.decide(ctx, r.client, cluster, nil); err != nil {
-		return observed, step, nil, err
+		return observed, step, out, err
 	}
 	if !step.Final {
-		if acted = r.act(ctx, &observed, step); !errors.Is(acted, errUnseen) {
-			return observed, step, acted, nil
+		if out = r.act(ctx, &observed, step); !errors.Is(out.failed, errUnseen) {
+			return observed, step, out, nil
 		}
 	}
 	latest := &v1alpha1.MemberCluster{}
 	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
-		return observed, step, nil, fmt.Errorf("read member %s: %w", cluster.Name, err)
+		return observed, step, out, fmt.Errorf("read member %s: %w", cluster.Name, err)
 	}
 	if observed, step, err = r.decide(ctx, r.reader, latest, observed.lifecycle.Gates); err != nil {
-		return observed, step, nil, err
+		return observed, step, out, err
 	}
 	return observed, step, r.act(ctx, &observed, step), nil
 }
@@ -186,56 +177,24 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 		return observed, lifecycle.HubStep{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
 	}
 	if observed.lifecycle.Gates = gates; gates == nil {
-		observed.lifecycle.Gates = r.asked.said(observed.cluster, observed.lifecycle.Now)
+		observed.lifecycle.Gates = r.extensions.asked.said(observed.cluster, observed.lifecycle.Now)
 	}
-	if err := r.askAcceptor(ctx, &observed); err != nil {
+	if err := r.extensions.askAcceptor(ctx, &observed); err != nil {
 		return observed, lifecycle.HubStep{}, err
 	}
 	step := lifecycle.NextHub(observed.lifecycle)
 	if slices.Contains(step.Actions, lifecycle.AskGates) {
-		observed.lifecycle.Gates = r.askGates(ctx, observed.member)
-		r.asked.note(observed.cluster, *observed.lifecycle.Gates, r.options.Clock.Now())
+		observed.lifecycle.Gates = r.extensions.askGates(ctx, observed.member)
+		r.extensions.asked.note(observed.cluster, *observed.lifecycle.Gates, r.options.Clock.Now())
 		step = lifecycle.NextHub(observed.lifecycle)
 	}
 	return observed, step, nil
 }
 
-// askGates asks the gates in order, up to the first that is not open.
-func (r *members) askGates(ctx context.Context, member membership.Member) *lifecycle.GatesSeen {
-	for _, gate := range r.options.Gates {
-		remaining, err := r.askGate(ctx, gate, member)
-		if err != nil {
-			remaining = append(remaining, err.Error())
-		}
-		if len(remaining) > 0 {
-			return &lifecycle.GatesSeen{Waiting: gate.Name(), Remaining: remaining}
-		}
-	}
-	return &lifecycle.GatesSeen{}
-}
-
-// gateTimeout is the timeout of a gate and of the Acceptor.
-const gateTimeout = 15 * time.Second
-
-func (r *members) askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string,
-	err error) {
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
-	defer cancel()
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("gate %s panicked: %v", gate.Name(), panicked)
-		}
-	}()
-	return gate.Remaining(ctx, member)
-}
-
 func (r *members) unwatch(member string) {
 	r.heartbeats.Untrack(member)
-	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
-	r.phases.forget(member)
-	r.orphans.set(member, nil)
-	r.written.Forget(types.NamespacedName{Name: member})
-	r.asked.forget(member)
+	r.memory.forget(member, membership.NamespaceFor(r.options.NamespacePrefix, member))
+	r.extensions.asked.forget(member)
 	r.deletions.forget(member)
 }
 
@@ -253,13 +212,21 @@ func newConflictPauses() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](conflictPause, maxConflictPause)
 }
 
-// retry is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with that of
+// retries determines when a member is reconciled again.
+type retries struct {
+	conflicts workqueue.TypedRateLimiter[string] // the pauses after conflicts, by member
+	cache     client.Reader
+	reader    client.Reader // without a cache
+	store     *storeversion.Monitor
+}
+
+// result is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with that of
 // the API server, because a restored store causes conflicts that do not end.
-func (r *members) retry(ctx context.Context, name string, after time.Duration, err error) (reconcile.Result, error) {
+func (r *retries) result(ctx context.Context, name string, after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) && r.conflicts.NumRequeues(name) >= conflictsBeforeComparison {
 		cached, live := &v1alpha1.MemberCluster{}, &v1alpha1.MemberCluster{}
 		key := client.ObjectKey{Name: name}
-		if r.client.Get(ctx, key, cached) == nil && r.reader.Get(ctx, key, live) == nil {
+		if r.cache.Get(ctx, key, cached) == nil && r.reader.Get(ctx, key, live) == nil {
 			r.store.Compare(cached, live)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -30,9 +29,14 @@ type memberObserved struct {
 	rivals     []string              // other objects with its cluster ID
 	issued     []v1alpha1.Credential // issued to the joined agent in answers to JoinRequests
 	lifecycle  lifecycle.HubObserved
+}
+
+// outcome is the result of the actions of a reconcile.
+type outcome struct {
+	failed     error // of the actions
 	renewing   error // why the requested renewal is not answered yet
 	confirming error // why the hub does not confirm its consistency yet
-	gone       bool  // this reconcile has removed the MemberCluster
+	gone       bool  // the MemberCluster was removed
 }
 
 // memberOf converts a MemberCluster to the type of package membership.
@@ -49,7 +53,7 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	error) {
 	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
 	o.subject, o.unbound = subjectOf(o.member, cluster.Spec.Credential, r.options.Issuers)
-	r.names.know(o.member.Namespace, cluster.Name)
+	r.memory.names.know(o.member.Namespace, cluster.Name)
 
 	namespace, err := found(ctx, from, client.ObjectKey{Name: o.member.Namespace}, &corev1.Namespace{})
 	if err != nil {
@@ -93,7 +97,7 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		Access:    o.access(accepted != nil && *accepted),
 	}
 	if o.lifecycle.DependsOnDefinition() {
-		if err := r.observeDeletion(ctx, cluster, &o.lifecycle); err != nil {
+		if err := r.deletions.observe(ctx, cluster, &o.lifecycle); err != nil {
 			return o, err
 		}
 	}
@@ -111,23 +115,6 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		}
 	}
 	return o, nil
-}
-
-// observeDeletion finds out whether a MemberCluster is deleted together with its definition. The hub concludes that it
-// is not only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the
-// deletion.
-func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberCluster,
-	o *lifecycle.HubObserved) error {
-	since := r.deletions.first(cluster, o.Now)
-	state, err := definition.Of(ctx, r.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
-	if err != nil {
-		return err
-	}
-	// Absent contradicts the MemberCluster that was just read: the definition is removed or installed at this moment.
-	o.WithDefinition = state == definition.Terminating
-	o.Unconfirmed = state == definition.Absent ||
-		state == definition.Served && o.Now.Before(since.Add(lifecycle.ConfirmDeletion))
-	return nil
 }
 
 // issued lists the credentials in answers to JoinRequests of the member's agent, as long as the requests exist. It

@@ -24,7 +24,7 @@ import (
 
 // report writes the changes of a member: its status, its taints, and Events. It returns the time until the next
 // reconcile for its health.
-func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, acted error) (time.Duration,
+func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, out outcome) (time.Duration,
 	error) {
 	cluster := o.cluster
 	before := cluster.DeepCopy()
@@ -38,8 +38,8 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		status.Namespace, status.Subject = o.member.Namespace, o.subject
 	}
 	problem := o.unbound
-	if acted != nil && passing(acted) == nil {
-		problem = errors.Join(problem, acted)
+	if out.failed != nil && passing(out.failed) == nil {
+		problem = errors.Join(problem, out.failed)
 	}
 	if problem != nil {
 		step = step.WithError(problem.Error())
@@ -51,7 +51,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	r.reportOrphans(cluster)
 	r.reportCollected(cluster, o.membership)
 	status.CredentialExpirationTime = credentialEnd(status.CredentialExpirationTime, o)
-	r.credential(cluster, o)
+	r.credential(cluster, o.membership, out.renewing)
 	r.unique(cluster, o.rivals)
 	again := r.health(o, step)
 	r.ready(cluster)
@@ -65,7 +65,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 			return 0, client.IgnoreNotFound(err)
 		}
 		cluster.ResourceVersion = written.ResourceVersion
-		r.written.Record(written)
+		r.memory.written.Record(written)
 		r.note(ctx, before, cluster)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
@@ -76,8 +76,8 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		}
 		r.noteTaints(ctx, before, cluster)
 	}
-	r.phases.know(cluster.Name, status.Phase)
-	r.orphans.set(cluster.Name, status.Orphans)
+	r.memory.phases.know(cluster.Name, status.Phase)
+	r.memory.orphans.set(cluster.Name, status.Orphans)
 	return again, nil
 }
 
@@ -141,22 +141,23 @@ func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
 	return end
 }
 
-// credential sets the condition CredentialValid from the renewal of the agent's credential.
-func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) {
-	if o.membership == nil {
+// credential sets the condition CredentialValid from the renewal of the agent's credential. The error is why the
+// requested renewal is not answered yet.
+func (r *members) credential(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership, renewing error) {
+	if self == nil {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
 		return
 	}
-	asked, answered := o.membership.Status.Renewal, o.membership.Spec.Renewal
+	asked, answered := self.Status.Renewal, self.Spec.Renewal
 	condition := metav1.Condition{Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionFalse}
 	switch {
 	case answered != nil && answered.Refused != "":
 		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, lifecycle.FormatMessage(answered.Refused)
 	case asked != nil && (answered == nil || answered.ID != asked.ID):
-		if o.renewing == nil || passing(o.renewing) != nil {
+		if renewing == nil || passing(renewing) != nil {
 			return
 		}
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.FormatMessage(o.renewing.Error())
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.FormatMessage(renewing.Error())
 	case answered != nil && answered.Credential != nil:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason, condition.Message = v1alpha1.ReasonIssued, "The credential was renewed."

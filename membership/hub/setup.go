@@ -103,18 +103,21 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("make a client of the API server's discovery: %w", err)
 	}
 	members := &members{
-		discovery: definitions,
-		client:    hub.GetClient(), reader: hub.GetAPIReader(), options: options,
-		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
-		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
-		conflicts: newConflictPauses(), store: store,
+		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
+		recorder: mgr.GetEventRecorder("muster-hub"), extensions: newExtensions(options),
+		deletions: deletions{discovery: definitions},
+		retries: retries{
+			conflicts: newConflictPauses(), cache: hub.GetClient(), reader: hub.GetAPIReader(), store: store,
+		},
+		tombstones: left,
 		epochs: &consistency{
 			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock, stale: store.Report,
 		},
 	}
-	watcher := heartbeat.NewWatcher(notedLeases{leases.Leases(""), store.Note}, members.names.member,
+	late := &lateQueue{}
+	watcher := heartbeat.NewWatcher(notedLeases{leases.Leases(""), store.Note}, members.memory.names.member,
 		heartbeat.WatcherOptions{
-			Policy: options.Heartbeat, OnChange: members.queue.add,
+			Policy: options.Heartbeat, OnChange: late.add,
 			OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock,
 			Log: log(mgr, "heartbeat"),
 		})
@@ -122,11 +125,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err := mgr.Add(watcher); err != nil {
 		return fmt.Errorf("add the watcher of heartbeats to the manager: %w", err)
 	}
-	if err := members.setup(mgr, hub); err != nil {
+	if err := members.setup(mgr, hub, late); err != nil {
 		return fmt.Errorf("set up the controller of MemberClusters: %w", err)
 	}
 
-	if err := mgr.Add(manager.RunnableFunc(exposed(watcher, &members.phases, &members.orphans))); err != nil {
+	metrics := exposed(watcher, &members.memory.phases, &members.memory.orphans)
+	if err := mgr.Add(manager.RunnableFunc(metrics)); err != nil {
 		return fmt.Errorf("add the metrics to the manager: %w", err)
 	}
 

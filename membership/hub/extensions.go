@@ -1,0 +1,172 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/panics"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// extensions calls the code of the product that takes part in decisions on members: the Acceptor and the gates.
+type extensions struct {
+	acceptor membership.Acceptor // nil: none
+	asking   chan struct{}       // limits the workers that wait for the Acceptor
+	gates    []membership.LeaveGate
+	asked    asked
+}
+
+func newExtensions(options Options) *extensions {
+	return &extensions{
+		acceptor: options.Acceptor, asking: make(chan struct{}, max(1, options.Workers/2)), gates: options.Gates,
+	}
+}
+
+// askAcceptor calls the Acceptor for a member whose agent the hub starts only after a decision. If the limit of
+// concurrent calls is reached, the error is an ErrPending: a slow Acceptor must not delay the other members.
+func (e *extensions) askAcceptor(ctx context.Context, o *memberObserved) error {
+	if e.acceptor == nil || !o.lifecycle.AsksAcceptor() {
+		return nil
+	}
+	select {
+	case e.asking <- struct{}{}:
+		defer func() { <-e.asking }()
+	default:
+		return membership.ErrPending
+	}
+	acceptance, err := ask(ctx, e.acceptor, requestFor(o.cluster))
+	switch {
+	case err == nil:
+		o.lifecycle.Acceptance = acceptance
+	case ctx.Err() != nil:
+		return err // the hub ends, the Acceptor has not failed
+	default:
+		logf.FromContext(ctx).Error(err, "The Acceptor failed")
+		o.lifecycle.AcceptorError = lifecycle.FormatMessage(err.Error())
+	}
+	return nil
+}
+
+// requestFor is the JoinRequest with which the Acceptor decides on a MemberCluster. It has no UID, unlike existing
+// requests.
+func requestFor(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinRequest {
+	return &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
+		Name: cluster.Name, MemberUID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Labels: cluster.Labels,
+	}}
+}
+
+// askGates asks the gates in order, up to the first that is not open.
+func (e *extensions) askGates(ctx context.Context, member membership.Member) *lifecycle.GatesSeen {
+	for _, gate := range e.gates {
+		remaining, err := askGate(ctx, gate, member)
+		if err != nil {
+			remaining = append(remaining, err.Error())
+		}
+		if len(remaining) > 0 {
+			return &lifecycle.GatesSeen{Waiting: gate.Name(), Remaining: remaining}
+		}
+	}
+	return &lifecycle.GatesSeen{}
+}
+
+// gateTimeout is the timeout of a gate and of the Acceptor.
+const gateTimeout = 15 * time.Second
+
+func askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("gate %s panicked: %v", gate.Name(), panicked)
+		}
+	}()
+	return gate.Remaining(ctx, member)
+}
+
+// releaseNamespace makes all gates release the member's namespace, even if some of them fail.
+func (e *extensions) releaseNamespace(ctx context.Context, member membership.Member) error {
+	var errs []error
+	for _, gate := range e.gates {
+		releaser, ok := gate.(membership.Releaser)
+		if !ok {
+			continue
+		}
+		if err := guarded(ctx, func(ctx context.Context) error { return releaser.Release(ctx, member) }); err != nil {
+			errs = append(errs, fmt.Errorf("release namespace %s from gate %s: %w", member.Namespace, gate.Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// guarded calls code of a product with a timeout. A panic is an error.
+func guarded(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	defer cancel()
+	return panics.Recovered(func() error { return call(ctx) })
+}
+
+// forceGates forces all gates, even if some of them fail.
+func (e *extensions) forceGates(ctx context.Context, member membership.Member) error {
+	var errs []error
+	for _, gate := range e.gates {
+		forcer, ok := gate.(membership.Forcer)
+		if !ok {
+			continue
+		}
+		if err := guarded(ctx, func(ctx context.Context) error { return forcer.Force(ctx, member) }); err != nil {
+			errs = append(errs, fmt.Errorf("force gate %s: %w", gate.Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// asked stores the last result of the gates for each member, so that not every reconcile asks the gates. The zero value
+// is ready for use.
+type asked struct {
+	mu      sync.Mutex
+	answers map[string]gateAnswer
+}
+
+type gateAnswer struct {
+	said lifecycle.GatesSeen
+	at   time.Time
+	// Identify the question: another member of the name, or another spec, is another question.
+	uid        types.UID
+	generation int64
+}
+
+func (a *asked) note(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answers == nil {
+		a.answers = map[string]gateAnswer{}
+	}
+	a.answers[cluster.Name] = gateAnswer{said: said, at: at, uid: cluster.UID, generation: cluster.Generation}
+}
+
+// said is the stored result and its age; nil: none, or the clock was set back.
+func (a *asked) said(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.answers[cluster.Name]
+	if !ok || answer.uid != cluster.UID || answer.generation != cluster.Generation || now.Before(answer.at) {
+		return nil
+	}
+	said := answer.said
+	said.Age = max(now.Sub(answer.at), time.Nanosecond)
+	return &said
+}
+
+func (a *asked) forget(member string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.answers, member)
+}
