@@ -18,56 +18,89 @@ type observed struct {
 
 	Accepted bool
 	Joined   bool
-	// Leaving: the member is leaving or has left.
-	Leaving bool
+	// Unreachable: the hub cannot reach the member.
+	Unreachable bool
+	// Turn: the member has a rollout permit.
+	Turn bool
+
+	Leave   leaveSeen
+	Install installSeen
+	Desired desired
+	// Token of the agent; nil: none.
+	Token *tokenSeen
+	// CredentialEnd is when the agent's credential expires; zero: never, or unknown.
+	CredentialEnd time.Time
+	Heartbeat     heartbeatSeen
+	Timeouts      timeouts
+}
+
+// leaveSeen is the state of a member's leave.
+type leaveSeen struct {
+	// Requested: the member is leaving or has left.
+	Requested bool
 	// Forced: the leave is forced, without the agent's confirmation.
 	Forced bool
 	// AgentIn: its agent has joined, and has not confirmed yet that the member is clean.
 	AgentIn bool
+	// GaveUp: what is installed cannot be removed.
+	GaveUp bool
+}
 
+// installSeen is the state of what is installed on a member.
+type installSeen struct {
 	// Touched: objects may have been created on the member.
 	Touched bool
 	// Shown is the current reason of the condition Installed; empty: there is no condition.
 	Shown string
-	// GaveUp: what is installed cannot be removed.
-	GaveUp bool
-	// Installed is the state of the last installation; nil: none.
-	Installed *v1alpha1.InstallStatus
-	// Hash and RequestedAt are the desired values.
-	Hash        string
-	RequestedAt string
-	// Token of the agent; nil: none.
-	Token *tokenSeen
-	// TokenTTL is the lifetime of a new token.
-	TokenTTL time.Duration
-
-	// Silent: its heartbeat is lost.
-	Silent bool
-	// CredentialEnd is when the agent's credential expires; zero: never, or unknown.
-	CredentialEnd time.Time
-	// Unreachable: the hub cannot reach the member.
-	Unreachable bool
-
-	// Turn: the member has a rollout permit.
-	Turn bool
-	// Heard: its heartbeats arrive.
-	Heard bool
-	// Period of its heartbeat.
-	Period time.Duration
-	// HealthyWithin is the timeout for becoming healthy after an installation.
-	HealthyWithin time.Duration
+	// Last is the state of the last installation; nil: none.
+	Last *v1alpha1.InstallStatus
 	// Runs is the result of the Checker; nil: it was not called.
 	Runs *running
 }
 
 // begun: an attempt to install is incomplete, or has failed.
-func (o observed) begun() bool {
-	return o.Shown == v1alpha1.ReasonInstalling || o.Shown == v1alpha1.ReasonInstallFailed
+func (i installSeen) begun() bool {
+	return i.Shown == v1alpha1.ReasonInstalling || i.Shown == v1alpha1.ReasonInstallFailed
 }
+
+// settling: the agent was installed again, and was not healthy since.
+func (i installSeen) settling() bool {
+	return i.Shown == v1alpha1.ReasonAgentStarting || i.Shown == v1alpha1.ReasonAgentNotHealthy
+}
+
+// desired are the desired values of an InstallStatus.
+type desired struct {
+	Hash        string
+	RequestedAt string
+}
+
+// heartbeatSeen is the state of a member's heartbeat.
+type heartbeatSeen struct {
+	// Arrives: the hub receives it.
+	Arrives bool
+	// Lost: it has not arrived for its grace period.
+	Lost bool
+	// Period between two heartbeats.
+	Period time.Duration
+}
+
+// soak is for how long the heartbeat is observed after an installation.
+func (h heartbeatSeen) soak() time.Duration { return soakPeriods * h.Period }
+
+// timeouts limit an installation.
+type timeouts struct {
+	// Token is the lifetime of a new token.
+	Token time.Duration
+	// Healthy is the timeout for becoming healthy after an installation.
+	Healthy time.Duration
+}
+
+// outdated: another revision is desired than the one that was installed last. There must be one.
+func (o observed) outdated() bool { return o.Install.Last.Hash != o.Desired.Hash }
 
 // requested: a user requests another installation.
 func requested(o observed) bool {
-	return o.Installed != nil && o.RequestedAt != "" && o.RequestedAt != o.Installed.RequestedAt
+	return o.Install.Last != nil && o.Desired.RequestedAt != "" && o.Desired.RequestedAt != o.Install.Last.RequestedAt
 }
 
 // tokenSeen is the state of a member's JoinToken.
@@ -108,14 +141,14 @@ type step struct {
 // next decides the next step for a member. It is pure.
 func next(o observed) step {
 	switch {
-	case o.Leaving:
+	case o.Leave.Requested:
 		return nextLeaving(o)
 	case !o.Accepted:
 		return nextNotAccepted(o)
 	}
 	if why := due(o); why != "" {
 		s := step{Action: install, Then: afterwards(o), Recovery: recoveryAfter(o)}
-		if o.Shown != v1alpha1.ReasonInstallFailed { // the failure is shown until an attempt succeeds
+		if o.Install.Shown != v1alpha1.ReasonInstallFailed { // the failure is shown until an attempt succeeds
 			s.Condition = condition(v1alpha1.ReasonInstalling, why)
 		}
 		return s
@@ -136,15 +169,15 @@ func standby(o observed) step {
 	recovery := recoveryOf(o)
 	s := step{Action: idle, After: recovery.After}
 	switch {
-	case o.Installed.Hash != o.Hash && o.begun(): // the attempt continues when the hub reaches the member
-	case o.Installed.Hash != o.Hash:
+	case o.outdated() && o.Install.begun(): // the attempt continues when the hub reaches the member
+	case o.outdated():
 		s.Condition = waitsForTurn()
 	case recovery.GivenUp:
 		s.Condition = notReturned()
-	case o.settling():
+	case o.Install.settling():
 		s = settle(o)
 		s.After = sooner(s.After, recovery.After)
-	case o.Shown != v1alpha1.ReasonInstalled:
+	case o.Install.Shown != v1alpha1.ReasonInstalled:
 		s.Condition = installed()
 	}
 	return s
@@ -153,11 +186,11 @@ func standby(o observed) step {
 // due returns why an agent must be installed now; empty: it must not.
 func due(o observed) string {
 	switch {
-	case o.Installed == nil:
+	case o.Install.Last == nil:
 		return "The agent is being installed."
 	case requested(o):
-		return fmt.Sprintf("The agent is being installed again, as was requested at %s.", o.RequestedAt)
-	case o.Installed.Hash != o.Hash && o.mayBegin():
+		return fmt.Sprintf("The agent is being installed again, as was requested at %s.", o.Desired.RequestedAt)
+	case o.outdated() && o.mayBegin():
 		return "The agent is being installed again: the hub's address, its certificate authority or the revision of what " +
 			"is installed has changed."
 	case !o.Joined && (o.Token == nil || !o.Now.Before(o.Token.Ends)):
@@ -166,7 +199,7 @@ func due(o observed) string {
 		return fmt.Sprintf("The agent is being installed again: its heartbeat is lost, and its credential expired at %s, "+
 			"so it cannot come back without another one.",
 			o.CredentialEnd.UTC().Format(time.RFC3339))
-	case o.begun() && o.Installed.Hash == o.Hash:
+	case o.Install.begun() && !o.outdated():
 		return "The agent is being installed again: the last attempt is incomplete."
 	default:
 		return ""
@@ -184,7 +217,7 @@ func sooner(a, b time.Duration) time.Duration {
 // nextNotAccepted handles a member that is not accepted: nothing is installed, and nothing is removed.
 func nextNotAccepted(o observed) step {
 	s := step{Action: idle}
-	if !o.Touched {
+	if !o.Install.Touched {
 		s.Condition = condition(v1alpha1.ReasonNotAccepted,
 			"The agent is installed when the cluster is accepted: set spec.accepted to true.")
 	}
@@ -198,9 +231,9 @@ func nextNotAccepted(o observed) step {
 // up, including after it comes back.
 func nextLeaving(o observed) step {
 	switch {
-	case o.Touched && !o.AgentIn && !o.Forced && !o.GaveUp:
+	case o.Install.Touched && !o.Leave.AgentIn && !o.Leave.Forced && !o.Leave.GaveUp:
 		return step{Action: uninstall}
-	case o.AgentIn && !o.Forced && o.Token != nil && !o.Token.Used && o.Now.Before(o.Token.Ends):
+	case o.Leave.AgentIn && !o.Leave.Forced && o.Token != nil && !o.Token.Used && o.Now.Before(o.Token.Ends):
 		return step{Action: idle, After: o.Token.Ends.Sub(o.Now)} // the agent may be about to join again, to clean up
 	case o.Token != nil:
 		return step{Action: discard}

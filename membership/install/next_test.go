@@ -17,8 +17,9 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestNext(t *testing.T) {
 	installed := func(change func(*observed)) observed {
-		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Shown: v1alpha1.ReasonInstalled, Hash: "h",
-			Installed: &v1alpha1.InstallStatus{Hash: "h"}}
+		o := observed{Now: epoch, Accepted: true, Joined: true, Desired: desired{Hash: "h"}, Install: installSeen{
+			Touched: true, Shown: v1alpha1.ReasonInstalled, Last: &v1alpha1.InstallStatus{Hash: "h"},
+		}}
 		change(&o)
 		return o
 	}
@@ -35,32 +36,38 @@ func TestNext(t *testing.T) {
 			0},
 		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
 		{"the last attempt failed: its reason is shown until one succeeds",
-			observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
+			observed{Now: epoch, Accepted: true, Install: installSeen{Touched: true, Shown: v1alpha1.ReasonInstallFailed}},
+			install, "", 0},
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
-		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Hash = "other" }), idle,
+		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Desired.Hash = "other" }), idle,
 			v1alpha1.ReasonInstallWaiting, 0},
-		{"it is its turn", installed(func(o *observed) { o.Hash, o.Turn = "other", true }), install,
+		{"it is its turn", installed(func(o *observed) { o.Desired.Hash, o.Turn = "other", true }), install,
 			v1alpha1.ReasonInstalling, 0},
 		{"it has had its turn, also of a hub that has ended",
-			installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstalling }), install,
+			installed(func(o *observed) { o.Desired.Hash, o.Install.Shown = "other", v1alpha1.ReasonInstalling }), install,
 			v1alpha1.ReasonInstalling, 0},
-		{"it is tried again", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstallFailed }),
+		{"it is tried again",
+			installed(func(o *observed) { o.Desired.Hash, o.Install.Shown = "other", v1alpha1.ReasonInstallFailed }),
 			install, "", 0},
 		{"but not where the hub does not get there",
-			installed(func(o *observed) { o.Hash, o.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true }), idle,
+			installed(func(o *observed) {
+				o.Desired.Hash, o.Install.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true
+			}), idle,
 			"", 0},
 		{"its agent has not come, so there is nothing to lose",
-			installed(func(o *observed) { o.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
-		{"a request does not wait", installed(func(o *observed) { o.Hash, o.RequestedAt = "other", "now" }),
+			installed(func(o *observed) { o.Desired.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
+		{"a request does not wait", installed(func(o *observed) { o.Desired.Hash, o.Desired.RequestedAt = "other", "now" }),
 			install, v1alpha1.ReasonInstalling, 0},
-		{"the hub is as it was again", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallWaiting }), idle,
+		{"the hub is as it was again", installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstallWaiting }), idle,
 			v1alpha1.ReasonInstalled, 0},
-		{"a user requests it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling,
+		{"a user requests it",
+			installed(func(o *observed) { o.Desired.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling,
 			0},
-		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle,
+		{"that was answered",
+			installed(func(o *observed) { o.Desired.RequestedAt, o.Install.Last.RequestedAt = "now", "now" }), idle,
 			"", 0},
 		{"the annotation was taken off, which asks for nothing",
-			installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
+			installed(func(o *observed) { o.Install.Last.RequestedAt = "now" }), idle, "", 0},
 		{"the agent has come in with the token: that is thrown away", installed(func(o *observed) { o.Token = used }),
 			discard, "", 0},
 		{"an agent that was there before may still need it", installed(func(o *observed) { o.Token = live }), idle, "",
@@ -75,33 +82,44 @@ func TestNext(t *testing.T) {
 		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }),
 			install, v1alpha1.ReasonInstalling, 0},
 		{"the last attempt was cut short, and what it was for is no more",
-			installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
 		{"it had failed, and is not known to be as it was",
-			installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
-		{"an agent that was given up is back", installed(func(o *observed) { o.Shown = v1alpha1.ReasonAgentNotReturned }),
+			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"an agent that was given up is back",
+			installed(func(o *observed) { o.Install.Shown = v1alpha1.ReasonAgentNotReturned }),
 			idle, v1alpha1.ReasonInstalled, 0},
 		{"acceptance was withdrawn: what is there stays, and is not renewed",
-			installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
+			installed(func(o *observed) { o.Accepted, o.Desired.Hash = false, "other" }), idle, "", 0},
 		{"and its credential is withdrawn", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard,
 			"", 0},
-		{"its agent has to clean up first", installed(func(o *observed) { o.Leaving, o.AgentIn = true, true }), idle, "", 0},
+		{"its agent has to clean up first",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn = true, true }), idle, "", 0},
 		{"and may need the credential that it was given to come back for that",
-			installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, live }), idle, "", time.Minute},
-		{"which cannot be used any more", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, ended }),
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, live }), idle, "",
+			time.Minute},
+		{"which cannot be used any more",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, ended }),
 			discard, "", 0},
-		{"or which it has come in with", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, used }),
+		{"or which it has come in with",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.AgentIn, o.Token = true, true, used }),
 			discard, "", 0},
 		{"the leave does not wait for it any more",
-			installed(func(o *observed) { o.Leaving, o.AgentIn, o.Forced, o.Token = true, true, true, live }), discard, "", 0},
-		{"the agent has confirmed", installed(func(o *observed) { o.Leaving = true }), uninstall, "", 0},
-		{"an attempt to install it has failed half way", observed{Now: epoch, Leaving: true, Touched: true}, uninstall, "",
+			installed(func(o *observed) {
+				o.Leave.Requested, o.Leave.AgentIn, o.Leave.Forced, o.Token = true, true, true, live
+			}), discard, "", 0},
+		{"the agent has confirmed", installed(func(o *observed) { o.Leave.Requested = true }), uninstall, "", 0},
+		{"an attempt to install it has failed half way", observed{Now: epoch, Leave: leaveSeen{Requested: true},
+			Install: installSeen{Touched: true}}, uninstall, "",
 			0},
-		{"nothing was ever installed", observed{Now: epoch, Leaving: true}, idle, "", 0},
-		{"it cannot be removed", installed(func(o *observed) { o.Leaving, o.GaveUp = true, true }), idle, "", 0},
-		{"the agent cleans up when it comes back", installed(func(o *observed) { o.Leaving, o.Forced = true, true }), idle,
+		{"nothing was ever installed", observed{Now: epoch, Leave: leaveSeen{Requested: true}}, idle, "", 0},
+		{"it cannot be removed",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.GaveUp = true, true }), idle, "", 0},
+		{"the agent cleans up when it comes back",
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.Forced = true, true }), idle,
 			"", 0},
 		{"a request does not count when it leaves",
-			installed(func(o *observed) { o.Leaving, o.GaveUp, o.RequestedAt = true, true, "now" }), idle, "", 0},
+			installed(func(o *observed) { o.Leave.Requested, o.Leave.GaveUp, o.Desired.RequestedAt = true, true, "now" }),
+			idle, "", 0},
 	} {
 		got := next(test.o)
 		require.Equal(t, test.action, got.Action, test.reason)
@@ -121,16 +139,18 @@ func TestNextSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		o := observed{
-			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Leaving: flag("leaving"), Forced: flag("forced"),
-			AgentIn: flag("agentIn"), Silent: flag("silent"), Unreachable: flag("unreachable"), TokenTTL: time.Hour,
-			GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Unreachable: flag("unreachable"),
+			Leave: leaveSeen{Requested: flag("leaving"), Forced: flag("forced"), AgentIn: flag("agentIn"),
+				GaveUp: flag("gaveUp")},
+			Desired:   desired{Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested")},
+			Heartbeat: heartbeatSeen{Lost: flag("silent")}, Timeouts: timeouts{Token: time.Hour},
 		}
 		if flag("ends") {
 			o.CredentialEnd = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "end")) * time.Minute)
 		}
 		if flag("installed") {
-			o.Touched = true
-			o.Installed = &v1alpha1.InstallStatus{
+			o.Install.Touched = true
+			o.Install.Last = &v1alpha1.InstallStatus{
 				Hash:        rapid.SampledFrom([]string{"h", "g"}).Draw(t, "hash"),
 				RequestedAt: rapid.SampledFrom([]string{"", "a"}).Draw(t, "answered"),
 			}
@@ -139,37 +159,37 @@ func TestNextSettles(t *testing.T) {
 			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute),
 				Used: flag("used")}
 		}
-		o.Shown = rapid.SampledFrom([]string{
+		o.Install.Shown = rapid.SampledFrom([]string{
 			"", v1alpha1.ReasonInstalled, v1alpha1.ReasonInstalling, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonInstallWaiting,
 			v1alpha1.ReasonAgentStarting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned,
 		}).Draw(t, "shown")
-		o.Turn, o.Heard = flag("turn"), !o.Silent && flag("heard")
-		if s := next(o); o.Installed == nil && o.Accepted && !o.Leaving && s.Action != install {
+		o.Turn, o.Heartbeat.Arrives = flag("turn"), !o.Heartbeat.Lost && flag("heard")
+		if s := next(o); o.Install.Last == nil && o.Accepted && !o.Leave.Requested && s.Action != install {
 			t.Fatal("a first installation waits")
 		}
 		for range 4 {
 			s := next(o)
 			switch s.Action {
 			case idle:
-				if s.After > 0 && o.Token == nil && !o.settling() && (!o.Silent || o.CredentialEnd.IsZero()) {
+				if s.After > 0 && o.Token == nil && !o.Install.settling() && (!o.Heartbeat.Lost || o.CredentialEnd.IsZero()) {
 					t.Fatal("waits for nothing")
 				}
 				return
 			case install:
-				if !o.Accepted || o.Leaving {
+				if !o.Accepted || o.Leave.Requested {
 					t.Fatal("installs without being accepted")
 				}
-				o.Touched, o.Shown = true, s.Then.Reason
-				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt,
+				o.Install.Touched, o.Install.Shown = true, s.Then.Reason
+				o.Install.Last = &v1alpha1.InstallStatus{Hash: o.Desired.Hash, RequestedAt: o.Desired.RequestedAt,
 					InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
 			case look:
-				o.Runs = &running{}
+				o.Install.Runs = &running{}
 			case uninstall:
-				if !o.Leaving || o.AgentIn || o.Forced {
+				if !o.Leave.Requested || o.Leave.AgentIn || o.Leave.Forced {
 					t.Fatal("removes an agent that has something to do")
 				}
-				o.Touched, o.Installed, o.Token = false, nil, nil
+				o.Install.Touched, o.Install.Last, o.Token = false, nil, nil
 			case discard:
 				o.Token = nil
 			}

@@ -34,29 +34,27 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Now:         r.Clock.Now(),
 		Accepted:    cluster.Spec.Accepted != nil && *cluster.Spec.Accepted,
 		Joined:      meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionJoined),
-		Leaving:     memberleave.Requested(cluster),
-		Forced:      leave != nil && leave.Forced,
-		Touched:     touched(cluster),
-		Shown:       reasonOf(cluster),
-		Installed:   cluster.Status.Install,
-		Hash:        r.hash,
-		RequestedAt: requestedAt(cluster),
-		TokenTTL:    r.TokenTTL,
 		Unreachable: meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionReachable),
+		Turn:        r.rollout.turn(cluster.UID),
+		Leave:       leaveSeen{Requested: memberleave.Requested(cluster), Forced: leave != nil && leave.Forced},
+		Install:     installSeen{Touched: touched(cluster), Shown: reasonOf(cluster), Last: cluster.Status.Install},
+		Desired:     desired{Hash: r.hash, RequestedAt: requestedAt(cluster)},
+		Heartbeat: heartbeatSeen{
+			Arrives: heard(cluster), Period: time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second,
+		},
+		Timeouts: timeouts{Token: r.TokenTTL, Healthy: r.HealthyWithin},
 	}
-	o.Turn, o.Heard, o.HealthyWithin = r.rollout.turn(cluster.UID), heard(cluster), r.HealthyWithin
-	o.Period = time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second
 	if healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy != nil {
-		o.Silent = healthy.Reason == v1alpha1.ReasonHeartbeatLost
+		o.Heartbeat.Lost = healthy.Reason == v1alpha1.ReasonHeartbeatLost
 	}
 	if end := cluster.Status.CredentialExpirationTime; end != nil {
 		o.CredentialEnd = end.Time
 	}
 	r.mu.Lock()
-	o.GaveUp = m.gaveUp
+	o.Leave.GaveUp = m.gaveUp
 	r.mu.Unlock()
-	if o.Leaving && o.Touched {
-		if o.AgentIn, err = r.agentIn(ctx, cluster.Status.Namespace, cluster.UID, cluster.Spec.Claim); err != nil {
+	if o.Leave.Requested && o.Install.Touched {
+		if o.Leave.AgentIn, err = r.agentIn(ctx, cluster.Status.Namespace, cluster.UID, cluster.Spec.Claim); err != nil {
 			return o, nil, err
 		}
 	}

@@ -29,13 +29,13 @@ type recovery struct {
 // heartbeats has a valid credential, whatever is recorded; and a member that the hub does not reach waits until it
 // does.
 func recoveryOf(o observed) recovery {
-	if !o.Joined || !o.Silent || o.CredentialEnd.IsZero() || o.Installed == nil {
+	if !o.Joined || !o.Heartbeat.Lost || o.CredentialEnd.IsZero() || o.Install.Last == nil {
 		return recovery{}
 	}
 	due := o.CredentialEnd
 	attempts := attemptsOf(o)
-	if attempts > 0 && o.Installed.InstalledAt != nil {
-		due = later(due, o.Installed.InstalledAt.Add(recoveryPause(o.TokenTTL, attempts)))
+	if attempts > 0 && o.Install.Last.InstalledAt != nil {
+		due = later(due, o.Install.Last.InstalledAt.Add(recoveryPause(o.Timeouts.Token, attempts)))
 	}
 	if o.Token != nil {
 		due = later(due, o.Token.Ends) // the agent may still join with the last token
@@ -53,7 +53,7 @@ func recoveryOf(o observed) recovery {
 // recoveryAfter is the recovery to record after an installation; nil: the credential was not the reason. A request
 // restarts the count.
 func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
-	if !o.Joined || !o.Silent || o.CredentialEnd.IsZero() || o.Now.Before(o.CredentialEnd) {
+	if !o.Joined || !o.Heartbeat.Lost || o.CredentialEnd.IsZero() || o.Now.Before(o.CredentialEnd) {
 		return nil
 	}
 	attempts := attemptsOf(o)
@@ -66,11 +66,11 @@ func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
 
 // attemptsOf is how often an agent was installed because of its last credential.
 func attemptsOf(o observed) int32 {
-	if o.Installed == nil || o.Installed.Recovery == nil ||
-		!o.Installed.Recovery.CredentialExpirationTime.Time.Equal(o.CredentialEnd) {
+	if o.Install.Last == nil || o.Install.Last.Recovery == nil ||
+		!o.Install.Last.Recovery.CredentialExpirationTime.Time.Equal(o.CredentialEnd) {
 		return 0
 	}
-	return o.Installed.Recovery.Attempts
+	return o.Install.Last.Recovery.Attempts
 }
 
 func recoveryPause(tokenTTL time.Duration, attempts int32) time.Duration {

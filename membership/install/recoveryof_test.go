@@ -14,19 +14,19 @@ import (
 // lost is a member whose agent was not heard before its credential ended, a minute ago.
 func lost(change func(*observed)) observed {
 	o := observed{
-		Now: epoch, Accepted: true, Joined: true, Touched: true, Silent: true, CredentialEnd: epoch.Add(-time.Minute),
-		TokenTTL: time.Hour,
-		Shown:    v1alpha1.ReasonInstalled, Hash: "h",
-		Installed: &v1alpha1.InstallStatus{Hash: "h", InstalledAt: new(metav1.NewTime(epoch.Add(-time.Hour)))},
+		Now: epoch, Accepted: true, Joined: true, CredentialEnd: epoch.Add(-time.Minute), Desired: desired{Hash: "h"},
+		Heartbeat: heartbeatSeen{Lost: true}, Timeouts: timeouts{Token: time.Hour},
+		Install: installSeen{Touched: true, Shown: v1alpha1.ReasonInstalled,
+			Last: &v1alpha1.InstallStatus{Hash: "h", InstalledAt: new(metav1.NewTime(epoch.Add(-time.Hour)))}},
 	}
 	change(&o)
 	return o
 }
 
 func tried(o *observed, attempts int32, at time.Time) {
-	o.Installed.Recovery = &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd),
+	o.Install.Last.Recovery = &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd),
 		Attempts: attempts}
-	o.Installed.InstalledAt = new(metav1.NewTime(at))
+	o.Install.Last.InstalledAt = new(metav1.NewTime(at))
 }
 
 func TestRecoveryOf(t *testing.T) {
@@ -36,7 +36,7 @@ func TestRecoveryOf(t *testing.T) {
 		want   recovery
 	}{
 		{"it cannot come back by itself", lost(func(*observed) {}), recovery{Due: true}},
-		{"it is heard, so it has one that works", lost(func(o *observed) { o.Silent = false }), recovery{}},
+		{"it is heard, so it has one that works", lost(func(o *observed) { o.Heartbeat.Lost = false }), recovery{}},
 		{"its credential does not expire, or that is unknown", lost(func(o *observed) { o.CredentialEnd = time.Time{} }),
 			recovery{}},
 		{"it may come back by itself until then", lost(func(o *observed) { o.CredentialEnd = epoch.Add(time.Hour) }),
@@ -50,9 +50,10 @@ func TestRecoveryOf(t *testing.T) {
 			recovery{After: 59 * time.Minute}},
 		{"once was not enough", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Hour)) }), recovery{Due: true}},
 		{"each time it has twice as long", lost(func(o *observed) { tried(o, 3, epoch) }), recovery{After: 4 * time.Hour}},
-		{"but a day at most", lost(func(o *observed) { tried(o, maxRecoveries, epoch); o.TokenTTL = 20 * time.Hour }),
+		{"but a day at most", lost(func(o *observed) { tried(o, maxRecoveries, epoch); o.Timeouts.Token = 20 * time.Hour }),
 			recovery{After: 24 * time.Hour}},
-		{"or as long as the credential is good", lost(func(o *observed) { tried(o, 4, epoch); o.TokenTTL = 30 * time.Hour }),
+		{"or as long as the credential is good",
+			lost(func(o *observed) { tried(o, 4, epoch); o.Timeouts.Token = 30 * time.Hour }),
 			recovery{After: 30 * time.Hour}},
 		{"it was enough", lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)) }),
 			recovery{GivenUp: true}},
@@ -79,9 +80,10 @@ func TestRecoveryAfter(t *testing.T) {
 	}
 	require.Equal(t, int32(1), attempts(func(*observed) {}))
 	require.Equal(t, int32(3), attempts(func(o *observed) { tried(o, 2, epoch) }))
-	require.Equal(t, int32(1), attempts(func(o *observed) { tried(o, maxRecoveries, epoch); o.RequestedAt = "now" }),
+	require.Equal(t, int32(1),
+		attempts(func(o *observed) { tried(o, maxRecoveries, epoch); o.Desired.RequestedAt = "now" }),
 		"a user has repaired it")
-	require.Zero(t, attempts(func(o *observed) { tried(o, 2, epoch); o.Silent = false }), "it is back")
+	require.Zero(t, attempts(func(o *observed) { tried(o, 2, epoch); o.Heartbeat.Lost = false }), "it is back")
 	require.Zero(t, attempts(func(o *observed) { o.CredentialEnd = epoch.Add(time.Second) }), "it was for another reason")
 }
 
@@ -96,8 +98,9 @@ func TestRecoveryEnds(t *testing.T) {
 			switch s.Action {
 			case install:
 				at = append(at, o.Now)
-				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
-				o.Token = &tokenSeen{Ends: o.Now.Add(o.TokenTTL)}
+				o.Install.Last = &v1alpha1.InstallStatus{Hash: o.Desired.Hash, InstalledAt: new(metav1.NewTime(o.Now)),
+					Recovery: s.Recovery}
+				o.Token = &tokenSeen{Ends: o.Now.Add(o.Timeouts.Token)}
 			case discard:
 				o.Token = nil
 			default:

@@ -236,7 +236,7 @@ func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected)
 	}
 	target := Target{Cluster: cluster, Config: connected.Config}
 	if s.Action == look {
-		seen.Runs = r.look(ctx, target)
+		seen.Install.Runs = r.look(ctx, target)
 		s = next(seen)
 	}
 	if s.Condition != nil {

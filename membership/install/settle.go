@@ -23,54 +23,47 @@ const (
 // running is the result of a Checker.
 type running struct{ Missing string }
 
-// settling: the agent was installed again, and was not healthy since.
-func (o observed) settling() bool {
-	return o.Shown == v1alpha1.ReasonAgentStarting || o.Shown == v1alpha1.ReasonAgentNotHealthy
-}
-
 // mayBegin reports whether an agent in the fleet may be installed again now because of another revision: with a rollout
 // permit, or if the attempt has begun.
 func (o observed) mayBegin() bool {
-	return !o.Joined || o.Turn || o.begun() && !o.Unreachable
+	return !o.Joined || o.Turn || o.Install.begun() && !o.Unreachable
 }
 
 // afterwards is the condition after an installation. An agent that existed before, and gets another revision, must
 // become healthy first, unless it had no valid credential, which says nothing about the revision.
 func afterwards(o observed) *metav1.Condition {
-	if !o.Joined || o.Installed == nil || o.Installed.Hash == o.Hash && !o.settling() || recoveryAfter(o) != nil {
+	if !o.Joined || o.Install.Last == nil || !o.outdated() && !o.Install.settling() || recoveryAfter(o) != nil {
 		return installed()
 	}
 	return condition(v1alpha1.ReasonAgentStarting, fmt.Sprintf("The agent was installed again. Its health is observed "+
-		"for %s, and until the installed objects run.", o.soak()))
+		"for %s, and until the installed objects run.", o.Heartbeat.soak()))
 }
-
-func (o observed) soak() time.Duration { return soakPeriods * o.Period }
 
 // settle decides whether an agent that was installed again is healthy: what is installed runs, and its heartbeats
 // arrive after enough periods for missing ones to be known. An agent that is not healthy in time has failed, and may
 // become healthy later.
 func settle(o observed) step {
 	var from time.Time
-	if at := o.Installed.InstalledAt; at != nil {
+	if at := o.Install.Last.InstalledAt; at != nil {
 		from = at.Time
 	}
-	soaked := from.Add(o.soak())
-	deadline := later(from.Add(o.HealthyWithin), soaked)
-	hasFailed := o.Shown == v1alpha1.ReasonAgentNotHealthy
+	soaked := from.Add(o.Heartbeat.soak())
+	deadline := later(from.Add(o.Timeouts.Healthy), soaked)
+	hasFailed := o.Install.Shown == v1alpha1.ReasonAgentNotHealthy
 	switch {
 	case o.Now.Before(soaked):
 		return step{Action: idle, After: soaked.Sub(o.Now)}
-	case o.Heard && o.Runs == nil:
+	case o.Heartbeat.Arrives && o.Install.Runs == nil:
 		return step{Action: look}
-	case o.Heard && o.Runs.Missing == "":
+	case o.Heartbeat.Arrives && o.Install.Runs.Missing == "":
 		return step{Action: idle, Condition: installed()}
-	case hasFailed && o.Heard:
+	case hasFailed && o.Heartbeat.Arrives:
 		return step{Action: idle, After: lookRarely}
 	case hasFailed:
 		return step{Action: idle}
 	case !o.Now.Before(deadline):
 		return step{Action: idle, Condition: notHealthy(o), After: lookRarely}
-	case o.Heard:
+	case o.Heartbeat.Arrives:
 		return step{Action: idle, After: min(lookInterval, deadline.Sub(o.Now))}
 	default:
 		return step{Action: idle, After: deadline.Sub(o.Now)}
@@ -79,8 +72,8 @@ func settle(o observed) step {
 
 func notHealthy(o observed) *metav1.Condition {
 	why := "no heartbeat arrives"
-	if o.Heard {
-		why = o.Runs.Missing
+	if o.Heartbeat.Arrives {
+		why = o.Install.Runs.Missing
 	}
 	return condition(v1alpha1.ReasonAgentNotHealthy, fmt.Sprintf("The agent was installed again and is not healthy "+
 		"since: %s. While it is not, no other agent "+
