@@ -134,7 +134,7 @@ func (h *hubs) turnTo(ctx context.Context, step lifecycle.HubsStep) error {
 	if err != nil {
 		return err
 	}
-	r.Turn, r.Stay = h.at.turn+1, step.Stay
+	r.hubTurn = hubTurn{Turn: h.at.turn + 1, Stay: step.Stay}
 	if data, err = r.marshal(); err != nil {
 		return err
 	}

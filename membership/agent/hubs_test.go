@@ -304,11 +304,11 @@ func TestBegin(t *testing.T) {
 		{"nothing is known", [][]byte{nil, nil}, 0, false},
 		{"it never went anywhere", [][]byte{nil, of(record{ClusterID: "id"})}, 0, false},
 		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}),
-			of(record{Turn: 1})}, 1,
+			of(record{hubTurn: hubTurn{Turn: 1}})}, 1,
 			true},
-		{"and back", [][]byte{of(record{Turn: 2}),
-			of(record{Turn: 1})}, 0, true},
-		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{Turn: 1})}, 1,
+		{"and back", [][]byte{of(record{hubTurn: hubTurn{Turn: 2}}),
+			of(record{hubTurn: hubTurn{Turn: 1}})}, 0, true},
+		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{hubTurn: hubTurn{Turn: 1}})}, 1,
 			true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -328,9 +328,10 @@ func TestBegin(t *testing.T) {
 func TestTurnIsKept(t *testing.T) {
 	store := &memory{}
 	a := &agent{Options: Options{Store: store}, companions: &companions{},
-		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, Turn: 3}}}
+		state: persistedState{record: record{ClusterID: "id", Member: &registered{}, hubTurn: hubTurn{Turn: 3}}}}
 	require.NoError(t, a.startOver(t.Context()))
-	require.Equal(t, record{Version: recordVersion, Kept: true, Turn: 3}, store.parsed(t))
+	require.Equal(t, record{Version: recordVersion, removalProgress: removalProgress{Kept: true},
+		hubTurn: hubTurn{Turn: 3}}, store.parsed(t))
 }
 
 // A hub that the agent is not at is asked whether it is there, and shown nothing.

@@ -359,6 +359,11 @@ func TestRecord(t *testing.T) {
 		t.Errorf("want - got +\n%s", diff)
 	}
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", r, r, r, r), "key", "a record is a secret")
+	flat, err := record{claimKeys: claimKeys{ClaimKey: []byte("key")}, hubTurn: hubTurn{Turn: 2, Stay: true},
+		removalProgress: removalProgress{Deregistered: true, Kept: true, Out: true}}.marshal()
+	require.NoError(t, err)
+	require.Equal(t, `{"version":1,"clusterID":"","name":"","claimKey":"a2V5","deregistered":true,"kept":true,"out":true,`+
+		`"turn":2,"stay":true}`, string(flat), "the format of earlier versions")
 	for _, bad := range []string{`{"version":2}`, `{}`, `no JSON`} {
 		_, err := parseRecord([]byte(bad))
 		require.ErrorIs(t, err, errRecord, bad)

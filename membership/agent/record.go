@@ -19,6 +19,8 @@ import (
 const recordVersion = 1
 
 // record is the agent's persistent state. It is a value: the targets of its pointers are replaced and never changed.
+//
+// Some types are embedded so that their fields stay at the top level of the JSON, where earlier versions stored them.
 type record struct {
 	Version   int    `json:"version"`
 	ClusterID string `json:"clusterID"`
@@ -30,16 +32,29 @@ type record struct {
 	Renewal *renewalRequest       `json:"renewal,omitempty"`
 	Leave   *v1alpha1.LeavePolicy `json:"leave,omitempty"`
 
-	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
-	Deregistered bool `json:"deregistered,omitempty"`
-	Kept         bool `json:"kept,omitempty"`
-	Out          bool `json:"out,omitempty"`
+	removalProgress
 
 	// Hub is the last known state of the hub; nil: unknown.
 	Hub *hubState `json:"hub,omitempty"`
 	// Move is the last move to another hub that an administrator requested; nil: none.
 	Move *moveRequest `json:"move,omitempty"`
 
+	hubTurn
+}
+
+// removalProgress is the progress of the member's removal.
+type removalProgress struct {
+	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
+	Deregistered bool `json:"deregistered,omitempty"`
+	Kept         bool `json:"kept,omitempty"`
+	Out          bool `json:"out,omitempty"`
+}
+
+// begun reports whether the hub has removed the member, or the member has left.
+func (r removalProgress) begun() bool { return r.Deregistered || r.Out }
+
+// hubTurn is the change between several hubs that brought the agent to the hub of a record.
+type hubTurn struct {
 	// Turn counts the changes between several hubs; the agent is at the hub whose record has the highest value.
 	Turn int `json:"turn,omitempty"`
 	// Stay is true if the agent must not go back to the first hub by itself.

@@ -84,8 +84,9 @@ func (a *agent) forgetRecord(ctx context.Context) error {
 
 // startOver drops the claim and everything that belongs to it.
 func (a *agent) startOver(ctx context.Context) error {
-	if err := a.save(ctx,
-		func(r *record) { *r = record{Kept: r.Kept || r.Member != nil, Turn: r.Turn, Stay: r.Stay} }); err != nil {
+	if err := a.save(ctx, func(r *record) {
+		*r = record{removalProgress: removalProgress{Kept: r.Kept || r.Member != nil}, hubTurn: r.hubTurn}
+	}); err != nil {
 		return err
 	}
 	a.clear()
