@@ -20,7 +20,7 @@ func (m *Monitor) clock(now time.Time) time.Duration {
 }
 
 func (m *Monitor) add(name string) *member {
-	e := &member{name: name, heard: -1, lost: -1, index: -1}
+	e := &member{name: name, heard: -1, watch: watchTimes{lost: -1}, index: -1}
 	m.members[name] = e
 	return e
 }
@@ -29,7 +29,7 @@ func (m *Monitor) add(name string) *member {
 // may end an outage, and the caller must call suspect afterwards.
 func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 	at := m.clock(now)
-	e.heard, e.anchor = m.elapsed(now), at
+	e.heard, e.watch.anchor = m.elapsed(now), at
 	if !e.tracked {
 		return false, false
 	}
@@ -40,10 +40,10 @@ func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 	case Awaited:
 		m.enter(e, Healthy, now)
 	case Lost:
-		e.steady = at
+		e.watch.steady = at
 		m.enter(e, Unsteady, now)
 	}
-	if e.state == Unsteady && at-e.steady >= m.policy.Hold(int(e.flaps), e.grace) {
+	if e.state == Unsteady && at-e.watch.steady >= m.policy.Hold(int(e.flaps), e.grace) {
 		m.enter(e, Healthy, now)
 	}
 
@@ -59,13 +59,13 @@ func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 // blame counts a loss as a flap if the previous one was a short time ago. A loss during an outage is probably caused by
 // the hub, and does not count.
 func (m *Monitor) blame(e *member, at time.Duration) {
-	if e.lost < 0 || at-e.lost > flapWindow*e.grace {
+	if e.watch.lost < 0 || at-e.watch.lost > flapWindow*e.grace {
 		e.flaps = 0
 	} else if !m.inOutage(e) && e.flaps < maxFlaps {
 		e.flaps++
 	}
 	if !m.inOutage(e) {
-		e.lost = at
+		e.watch.lost = at
 	}
 }
 

@@ -60,7 +60,7 @@ func (m *Monitor) inOutage(e *member) bool {
 
 // isWithheld reports whether taints and failover of a member are withheld.
 func (m *Monitor) isWithheld(e *member) bool {
-	return (e.state.Unknown() || e.flags&isNotReady != 0) && (m.fleet.withholds() || e.withheldUntil > 0 ||
+	return (e.state.Unknown() || e.flags&isNotReady != 0) && (m.fleet.withholds() || e.watch.withheldUntil > 0 ||
 		m.push.withholds() && e.flags&isPush != 0)
 }
 
@@ -163,7 +163,7 @@ func (m *Monitor) grantGrace(now time.Time, of func(*member) bool) {
 	at := m.clock(now)
 	for _, e := range m.members {
 		if e.tracked && e.isAffected() && of(e) {
-			e.withheldUntil = at + e.grace
+			e.watch.withheldUntil = at + e.grace
 			m.queue.set(e, e.due())
 		}
 	}

@@ -54,7 +54,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	grace := m.policy.Grace(period)
 
 	if e.tracked {
-		e.anchor = max(e.anchor, min(at, e.anchor+e.grace-grace))
+		e.watch.anchor = max(e.watch.anchor, min(at, e.watch.anchor+e.grace-grace))
 		e.period, e.grace = period, grace
 		m.queue.set(e, e.due())
 		return nil
@@ -62,10 +62,10 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 
 	e.tracked, e.period, e.grace = true, period, grace
 	e.state, e.since = Awaited, m.elapsed(now)
-	if e.heard >= 0 && at-e.anchor < grace {
+	if e.heard >= 0 && at-e.watch.anchor < grace {
 		e.state = Healthy
 	} else {
-		e.anchor = at
+		e.watch.anchor = at
 	}
 	m.count[e.state]++
 	m.tally(e, +1)
@@ -86,7 +86,7 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 	delete(m.members, name)
 	if e.renewed != 0 { // keep the last renewTime, to distinguish the next heartbeat from a repetition
 		kept := m.add(name)
-		kept.renewed, kept.heard, kept.anchor = e.renewed, e.heard, e.anchor
+		kept.renewed, kept.heard, kept.watch.anchor = e.renewed, e.heard, e.watch.anchor
 	}
 	return m.suspect(now)
 }
@@ -225,7 +225,7 @@ func (m *Monitor) Resume(now time.Time) []string {
 	at := m.clock(now)
 	for _, e := range m.members { // the order does not matter
 		if e.tracked && e.state != Lost && e.period <= gap {
-			e.anchor = at
+			e.watch.anchor = at
 			m.setLate(e, false)
 			m.queue.set(e, e.due())
 		}
@@ -247,12 +247,12 @@ func (m *Monitor) Expire(now time.Time) []string {
 		e := m.queue[0].member
 		switch {
 		case e.due() > at: // there was a heartbeat in the meantime
-		case e.withheldUntil > 0 && e.withheldUntil <= at:
+		case e.watch.withheldUntil > 0 && e.watch.withheldUntil <= at:
 			if released == nil {
 				released = map[*member]bool{}
 			}
 			released[e] = m.isWithheld(e)
-			e.withheldUntil = 0
+			e.watch.withheldUntil = 0
 		case !e.late():
 			m.setLate(e, true)
 			if e.state == Unsteady {
@@ -290,8 +290,8 @@ func (m *Monitor) Health(name string) (Health, bool) {
 		return Health{}, false
 	}
 	v := Health{State: e.state, Since: m.epoch.Add(e.since), Suspended: m.isWithheld(e), Grace: e.grace}
-	if e.withheldUntil > 0 {
-		v.SuspendedUntil = m.epoch.Add(e.withheldUntil + m.blind)
+	if e.watch.withheldUntil > 0 {
+		v.SuspendedUntil = m.epoch.Add(e.watch.withheldUntil + m.blind)
 	}
 	if e.heard >= 0 {
 		v.LastHeard = m.epoch.Add(e.heard)

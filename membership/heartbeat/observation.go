@@ -44,24 +44,24 @@ func (w *Watcher) reflect(ctx context.Context) {
 		&coordinationv1.Lease{}, (*sink)(w),
 		cache.ReflectorOptions{
 			Name:   "heartbeat",
-			Logger: &w.log,
+			Logger: &w.options.Log,
 			// One process connects on behalf of the fleet, so frequent attempts are acceptable. Also, the reflector does not
 			// always observe its context during a backoff, which would delay the return of Start.
 			Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Cap: 2500 * time.Millisecond, Factor: 2, Jitter: 1,
 				Steps: 10},
 		})
-	reflector.RunWithContext(logr.NewContext(ctx, w.log))
+	reflector.RunWithContext(logr.NewContext(ctx, w.options.Log))
 }
 
 // opened records that the API server has granted a watch. The returned watch records its end.
 func (w *Watcher) opened(stream watch.Interface, opts metav1.ListOptions) watch.Interface {
 	w.sees(func() {
-		w.open = true
+		w.stream.open = true
 		if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
-			w.synced = false // until the sink receives the initial state
+			w.stream.synced = false // until the sink receives the initial state
 		}
 	})
-	return &noted{Interface: stream, stopped: func() { w.sees(func() { w.open = false }) }}
+	return &noted{Interface: stream, stopped: func() { w.sees(func() { w.stream.open = false }) }}
 }
 
 // sees changes the state of the watch. While the watch is not established, or its initial state is not known yet, no
@@ -69,7 +69,7 @@ func (w *Watcher) opened(stream watch.Interface, opts metav1.ListOptions) watch.
 func (w *Watcher) sees(change func()) {
 	w.with(func(m *Monitor, now time.Time) []string {
 		change()
-		if w.open && w.synced {
+		if w.stream.observed() {
 			return m.Resume(now)
 		}
 		m.Pause(now)
@@ -175,7 +175,7 @@ func (s *sink) Replace(list []any, _ string) error {
 		}
 		return append(deleted, m.Relist(leases, now)...)
 	})
-	w.sees(func() { w.synced = true })
+	w.sees(func() { w.stream.synced = true })
 	return nil
 }
 

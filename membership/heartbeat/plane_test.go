@@ -283,7 +283,7 @@ func TestPlaneWatcher(t *testing.T) {
 					}
 				}
 			}
-			w.onChange = func(names []string) { o.note(names); evaluated(names) }
+			w.options.OnChange = func(names []string) { o.note(names); evaluated(names) }
 			run(t, w)
 
 			members := []string{name + "-a", name + "-b", name + "-skewed"}

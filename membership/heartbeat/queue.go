@@ -10,24 +10,28 @@ const never = time.Duration(math.MaxInt64)
 
 // member is the state of one member in a Monitor. There are many: keep it small (TestMemberSize).
 //
-// There are two kinds of time. Times for output are durations since the Monitor's epoch. Times for decisions (anchor,
-// steady, lost) stand still while the Monitor is paused; their comment says "watch".
+// The times outside of watch are for output: they are durations since the Monitor's epoch.
 type member struct {
-	name          string
-	renewed       int64         // renewTime in microseconds, only compared with itself; 0: no Lease; or unrenewed
-	period        time.Duration // as tracked
-	grace         time.Duration // from the policy
-	since         time.Duration // epoch: when the state began
-	heard         time.Duration // epoch: last heartbeat; negative: none
-	anchor        time.Duration // watch: start of the silence
-	steady        time.Duration // watch: when the steady heartbeats of an Unsteady member began
-	lost          time.Duration // watch: last loss that counts for flaps; negative: none
-	withheldUntil time.Duration // watch: end of the grace period after an outage; 0: none
-	index         int32         // in the queue; -1: not there
-	state         State
-	flaps         uint8
-	flags         uint8 // for the outage guard
-	tracked       bool
+	name    string
+	renewed int64         // renewTime in microseconds, only compared with itself; 0: no Lease; or unrenewed
+	period  time.Duration // as tracked
+	grace   time.Duration // from the policy
+	since   time.Duration // when the state began
+	heard   time.Duration // last heartbeat; negative: none
+	watch   watchTimes
+	index   int32 // in the queue; -1: not there
+	state   State
+	flaps   uint8
+	flags   uint8 // for the outage guard
+	tracked bool
+}
+
+// watchTimes are the times of a member for decisions. They stand still while the Monitor is paused.
+type watchTimes struct {
+	anchor        time.Duration // start of the silence
+	steady        time.Duration // when the steady heartbeats of an Unsteady member began
+	lost          time.Duration // last loss that counts for flaps; negative: none
+	withheldUntil time.Duration // end of the grace period after an outage; 0: none
 }
 
 // unrenewed is the value of renewed for a Lease that no agent has renewed yet.
@@ -37,8 +41,8 @@ func (m *member) late() bool { return m.flags&isLate != 0 }
 
 // due returns when the state of the member next changes by time alone.
 func (m *member) due() time.Duration {
-	if m.withheldUntil > 0 {
-		return min(m.silent(), m.withheldUntil)
+	if m.watch.withheldUntil > 0 {
+		return min(m.silent(), m.watch.withheldUntil)
 	}
 	return m.silent()
 }
@@ -47,11 +51,11 @@ func (m *member) due() time.Duration {
 func (m *member) silent() time.Duration {
 	switch {
 	case !m.late():
-		return m.anchor + min(m.period+slack(m.period), m.grace)
+		return m.watch.anchor + min(m.period+slack(m.period), m.grace)
 	case m.state == Lost:
 		return never
 	default:
-		return m.anchor + m.grace
+		return m.watch.anchor + m.grace
 	}
 }
 

@@ -63,11 +63,8 @@ type OutageChange struct {
 type Watcher struct {
 	leases   AllLeases
 	memberOf func(namespace string) (string, bool)
-	onChange func([]string)
-	onOutage func(OutageChange)
-	clock    clock.Clock
-	log      logr.Logger
-	nudge    chan struct{} // wakes the goroutine of Start
+	options  WatcherOptions // with its defaults
+	nudge    chan struct{}  // wakes the goroutine of Start
 
 	running sync.Mutex
 
@@ -75,10 +72,18 @@ type Watcher struct {
 	monitor *Monitor
 	holders holders
 	changed []string // not reported yet; may contain duplicates
-	open    bool     // the API server has granted the watch
-	synced  bool     // the initial state of the watch is known
-	outage  bool     // as last logged
+	stream  stream
+	outage  bool // as last logged
 }
+
+// stream is the state of the watch.
+type stream struct {
+	open   bool // the API server has granted the watch
+	synced bool // its initial state is known
+}
+
+// observed reports whether heartbeats can be observed.
+func (s stream) observed() bool { return s.open && s.synced }
 
 // NewWatcher returns a Watcher that is not running yet. MemberOf returns the member of a namespace; Leases in other
 // namespaces are ignored. It is called for every heartbeat, under a lock, and must return at once.
@@ -94,11 +99,10 @@ func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string
 		opts.Clock = clock.RealClock{}
 	}
 	w := &Watcher{
-		leases: leases, memberOf: memberOf, onChange: opts.OnChange, onOutage: opts.OnOutage, clock: opts.Clock,
-		log:   opts.Log,
+		leases: leases, memberOf: memberOf, options: opts,
 		nudge: make(chan struct{}, 1), monitor: NewMonitor(opts.Policy), holders: holders{},
 	}
-	w.monitor.Pause(w.clock.Now()) // no heartbeat can be observed before the watch is established
+	w.monitor.Pause(w.options.Clock.Now()) // no heartbeat can be observed before the watch is established
 	return w
 }
 
@@ -119,12 +123,12 @@ func (w *Watcher) Start(ctx context.Context) error {
 	for {
 		names, outage := w.expire()
 		if outage != nil {
-			w.onOutage(*outage)
+			w.options.OnOutage(*outage)
 		}
 		if len(names) > 0 {
-			w.onChange(names)
+			w.options.OnChange(names)
 		}
-		timer := w.clock.NewTimer(w.idle())
+		timer := w.options.Clock.NewTimer(w.idle())
 		select {
 		case <-ctx.Done():
 		case <-w.nudge:
@@ -176,7 +180,7 @@ func (w *Watcher) Health(member string) (Health, bool) {
 func (w *Watcher) Missing(member string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.open && w.synced && w.monitor.Missing(member)
+	return w.stream.observed() && w.monitor.Missing(member)
 }
 
 // Holders returns the identities of the agents that renew the Lease of a member in turn, sorted; nil: one agent does.
@@ -205,7 +209,7 @@ func (w *Watcher) Stats() Stats {
 func (w *Watcher) with(do func(m *Monitor, now time.Time) []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed := do(w.monitor, w.clock.Now())
+	changed := do(w.monitor, w.options.Clock.Now())
 	if len(changed) == 0 {
 		return
 	}
@@ -228,17 +232,17 @@ func (w *Watcher) wake() {
 func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names = sorted(append(w.changed, w.monitor.Expire(w.clock.Now())...))
+	names = sorted(append(w.changed, w.monitor.Expire(w.options.Clock.Now())...))
 	w.changed = nil
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
 		change = &OutageChange{Suspected: ok, Affected: w.monitor.fleet.affected, Tracked: w.monitor.fleet.tracked}
 		if ok {
 			change.Affected, change.Tracked, change.Push = outage.Affected, outage.Tracked, outage.Push
-			w.log.Info("Most members are silent or not ready, taints and failover are withheld because the hub may be the cause",
-				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
+			w.options.Log.Info("Most members are silent or not ready, taints and failover are withheld because the hub may be "+
+				"the cause", "affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
 		} else {
-			w.log.Info("Enough members are observed again, so each affected member has a fresh grace period",
+			w.options.Log.Info("Enough members are observed again, so each affected member has a fresh grace period",
 				"affected", w.monitor.Stats().Affected)
 		}
 	}
@@ -254,5 +258,5 @@ func (w *Watcher) idle() time.Duration {
 	if !ok {
 		return atMost // a signal comes first
 	}
-	return min(max(next.Sub(w.clock.Now()), atLeast), atMost)
+	return min(max(next.Sub(w.options.Clock.Now()), atLeast), atMost)
 }
