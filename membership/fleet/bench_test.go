@@ -62,9 +62,10 @@ func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access
 	require.NoError(b, err)
 	connected := make(arrivals, good+holes)
 	f := &Fleet{
-		options: options, log: logr.Discard(), live: liveClusters{runner: connected}, metrics: newMetrics(nil),
-		members: map[string]*member{}, running: map[string]chan struct{}{},
+		options: options, log: logr.Discard(), metrics: newMetrics(nil),
+		current: duties{live: liveClusters{runner: connected}},
 	}
+	f.goroutines = newGoroutines(func(name string) *member { return newMember(f, name) })
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	observe := func(kind string, access *kubeconfig.Access, n int) {
@@ -73,7 +74,7 @@ func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access
 			cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 			cluster.Spec.KubeConfigSecretRef = ref
 			cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue}}
-			f.notify(name, &observed{cluster: cluster, secret: secretSeen{access: access}})
+			f.goroutines.notify(name, &observed{cluster: cluster, secret: secretSeen{access: access}})
 		}
 	}
 	observe("hole", toHole, holes)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,24 +16,17 @@ import (
 type Fleet struct {
 	options  Options
 	cache    cache.Cache
-	reader   client.Reader // without a cache
-	client   client.Client
+	client   client.Client // without a cache
 	log      logr.Logger
 	recorder events.EventRecorder
 	elected  <-chan struct{}
 	metrics  *metrics
 
-	goroutines sync.WaitGroup
+	goroutines *goroutines
+	secrets    secretIndex
 
-	mu        sync.Mutex
-	life      context.Context    // of the goroutines of members; nil: not started, or ended
-	leading   bool               // this replica runs the runners and writes conditions
-	live      liveClusters       // those that a provider engages
-	members   map[string]*member // the members with a goroutine
-	waiting   map[string]*observed
-	running   map[string]chan struct{} // by member and runner: closed when that has returned
-	secretsOf map[string]types.NamespacedName
-	bySecret  map[types.NamespacedName]map[string]struct{}
+	mu      sync.Mutex
+	current duties
 }
 
 const (
@@ -56,45 +48,27 @@ func (f *Fleet) Start(ctx context.Context) error {
 		return fmt.Errorf("register the metrics of the fleet: %w", err)
 	}
 	defer hide()
-	f.mu.Lock()
-	f.life = ctx
-	waiting := f.waiting
-	f.waiting = nil
-	f.mu.Unlock()
-	for name, o := range waiting {
-		f.notify(name, o)
-	}
+	f.goroutines.begin(ctx)
 	select {
 	case <-f.elected:
-		f.change(func() { f.leading = true })
+		f.change(func(d *duties) { d.leading = true })
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
-	f.mu.Lock()
-	f.life = nil
-	f.mu.Unlock()
-
-	ended := make(chan struct{})
-	go func() {
-		f.goroutines.Wait()
-		close(ended)
-	}()
 	select {
-	case <-ended:
+	case <-f.goroutines.end():
 	case <-f.options.Clock.After(grace + time.Second):
 		f.log.Info("Some runners have not returned in time; the fleet ends without them")
 	}
 	return nil
 }
 
-// change changes the shared state and wakes the goroutines of all members.
-func (f *Fleet) change(how func()) {
+// change changes the duties, and wakes the goroutines of all members.
+func (f *Fleet) change(how func(*duties)) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	how()
-	for _, m := range f.members {
-		m.wake()
-	}
+	how(&f.current)
+	f.mu.Unlock()
+	f.goroutines.wake()
 }
 
 // liveClusters are the live clusters of a started provider. The zero value: no provider is started.
@@ -105,65 +79,14 @@ type liveClusters struct {
 
 // duties are the tasks of this replica for members.
 type duties struct {
-	leading  bool
-	clusters Runner
-	permits  func(labels map[string]string) bool
+	leading bool         // it runs the runners and writes conditions
+	live    liveClusters // those that a provider engages
 }
 
-func (d duties) none() bool { return !d.leading && d.clusters == nil }
+func (d duties) none() bool { return !d.leading && d.live.runner == nil }
 
 func (f *Fleet) duties() duties {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return duties{f.leading, f.live.runner, f.live.permits}
-}
-
-// notify passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member
-// that the hub neither reaches nor must reach has no goroutine.
-func (f *Fleet) notify(name string, o *observed) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.life == nil {
-		if f.waiting == nil {
-			f.waiting = map[string]*observed{}
-		}
-		f.waiting[name] = o
-		return
-	}
-	m := f.members[name]
-	if m == nil {
-		if o == nil || !concerns(o) {
-			return
-		}
-		m = newMember(f, name)
-		f.members[name] = m
-		ctx := f.life
-		f.goroutines.Go(func() { m.run(ctx) })
-	}
-	m.notify(o)
-}
-
-// leave ends the goroutine of a member, unless there is a new observation for it.
-func (f *Fleet) leave(m *member) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if o := m.latest(); o != nil && concerns(o) {
-		return false
-	}
-	delete(f.members, m.name)
-	return true
-}
-
-// seenSecret is the last observed content of a member's Secret.
-func (f *Fleet) seenSecret(name string) (secretSeen, bool) {
-	f.mu.Lock()
-	m, waiting := f.members[name], f.waiting[name]
-	f.mu.Unlock()
-	if m != nil {
-		waiting = m.latest()
-	}
-	if waiting == nil {
-		return secretSeen{}, false
-	}
-	return waiting.secret, true
+	return f.current
 }

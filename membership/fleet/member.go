@@ -17,33 +17,27 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// member is the goroutine of one member: a request that hangs delays no other member.
+// member is the goroutine of one member: a request that hangs delays no other member. The goroutine owns the fields
+// after the inbox.
 type member struct {
 	fleet *Fleet
 	name  string
-	news  chan struct{} // of capacity 1
+	inbox inbox
 
-	mu        sync.Mutex
-	observed  *observed // the latest observation; nil: the member is deleted
-	interrupt func()    // ends the attempt with the previous observation
-
-	// The following fields belong to the goroutine.
-	uid      types.UID
-	mode     v1alpha1.JoinMode
-	clusters Runner // the runner that engaged its live cluster
-	way      *way   // nil: none
-	runs     map[string]context.CancelFunc
-	found    finding // to be reported
-	last     finding // of the last probe
-	counted  string  // its reason in the metrics
-	tried    *secretSeen
-	failures int
-	next     time.Time               // time of the next probe
-	cluster  *v1alpha1.MemberCluster // as last written, until it is observed
+	uid     types.UID
+	way     *way // nil: none
+	runs    runs
+	probes  probes
+	found   finding                 // to be reported
+	counted string                  // its reason in the metrics
+	cluster *v1alpha1.MemberCluster // as last written, until it is observed
 }
 
 func newMember(f *Fleet, name string) *member {
-	return &member{fleet: f, name: name, news: make(chan struct{}, 1), runs: map[string]context.CancelFunc{}}
+	return &member{
+		fleet: f, name: name, inbox: inbox{news: make(chan struct{}, 1)},
+		runs: runs{cancels: map[string]context.CancelFunc{}},
+	}
 }
 
 // concerns reports whether a member requires any action.
@@ -52,36 +46,69 @@ func concerns(o *observed) bool {
 		meta.FindStatusCondition(o.cluster.Status.Conditions, v1alpha1.ConditionReachable) != nil
 }
 
-func (m *member) wake() {
+// inbox passes the latest observation of a member to its goroutine.
+type inbox struct {
+	news chan struct{} // of capacity 1
+
+	mu        sync.Mutex
+	observed  *observed // the latest observation; nil: the member is deleted
+	interrupt func()    // ends the attempt with the previous observation
+}
+
+func (i *inbox) wake() {
 	select {
-	case m.news <- struct{}{}:
+	case i.news <- struct{}{}:
 	default:
 	}
 }
 
-func (m *member) latest() *observed {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.observed
+func (i *inbox) latest() *observed {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.observed
 }
 
-func (m *member) notify(o *observed) {
-	m.mu.Lock()
-	if !m.observed.sameWay(o) && m.interrupt != nil {
-		m.interrupt()
+func (i *inbox) notify(o *observed) {
+	i.mu.Lock()
+	if !i.observed.sameWay(o) && i.interrupt != nil {
+		i.interrupt()
 	}
-	m.observed = o
-	m.mu.Unlock()
-	m.wake()
+	i.observed = o
+	i.mu.Unlock()
+	i.wake()
 }
 
 // begin returns the latest observation, and a context for an attempt with it.
-func (m *member) begin(ctx context.Context) (*observed, context.Context, context.CancelFunc) {
+func (i *inbox) begin(ctx context.Context) (*observed, context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.interrupt = cancel
-	return m.observed, ctx, cancel
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.interrupt = cancel
+	return i.observed, ctx, cancel
+}
+
+// probes are the state of the probes of a member.
+type probes struct {
+	tried    *secretSeen // the Secret of the last probe; nil: none, or it must be tried again
+	last     finding     // of the last probe
+	failures int         // consecutive
+	next     time.Time   // time of the next probe
+}
+
+// due reports whether the next probe is due, or the current Secret was not tried yet.
+func (p *probes) due(secret *secretSeen, now time.Time) bool {
+	return p.tried == nil || p.tried.access.Revision() != secret.access.Revision() || !now.Before(p.next)
+}
+
+// count counts a probe, and determines the time of the next one.
+func (p *probes) count(found finding, interval time.Duration, now time.Time) {
+	if found.reason == v1alpha1.ReasonReachable {
+		p.failures = 0
+	} else {
+		p.failures++
+		interval /= maxFailures
+	}
+	p.next = now.Add(wait.Jitter(interval, 0.2))
 }
 
 func (m *member) run(ctx context.Context) {
@@ -90,11 +117,11 @@ func (m *member) run(ctx context.Context) {
 		m.count("")
 	}()
 	for ctx.Err() == nil {
-		o, attempt, done := m.begin(ctx)
+		o, attempt, done := m.inbox.begin(ctx)
 		again := m.step(ctx, attempt, o)
 		done()
 		if o == nil || !concerns(o) {
-			if m.fleet.leave(m) {
+			if m.fleet.goroutines.leave(m) {
 				return
 			}
 			continue
@@ -105,7 +132,7 @@ func (m *member) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-m.news:
+		case <-m.inbox.news:
 		case <-timer:
 		}
 	}
@@ -121,7 +148,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	}
 	if o.cluster.UID != m.uid {
 		m.disconnect()
-		m.uid, m.cluster, m.found, m.last = o.cluster.UID, nil, finding{}, finding{}
+		m.uid, m.cluster, m.found, m.probes.last = o.cluster.UID, nil, finding{}, finding{}
 	}
 	m.doubt(o.cluster)
 	switch {
@@ -131,7 +158,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		m.count("")
 		return 0
 	case o.secret.garbled: // the previous content is used as long as it works
-		m.found, m.tried = o.secret.problem, nil
+		m.found, m.probes.tried = o.secret.problem, nil
 		if m.way != nil {
 			m.found.message += " Until then the hub uses the previous content."
 		}
@@ -146,10 +173,10 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	}
 	m.count(m.found.counted(o.cluster))
 	m.arrange(ctx, o.cluster, duties)
-	if m.way != nil && o.secret.access != nil && m.due(o) {
+	if m.way != nil && o.secret.access != nil && m.probes.due(&o.secret, m.fleet.options.Clock.Now()) {
 		m.look(attempt, o)
 		if attempt.Err() != nil {
-			m.tried = nil
+			m.probes.tried = nil
 			return time.Nanosecond // there is a newer observation
 		}
 		m.count(m.found.counted(o.cluster))
@@ -161,7 +188,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	if m.way == nil || o.secret.access == nil {
 		return 0
 	}
-	return max(m.next.Sub(m.fleet.options.Clock.Now()), time.Nanosecond)
+	return max(m.probes.next.Sub(m.fleet.options.Clock.Now()), time.Nanosecond)
 }
 
 // count counts the member under a reason in the metrics; empty: under none.
@@ -180,19 +207,13 @@ func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
 	m.disconnect()
 }
 
-// due reports whether the next probe is due, or the current Secret was not tried yet.
-func (m *member) due(o *observed) bool {
-	return m.tried == nil || m.tried.access.Revision() != o.secret.access.Revision() ||
-		!m.fleet.options.Clock.Now().Before(m.next)
-}
-
 // look probes the member, and uses a new Secret if it leads to the same member.
 func (m *member) look(ctx context.Context, o *observed) {
 	options := m.fleet.options
 	limited, cancel := context.WithTimeout(ctx, options.ProbeTimeout)
 	defer cancel()
 	began := options.Clock.Now()
-	m.tried = &o.secret
+	m.probes.tried = &o.secret
 	var found finding
 	if m.way.current(o.secret.access) {
 		found = m.way.ready(limited)
@@ -203,16 +224,9 @@ func (m *member) look(ctx context.Context, o *observed) {
 		return // a newer observation has interrupted the attempt
 	}
 	m.fleet.metrics.probes.WithLabelValues(found.reason).Observe(options.Clock.Since(began).Seconds())
-	pause := options.ProbeInterval
-	if found.reason == v1alpha1.ReasonReachable {
-		m.failures = 0
-	} else {
-		m.failures++
-		pause /= maxFailures
-	}
-	m.next = options.Clock.Now().Add(wait.Jitter(pause, 0.2))
-	found = found.after(m.current(o.cluster), m.failures)
-	m.found, m.last = found.stabilized(m.found, m.last), found
+	m.probes.count(found, options.ProbeInterval, options.Clock.Now())
+	found = found.after(m.current(o.cluster), m.probes.failures)
+	m.found, m.probes.last = found.stabilized(m.found, m.probes.last), found
 }
 
 // connect tries a new Secret, and uses it if it leads to the member.
@@ -293,9 +307,9 @@ func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bo
 
 // disconnect ends all connections to the member.
 func (m *member) disconnect() {
-	m.stop()
+	m.runs.cancelAll()
 	if m.way != nil {
 		m.way.end() // runners keep theirs until they return
 	}
-	m.way, m.tried, m.failures = nil, nil, 0
+	m.way, m.probes.tried, m.probes.failures = nil, nil, 0
 }

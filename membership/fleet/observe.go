@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,18 +51,19 @@ func (o *observed) sameWay(other *observed) bool {
 func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o := &observed{cluster: &v1alpha1.MemberCluster{}}
 	if err := f.cache.Get(ctx, request.NamespacedName, o.cluster); apierrors.IsNotFound(err) {
-		f.refer(request.Name, nil)
-		f.notify(request.Name, nil)
+		f.secrets.refer(request.Name, types.NamespacedName{})
+		f.goroutines.notify(request.Name, nil)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	f.refer(request.Name, o.cluster) // before the read of the Secret, so that a later creation is observed
+	// Before the read of the Secret, so that a later creation is observed.
+	f.secrets.refer(request.Name, f.secretOf(o.cluster))
 	var err error
 	if o.secret, err = f.readSecret(ctx, o.cluster); err != nil {
 		return reconcile.Result{}, err
 	}
-	f.notify(request.Name, o)
+	f.goroutines.notify(request.Name, o)
 	return reconcile.Result{}, nil
 }
 
@@ -85,11 +87,11 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	from := func(object client.Object) string {
 		return fmt.Sprintf("%s %s %s %s", key, ref.Key, object.GetUID(), object.GetResourceVersion())
 	}
-	if seen, there := f.seenSecret(cluster.Name); there && seen.from == from(metadata) {
+	if seen, there := f.goroutines.seenSecret(cluster.Name); there && seen.from == from(metadata) {
 		return seen, nil
 	}
 	var secret corev1.Secret
-	if err := f.reader.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
+	if err := f.client.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
 		return missing, nil
 	} else if err != nil {
 		return secretSeen{}, fmt.Errorf("read Secret %s of member %s: %w", key, cluster.Name, err)
@@ -108,9 +110,12 @@ func problemOf(reason, message string, args ...any) secretSeen {
 	return secretSeen{problem: finding{reason, fmt.Sprintf(message, args...)}}
 }
 
-// secretOf returns the name of a member's Secret. The member must have a reference.
+// secretOf returns the name of a member's Secret. Zero: the member has none.
 func (f *Fleet) secretOf(cluster *v1alpha1.MemberCluster) types.NamespacedName {
 	ref := cluster.Spec.KubeConfigSecretRef
+	if ref == nil {
+		return types.NamespacedName{}
+	}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	if key.Namespace == "" {
 		key.Namespace = f.options.Namespaces[0]
@@ -124,34 +129,43 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return metadata
 }
 
+// secretIndex contains which members reference which Secrets. The zero value is ready for use.
+type secretIndex struct {
+	mu       sync.Mutex
+	byMember map[string]types.NamespacedName
+	bySecret map[types.NamespacedName]map[string]struct{}
+}
+
 // membersOf returns the members that reference a Secret.
-func (f *Fleet) membersOf(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *secretIndex) membersOf(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var requests []reconcile.Request
-	for member := range f.bySecret[client.ObjectKeyFromObject(secret)] {
+	for member := range s.bySecret[client.ObjectKeyFromObject(secret)] {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: member}})
 	}
 	return requests
 }
 
-// refer records which Secret a member references, if any.
-func (f *Fleet) refer(member string, cluster *v1alpha1.MemberCluster) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if before, has := f.secretsOf[member]; has {
-		delete(f.secretsOf, member)
-		if delete(f.bySecret[before], member); len(f.bySecret[before]) == 0 {
-			delete(f.bySecret, before)
+// refer records which Secret a member references. Zero: none.
+func (s *secretIndex) refer(member string, secret types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before, has := s.byMember[member]; has {
+		delete(s.byMember, member)
+		if delete(s.bySecret[before], member); len(s.bySecret[before]) == 0 {
+			delete(s.bySecret, before)
 		}
 	}
-	if cluster == nil || cluster.Spec.KubeConfigSecretRef == nil {
+	if secret == (types.NamespacedName{}) {
 		return
 	}
-	key := f.secretOf(cluster)
-	f.secretsOf[member] = key
-	if f.bySecret[key] == nil {
-		f.bySecret[key] = map[string]struct{}{}
+	if s.byMember == nil {
+		s.byMember, s.bySecret = map[string]types.NamespacedName{}, map[types.NamespacedName]map[string]struct{}{}
 	}
-	f.bySecret[key][member] = struct{}{}
+	s.byMember[member] = secret
+	if s.bySecret[secret] == nil {
+		s.bySecret[secret] = map[string]struct{}{}
+	}
+	s.bySecret[secret][member] = struct{}{}
 }

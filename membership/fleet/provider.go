@@ -101,7 +101,7 @@ func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
 	if tenancy := p.options.Tenancy; tenancy != nil {
 		end, err := tenancy.Watch(ctx, func(namespace string) {
 			if namespace == p.options.Namespace {
-				p.fleet.change(func() {})
+				p.fleet.change(func(*duties) {})
 			}
 		})
 		if err != nil {
@@ -115,15 +115,15 @@ func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
 			return aware.Engage(ctx, Name(name), live)
 		}}
 	var already bool
-	p.fleet.change(func() {
-		if already = p.fleet.live.runner != nil; !already {
-			p.fleet.live = liveClusters{engine, permits}
+	p.fleet.change(func(d *duties) {
+		if already = d.live.runner != nil; !already {
+			d.live = liveClusters{engine, permits}
 		}
 	})
 	if already {
 		return errors.New("start a provider of live clusters: the fleet has one that is started")
 	}
 	<-ctx.Done()
-	p.fleet.change(func() { p.fleet.live = liveClusters{} })
+	p.fleet.change(func(d *duties) { d.live = liveClusters{} })
 	return nil
 }

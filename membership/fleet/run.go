@@ -17,75 +17,70 @@ import (
 // clustersName is the key of the runner of live clusters. No Runner has this name.
 const clustersName = ""
 
-// arrange starts and stops the runners of a member.
-func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
-	if mode := cluster.Spec.JoinMode; mode != m.mode {
-		for name := range m.runs {
+// runs are the runners of a member that run.
+type runs struct {
+	mode     v1alpha1.JoinMode             // with which they were started
+	clusters Runner                        // the runner that engaged the live cluster
+	cancels  map[string]context.CancelFunc // by the name of the runner
+}
+
+// cancel cancels a runner if it runs, and does not wait for it.
+func (r *runs) cancel(name string) {
+	if cancel, there := r.cancels[name]; there {
+		cancel()
+		delete(r.cancels, name)
+	}
+}
+
+// cancelAll cancels all runners of the member, and does not wait for them.
+func (r *runs) cancelAll() {
+	for name := range r.cancels {
+		r.cancel(name)
+	}
+}
+
+// restart cancels the runners that must start again, because the join mode has changed or another provider was started.
+func (r *runs) restart(mode v1alpha1.JoinMode, clusters Runner) {
+	if mode != r.mode {
+		for name := range r.cancels {
 			if name != clustersName { // live clusters do not depend on the join mode
-				m.cancel(name)
+				r.cancel(name)
 			}
 		}
-		m.mode = mode
+		r.mode = mode
 	}
+	if clusters != r.clusters {
+		r.cancel(clustersName)
+		r.clusters = clusters
+	}
+}
+
+// arrange starts and stops the runners of a member.
+func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
+	live := duties.live
+	m.runs.restart(cluster.Spec.JoinMode, live.runner)
 	if duties.leading && m.way != nil {
 		for _, runner := range m.fleet.options.Runners {
 			m.start(ctx, runner.Name(), runner, cluster)
 		}
 	}
-	if duties.clusters != m.clusters { // another provider was started
-		m.cancel(clustersName)
-		m.clusters = duties.clusters
-	}
-	permitted := duties.permits == nil || duties.permits(cluster.Labels)
-	if duties.clusters != nil && m.way != nil && m.way.known.Load() && joined(cluster) && permitted {
-		m.start(ctx, clustersName, duties.clusters, cluster)
+	permitted := live.permits == nil || live.permits(cluster.Labels)
+	if live.runner != nil && m.way != nil && m.way.known.Load() && joined(cluster) && permitted {
+		m.start(ctx, clustersName, live.runner, cluster)
 	} else {
-		m.cancel(clustersName)
+		m.runs.cancel(clustersName)
 	}
 }
 
-// stop cancels all runners of the member, and does not wait for them.
-func (m *member) stop() {
-	for name := range m.runs {
-		m.cancel(name)
-	}
-}
-
-func (m *member) cancel(name string) {
-	if cancel, runs := m.runs[name]; runs {
-		cancel()
-		delete(m.runs, name)
-	}
-}
-
-// start runs a runner until its context is canceled, unless it is running.
+// start runs a runner until its context is canceled, unless it is running. The previous call must return first.
 func (m *member) start(ctx context.Context, name string, runner Runner, cluster *v1alpha1.MemberCluster) {
-	if _, runs := m.runs[name]; runs {
+	if _, there := m.runs.cancels[name]; there {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m.runs[name] = cancel
+	m.runs.cancels[name] = cancel
 	r := &run{fleet: m.fleet, member: m, way: m.way, runner: runner, cluster: cluster, name: name}
-	key, returned := m.name+"/"+name, make(chan struct{})
-	f := m.fleet
-	f.mu.Lock()
-	before := f.running[key]
-	f.running[key] = returned
-	f.mu.Unlock()
-	f.goroutines.Go(func() {
-		defer func() {
-			f.mu.Lock()
-			if f.running[key] == returned {
-				delete(f.running, key)
-			}
-			f.mu.Unlock()
-			close(returned)
-		}()
-		if before != nil {
-			<-before // the previous call must return first
-		}
-		r.keep(ctx)
-	})
+	m.fleet.goroutines.start(m.name+"/"+name, func() { r.keep(ctx) })
 }
 
 // run is a runner of a member.
@@ -171,7 +166,7 @@ func (r *run) once(ctx context.Context) error {
 
 // latest is the last observed MemberCluster.
 func (r *run) latest() *v1alpha1.MemberCluster {
-	if o := r.member.latest(); o != nil && o.cluster.UID == r.cluster.UID {
+	if o := r.member.inbox.latest(); o != nil && o.cluster.UID == r.cluster.UID {
 		return o.cluster
 	}
 	return r.cluster

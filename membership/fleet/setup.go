@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -72,13 +71,13 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client of the fleet: %w", err)
 	}
-	return &Fleet{
-		options: options, cache: objects, reader: direct, client: direct,
+	f := &Fleet{
+		options: options, cache: objects, client: direct,
 		log: mgr.GetLogger().WithName(controllerName), recorder: mgr.GetEventRecorder(controllerName), elected: mgr.Elected(),
 		metrics: newMetrics(options.Runners),
-		members: map[string]*member{}, running: map[string]chan struct{}{},
-		secretsOf: map[string]types.NamespacedName{}, bySecret: map[types.NamespacedName]map[string]struct{}{},
-	}, nil
+	}
+	f.goroutines = newGoroutines(func(name string) *member { return newMember(f, name) })
+	return f, nil
 }
 
 // everywhere makes the manager start a cache in every replica, before its users: a cache with options by kind would
@@ -101,6 +100,7 @@ func (f *Fleet) setup(mgr manager.Manager) error {
 		}).
 		WatchesRawSource(source.Kind(f.cache, &v1alpha1.MemberCluster{},
 			&handler.TypedEnqueueRequestForObject[*v1alpha1.MemberCluster]{})).
-		WatchesRawSource(source.Kind(f.cache, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(f.membersOf))).
+		WatchesRawSource(source.Kind(f.cache, secretMetadata(),
+			handler.TypedEnqueueRequestsFromMapFunc(f.secrets.membersOf))).
 		Complete(tracing.Reconciler(controllerName, f))
 }
