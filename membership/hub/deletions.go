@@ -36,8 +36,8 @@ func (d *deletions) observe(ctx context.Context, cluster *v1alpha1.MemberCluster
 		return err
 	}
 	// Absent contradicts the MemberCluster that was just read: the definition is removed or installed at this moment.
-	o.WithDefinition = state == definition.Terminating
-	o.Unconfirmed = state == definition.Absent ||
+	o.Deletion.WithDefinition = state == definition.Terminating
+	o.Deletion.Unconfirmed = state == definition.Absent ||
 		state == definition.Served && o.Now.Before(since.Add(lifecycle.ConfirmDeletion))
 	return nil
 }

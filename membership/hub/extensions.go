@@ -45,12 +45,12 @@ func (e *extensions) askAcceptor(ctx context.Context, o *memberObserved) error {
 	acceptance, err := ask(ctx, e.acceptor, requestFor(o.cluster))
 	switch {
 	case err == nil:
-		o.lifecycle.Acceptance = acceptance
+		o.lifecycle.Acceptor.Acceptance = acceptance
 	case ctx.Err() != nil:
 		return err // the hub ends, the Acceptor has not failed
 	default:
 		logf.FromContext(ctx).Error(err, "The Acceptor failed")
-		o.lifecycle.AcceptorError = lifecycle.FormatMessage(err.Error())
+		o.lifecycle.Acceptor.Error = lifecycle.FormatMessage(err.Error())
 	}
 	return nil
 }

@@ -23,21 +23,23 @@ import (
 func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.JoinRequest) (
 	lifecycle.JoinRequestObserved, *v1alpha1.JoinToken, error) {
 	o := lifecycle.JoinRequestObserved{
-		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID,
-		Name:  request.Spec.Name,
-		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID,
+		Status:    lifecycle.AnswerSeen{Answer: request.Status.Answer, Bound: request.Status.MemberUID},
+		ClusterID: request.Spec.ClusterID,
+		Name:      request.Spec.Name,
+		Agent: lifecycle.RequesterSeen{
+			Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID, HubID: request.Spec.HubID,
+		},
 		Type:      request.Spec.Credential.Type,
 		CreatedAt: request.CreationTimestamp.Time,
 	}
-	o.AgentHubID = request.Spec.HubID
 	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
-		o.Reason = issued.Reason
+		o.Status.Reason = issued.Reason
 	}
 	if err := registration.Verify(request); err != nil {
 		return o, nil, invalid(err, &o.Invalid)
 	}
 	proven := registration.ProvenKeys(request.Spec.ClaimKey, request.Spec.Keys)
-	o.Keys = proven[:len(proven)-1]
+	o.Agent.Keys = proven[:len(proven)-1]
 	var err error
 	if o.HubID, err = d.identity.id(ctx); err != nil {
 		return o, nil, err
@@ -48,36 +50,36 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 
 	// The token is not needed after the hub has recorded the claim: an agent whose token ends between the claim and the
 	// acceptance can still join. Until a decision exists, the policy is called, and it must know the token.
-	if member := o.ByClaim; member != nil && member.Accepted != nil {
+	if member := o.Members.ByClaim; member != nil && member.Accepted != nil {
 		return o, nil, nil
 	}
 	var token *v1alpha1.JoinToken
 	switch {
 	case request.Spec.Token != nil:
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
-			if err = invalid(err, &o.TokenRefused); err == nil && o.ByClaim != nil {
+			if err = invalid(err, &o.Token.Refused); err == nil && o.Members.ByClaim != nil {
 				err = d.lookForToken(ctx, request, &o)
 			}
 			return o, nil, err
 		}
 		d.tokenEnd(token, &o)
-		if o.TokenRefused = reserved(token, o); o.TokenRefused != "" {
+		if o.Token.Refused = reserved(token, o); o.Token.Refused != "" {
 			return o, nil, nil
 		}
 	case !d.options.AllowWithoutToken:
-		o.TokenRefused = "spec.token: is not set, and this hub requires a JoinToken"
+		o.Token.Refused = "spec.token: is not set, and this hub requires a JoinToken"
 		return o, nil, nil
 	}
-	if err := d.checkLabels(ctx, request, token, &o); err != nil || o.TokenRefused != "" {
+	if err := d.checkLabels(ctx, request, token, &o); err != nil || o.Token.Refused != "" {
 		return o, nil, err
 	}
-	o.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
-	if o.Acceptance, err = d.acceptance(ctx, request, token); err != nil {
+	o.Token.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
+	if o.Acceptor.Acceptance, err = d.acceptance(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
 			return o, token, err // the hub ends, the Acceptor has not failed
 		}
 		logf.FromContext(ctx).Error(err, "The Acceptor failed")
-		o.AcceptorError = lifecycle.FormatMessage(err.Error())
+		o.Acceptor.Error = lifecycle.FormatMessage(err.Error())
 	}
 	return o, token, nil
 }
@@ -87,7 +89,7 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken,
 	o *lifecycle.JoinRequestObserved) error {
-	if len(request.Spec.Labels) == 0 || o.ByClaim != nil || o.ByID != nil || o.ByName != nil {
+	if len(request.Spec.Labels) == 0 || o.Members.ByClaim != nil || o.Members.ByID != nil || o.Members.ByName != nil {
 		return nil
 	}
 	var protected []string
@@ -97,14 +99,14 @@ func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alph
 			return fmt.Errorf("get the protected labels: %w", err)
 		}
 	}
-	return invalid(jointoken.AdmitLabels(token, request, protected), &o.TokenRefused)
+	return invalid(jointoken.AdmitLabels(token, request, protected), &o.Token.Refused)
 }
 
 // reserved returns why a token for a single member does not admit a request; empty: it does.
 func reserved(token *v1alpha1.JoinToken, o lifecycle.JoinRequestObserved) string {
-	uid, member := jointoken.MemberUID(token), o.ByID
+	uid, member := jointoken.MemberUID(token), o.Members.ByID
 	if member == nil {
-		member = o.ByName
+		member = o.Members.ByName
 	}
 	if uid == "" || member != nil && member.UID == uid {
 		return ""
@@ -116,7 +118,7 @@ func reserved(token *v1alpha1.JoinToken, o lifecycle.JoinRequestObserved) string
 // look reads the members with the claim, the cluster ID or the name of a request.
 func (d *joinRequestController) look(ctx context.Context, members client.Reader,
 	o *lifecycle.JoinRequestObserved) error {
-	o.ByClaim, o.ByID, o.ByName, o.Others = nil, nil, nil, nil
+	o.Members = lifecycle.MembersSeen{}
 	if err := d.lookByClaim(ctx, members, o); err != nil {
 		return err
 	}
@@ -129,11 +131,11 @@ func (d *joinRequestController) look(ctx context.Context, members client.Reader,
 	})
 	for i := range same.Items {
 		if i > 0 {
-			o.Others = append(o.Others, same.Items[i].Name)
+			o.Members.Others = append(o.Members.Others, same.Items[i].Name)
 			continue
 		}
 		var err error
-		if o.ByID, err = d.see(ctx, &same.Items[i]); err != nil {
+		if o.Members.ByID, err = d.see(ctx, &same.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -144,7 +146,7 @@ func (d *joinRequestController) look(ctx context.Context, members client.Reader,
 	if named == nil {
 		return d.lookForTombstones(ctx, members == d.reader, o)
 	}
-	if o.ByName, err = d.see(ctx, named); err != nil {
+	if o.Members.ByName, err = d.see(ctx, named); err != nil {
 		return err
 	}
 	return d.lookForTombstones(ctx, members == d.reader, o)
@@ -154,16 +156,16 @@ func (d *joinRequestController) look(ctx context.Context, members client.Reader,
 func (d *joinRequestController) lookByClaim(ctx context.Context, members client.Reader,
 	o *lifecycle.JoinRequestObserved) error {
 	var list v1alpha1.MemberClusterList
-	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Claim}); err != nil {
+	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Agent.Claim}); err != nil {
 		return err
 	}
 	for i := range list.Items {
 		// Several members have one claim only if an administrator copied a MemberCluster: the cluster ID is decisive.
-		if o.ByClaim != nil && list.Items[i].Spec.ClusterID != o.ClusterID {
+		if o.Members.ByClaim != nil && list.Items[i].Spec.ClusterID != o.ClusterID {
 			continue
 		}
 		var err error
-		if o.ByClaim, err = d.see(ctx, &list.Items[i]); err != nil {
+		if o.Members.ByClaim, err = d.see(ctx, &list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -175,7 +177,7 @@ func (d *joinRequestController) lookByClaim(ctx context.Context, members client.
 func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool,
 	o *lifecycle.JoinRequestObserved) (err error) {
 	o.Tombstones = nil
-	if o.ByClaim == nil && (live || o.NeedsTombstones()) {
+	if o.Members.ByClaim == nil && (live || o.NeedsTombstones()) {
 		o.Tombstones, err = d.tombstones.of(ctx, o.ClusterID)
 	}
 	return err

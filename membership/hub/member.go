@@ -132,7 +132,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			r.set(gone, condition)
 		}
 		r.note(ctx, before, gone)
-		if observed.lifecycle.WithDefinition {
+		if observed.lifecycle.Deletion.WithDefinition {
 			ctrllog.FromContext(ctx).Info("Released a MemberCluster that was deleted together with its definition; the member " +
 				"is unchanged")
 		}

@@ -83,14 +83,14 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	}
 	accepted := cluster.Spec.Accepted
 	o.lifecycle = lifecycle.HubObserved{
-		Now:       r.options.Clock.Now(),
-		Deleting:  cluster.DeletionTimestamp != nil,
-		JoinMode:  cluster.Spec.JoinMode,
-		Desired:   cluster.Spec.State,
-		Accepted:  accepted,
-		Claimed:   cluster.Spec.Claim != "",
+		Now:      r.options.Clock.Now(),
+		Deletion: lifecycle.DeletionSeen{Requested: cluster.DeletionTimestamp != nil},
+		Spec: lifecycle.SpecSeen{
+			Desired: cluster.Spec.State, Accepted: accepted, JoinMode: cluster.Spec.JoinMode,
+			Claimed:  cluster.Spec.Claim != "",
+			Deadline: time.Duration(cluster.Spec.Leave.DeadlineSeconds) * time.Second,
+		},
 		Finalizer: controllerutil.ContainsFinalizer(cluster, membership.Finalizer),
-		Deadline:  time.Duration(cluster.Spec.Leave.DeadlineSeconds) * time.Second,
 		Leave:     cluster.Status.Leave,
 		Phase:     cluster.Status.Phase,
 		Namespace: presence(namespace),

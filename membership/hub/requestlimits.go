@@ -113,7 +113,7 @@ func (l *requestLimits) remove(request string) {
 // errTooMany if the request itself was deleted.
 func (d *joinRequestController) limit(ctx context.Context, request *v1alpha1.JoinRequest,
 	o lifecycle.JoinRequestObserved, admitted bool, step lifecycle.JoinRequestStep) error {
-	decided := o.ByClaim != nil && o.ByClaim.Accepted != nil
+	decided := o.Members.ByClaim != nil && o.Members.ByClaim.Accepted != nil
 	if decided || step.Answer != v1alpha1.AnswerHeld && step.Answer != v1alpha1.AnswerDenied {
 		d.limits.leave(request.Name)
 		return nil

@@ -52,9 +52,9 @@ func (d *joinRequestController) tokenEnd(token *v1alpha1.JoinToken, o *lifecycle
 	if end.IsZero() {
 		return
 	}
-	if o.TokenEndsIn = end.Sub(d.options.Clock.Now()); o.TokenEndsIn <= 0 {
-		o.TokenEndsIn = 0
-		o.TokenEnded = fmt.Sprintf("JoinToken %q expired at %s while the request waited for a decision: give the agent the "+
+	if o.Token.EndsIn = end.Sub(d.options.Clock.Now()); o.Token.EndsIn <= 0 {
+		o.Token.EndsIn = 0
+		o.Token.Ended = fmt.Sprintf("JoinToken %q expired at %s while the request waited for a decision: give the agent the "+
 			"join.yaml of another JoinToken.", token.Name, end.UTC().Format(time.RFC3339))
 	}
 }
@@ -67,7 +67,7 @@ func (d *joinRequestController) lookForToken(ctx context.Context, request *v1alp
 	if err != nil || token != nil && !request.CreationTimestamp.Before(&token.CreationTimestamp) {
 		return err
 	}
-	o.TokenEnded = fmt.Sprintf("JoinToken %q was deleted while the request waited for a decision: give the agent the "+
+	o.Token.Ended = fmt.Sprintf("JoinToken %q was deleted while the request waited for a decision: give the agent the "+
 		"join.yaml of another JoinToken.", key.Name)
 	return nil
 }

@@ -16,8 +16,11 @@ func ExampleNextHub() {
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	accepted := true
 	observed := lifecycle.HubObserved{
-		Now: start, Deleting: true, Desired: v1alpha1.StateJoin, Accepted: &accepted, Claimed: true, Finalizer: true,
-		Deadline: 15 * time.Minute, Namespace: lifecycle.Present, Access: true,
+		Now: start,
+		Spec: lifecycle.SpecSeen{
+			Desired: v1alpha1.StateJoin, Accepted: &accepted, Claimed: true, Deadline: 15 * time.Minute,
+		},
+		Deletion: lifecycle.DeletionSeen{Requested: true}, Finalizer: true, Namespace: lifecycle.Present, Access: true,
 		Membership: &lifecycle.MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, Report: lifecycle.ReportedJoined},
 	}
 	show := func() {
@@ -77,8 +80,9 @@ func ExampleNextAgent() {
 // A cluster comes whose ID another agent speaks for already.
 func ExampleNextJoinRequest() {
 	step := lifecycle.NextJoinRequest(lifecycle.JoinRequestObserved{
-		ClusterID: "4f1c", Name: "east", Claim: "b2", Acceptance: membership.Acceptance{Decision: membership.Accept},
-		ByID: &lifecycle.MemberSeen{Name: "east", ClusterID: "4f1c", Claim: "a1"},
+		ClusterID: "4f1c", Name: "east", Agent: lifecycle.RequesterSeen{Claim: "b2"},
+		Acceptor: lifecycle.AcceptorSeen{Acceptance: membership.Acceptance{Decision: membership.Accept}},
+		Members:  lifecycle.MembersSeen{ByID: &lifecycle.MemberSeen{Name: "east", ClusterID: "4f1c", Claim: "a1"}},
 	})
 	fmt.Println(step.Answer, step.Reason)
 	fmt.Println(step.Message)

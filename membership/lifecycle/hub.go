@@ -13,36 +13,51 @@ import (
 type HubObserved struct {
 	Now time.Time
 
-	// Deleting is true if the deletion of the MemberCluster was requested.
-	Deleting  bool
-	Desired   v1alpha1.DesiredState // spec.state
-	Accepted  *bool                 // spec.accepted
-	JoinMode  v1alpha1.JoinMode     // spec.joinMode
-	Claimed   bool                  // spec.claim is set, so the subject of the access is known
+	// Of the MemberCluster.
+	Spec      SpecSeen
+	Deletion  DeletionSeen
 	Finalizer bool                  // the hub's finalizer is set
-	Deadline  time.Duration         // spec.leave.deadlineSeconds
 	Leave     *v1alpha1.LeaveStatus // status.leave, as recorded
 	Phase     v1alpha1.Phase        // status.phase, as recorded
-
-	// WithDefinition is true if the MemberCluster is deleted together with its CustomResourceDefinition. That is not a
-	// request to leave the fleet.
-	WithDefinition bool
-	// Unconfirmed is true if the hub does not know yet whether WithDefinition is true of a MemberCluster with a
-	// deletionTimestamp.
-	Unconfirmed bool
 
 	// Of the member's objects on the hub.
 	Namespace  Presence
 	Access     bool            // the RoleBinding to its subject exists
 	Membership *MembershipSeen // nil: it does not exist
 
-	// Acceptance is the decision of the Acceptor, if [HubObserved.AsksAcceptor] is true; zero: there is no Acceptor.
-	Acceptance membership.Acceptance
-	// AcceptorError is the error of an Acceptor that failed; empty: it did not fail.
-	AcceptorError string
-
+	// Acceptor is zero if there is no Acceptor, or [HubObserved.AsksAcceptor] is false.
+	Acceptor AcceptorSeen
 	// Gates is the last result of the gates for the member's current desired state; nil: they were not asked.
 	Gates *GatesSeen
+}
+
+// SpecSeen is the spec of a MemberCluster, as the hub observes it.
+type SpecSeen struct {
+	Desired  v1alpha1.DesiredState // spec.state
+	Accepted *bool                 // spec.accepted
+	JoinMode v1alpha1.JoinMode     // spec.joinMode
+	Claimed  bool                  // spec.claim is set, so the subject of the access is known
+	Deadline time.Duration         // spec.leave.deadlineSeconds
+}
+
+// DeletionSeen is the deletion of a MemberCluster, as the hub observes it.
+type DeletionSeen struct {
+	// Requested is true if the deletion of the MemberCluster was requested.
+	Requested bool
+	// WithDefinition is true if the MemberCluster is deleted together with its CustomResourceDefinition. That is not a
+	// request to leave the fleet.
+	WithDefinition bool
+	// Unconfirmed is true if the hub does not know yet whether WithDefinition is true of a MemberCluster with a
+	// deletionTimestamp.
+	Unconfirmed bool
+}
+
+// AcceptorSeen is the result of the Acceptor.
+type AcceptorSeen struct {
+	// Acceptance is the decision; zero: the Acceptor was not asked.
+	membership.Acceptance
+	// Error is the error of an Acceptor that failed; empty: it did not fail.
+	Error string
 }
 
 // MembershipSeen is a Membership, as the hub and the agent observe it.
@@ -139,7 +154,7 @@ func final(o HubObserved, step HubStep) bool {
 		case DeleteNamespace, RemoveFinalizer, ReleaseClaim:
 			return true
 		case RevokeAccess:
-			if accepts(o) && (out || !o.Claimed) {
+			if accepts(o) && (out || !o.Spec.Claimed) {
 				return true
 			}
 		}
@@ -151,7 +166,7 @@ func final(o HubObserved, step HubStep) bool {
 		return true // the record of how the last leave ended is lost
 	}
 	o.Leave = thisLeave(o)
-	if o.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil &&
+	if o.Spec.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil &&
 		step.Leave.Waiting == waitingForNamespace {
 		return true // the leave can no longer be called off
 	}
@@ -161,8 +176,8 @@ func final(o HubObserved, step HubStep) bool {
 // DependsOnDefinition reports whether the decision depends on WithDefinition: the MemberCluster has a
 // deletionTimestamp, and no other request to leave the fleet.
 func (o HubObserved) DependsOnDefinition() bool {
-	deleting := o.Deleting
-	o.Deleting = false
+	deleting := o.Deletion.Requested
+	o.Deletion.Requested = false
 	return deleting && !leaves(o)
 }
 
@@ -176,7 +191,7 @@ const ConfirmDeletion = time.Second
 func deletedUnasked(o HubObserved) HubStep {
 	step := HubStep{Phase: o.Phase, Leave: o.Leave.DeepCopy()}
 	switch {
-	case o.Unconfirmed:
+	case o.Deletion.Unconfirmed:
 		step.After = ConfirmDeletion
 	case o.Finalizer:
 		step.Actions = []HubAction{RemoveFinalizer}
@@ -186,7 +201,7 @@ func deletedUnasked(o HubObserved) HubStep {
 
 func nextHub(o HubObserved) HubStep {
 	switch {
-	case (o.WithDefinition || o.Unconfirmed) && o.DependsOnDefinition():
+	case (o.Deletion.WithDefinition || o.Deletion.Unconfirmed) && o.DependsOnDefinition():
 		return deletedUnasked(o)
 	case leaves(o):
 		return nextLeave(o)
@@ -217,7 +232,7 @@ func notReadyToJoin(conditions []metav1.Condition) {
 func leaves(o HubObserved) bool {
 	notified := o.Membership != nil && o.Membership.Clean
 	underWay := o.Leave != nil && !o.Leave.Ended && (notified || o.Namespace != Present)
-	return o.Deleting || o.Desired == v1alpha1.StateLeave || underWay || irrevocable(o)
+	return o.Deletion.Requested || o.Spec.Desired == v1alpha1.StateLeave || underWay || irrevocable(o)
 }
 
 // irrevocable reports whether the record of a leave, or the deletion of the MemberCluster, excludes that the leave is
@@ -225,7 +240,7 @@ func leaves(o HubObserved) bool {
 func irrevocable(o HubObserved) bool {
 	l := o.Leave
 	recorded := l != nil && !l.Ended && (l.Forced || l.Waiting == waitingForAgent || l.Waiting == waitingForNamespace)
-	return o.Deleting || recorded
+	return o.Deletion.Requested || recorded
 }
 
 func nextJoin(o HubObserved) HubStep {
@@ -258,21 +273,21 @@ func nextJoin(o HubObserved) HubStep {
 		step.Actions = append(step.Actions, WriteMembership)
 	}
 	switch {
-	case o.Claimed && !o.Access:
+	case o.Spec.Claimed && !o.Access:
 		step.Actions = append(step.Actions, GrantAccess)
-	case !o.Claimed && o.Access:
+	case !o.Spec.Claimed && o.Access:
 		// An administrator has cleared the claim of the agent.
 		step.Actions = append(step.Actions, RevokeAccess)
 	}
 
 	ready := yes(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPrepared, "The member's namespace is ready.")
 	switch {
-	case !o.Claimed:
+	case !o.Spec.Claimed:
 		step.Conditions = []metav1.Condition{
 			accepted,
 			ready,
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
-				"No agent has asked to join as this cluster yet: "+agentStarter(o.JoinMode)),
+				"No agent has asked to join as this cluster yet: "+agentStarter(o.Spec.JoinMode)),
 		}
 	case o.Membership == nil || o.Membership.Report != ReportedJoined:
 		step.Phase = v1alpha1.PhaseJoining
@@ -306,7 +321,7 @@ func notAccepted(o HubObserved) HubStep {
 	step := HubStep{Phase: v1alpha1.PhasePending}
 	reason, message := v1alpha1.ReasonNotDecided, "No administrator has decided: set spec.accepted to true to accept "+
 		"the cluster, or to false to deny it."
-	if o.Accepted != nil {
+	if o.Spec.Accepted != nil {
 		step.Phase = v1alpha1.PhaseDenied
 		reason, message = v1alpha1.ReasonDenied, "The cluster is denied, or its acceptance was withdrawn: set "+
 			"spec.accepted to true to let it in."
@@ -329,7 +344,7 @@ const (
 	waitingForNamespace = "namespace"
 )
 
-func accepts(o HubObserved) bool { return o.Accepted != nil && *o.Accepted }
+func accepts(o HubObserved) bool { return o.Spec.Accepted != nil && *o.Spec.Accepted }
 
 func ended(o HubObserved) bool { return o.Leave != nil && o.Leave.Ended }
 

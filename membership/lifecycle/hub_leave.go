@@ -21,14 +21,14 @@ func nextLeave(o HubObserved) HubStep {
 		record = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(o.Now)}
 	}
 	// The deadline follows the spec, so that an administrator can shorten it during the leave.
-	record.Deadline = metav1.NewTime(record.StartedAt.Add(o.Deadline))
+	record.Deadline = metav1.NewTime(record.StartedAt.Add(o.Spec.Deadline))
 
 	step := HubStep{
 		Phase: v1alpha1.PhaseLeaving,
 		Leave: record,
 		Membership: MembershipSeen{
 			State:  v1alpha1.StateLeave,
-			Rejoin: !o.Deleting,
+			Rejoin: !o.Deletion.Requested,
 			Clean:  o.Membership != nil && o.Membership.Clean,
 		},
 	}
@@ -99,7 +99,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		seen.Clean != step.Membership.Clean {
 		step.Actions = append(step.Actions, WriteMembership)
 	}
-	if accepted && o.Claimed && !o.Access {
+	if accepted && o.Spec.Claimed && !o.Access {
 		step.Actions = append(step.Actions, GrantAccess)
 	}
 	step.After = min(GatePoll-o.Gates.Age, record.Deadline.Sub(o.Now))
@@ -142,17 +142,19 @@ func left(o HubObserved) HubStep {
 		step.Actions = append(step.Actions, RevokeAccess)
 	}
 	switch {
-	case o.Deleting && o.Finalizer:
+	case o.Deletion.Requested && o.Finalizer:
 		step.Actions = append(step.Actions, WriteTombstone, RemoveFinalizer)
-	case o.Claimed && !irrevocable(o):
+	case o.Spec.Claimed && !irrevocable(o):
 		if step.Leave == nil || step.Leave.Ended {
-			step.Leave = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(o.Now), Deadline: metav1.NewTime(o.Now.Add(o.Deadline))}
+			step.Leave = &v1alpha1.LeaveStatus{
+				StartedAt: metav1.NewTime(o.Now), Deadline: metav1.NewTime(o.Now.Add(o.Spec.Deadline)),
+			}
 		}
 		step.Phase, step.Leave.Waiting, step.Leave.Remaining = v1alpha1.PhaseLeaving, waitingForNamespace, nil
 		step.After = time.Nanosecond
 		step.Conditions = leaveConditions(o, *step.Leave)
 		return step
-	case !o.Deleting && o.Claimed:
+	case !o.Deletion.Requested && o.Spec.Claimed:
 		step.Actions = append(step.Actions, WriteTombstone, ReleaseClaim)
 	}
 	if step.Leave != nil && len(step.Actions) == 0 {

@@ -18,8 +18,9 @@ var joinedMembership = &MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, 
 func inFleet(change func(*HubObserved)) HubObserved {
 	seen := *joinedMembership
 	o := HubObserved{
-		Now: epoch.Add(time.Minute), Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true, Finalizer: true,
-		Deadline: deadline, Namespace: Present, Access: true, Membership: &seen,
+		Now:       epoch.Add(time.Minute),
+		Spec:      SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true, Deadline: deadline},
+		Finalizer: true, Namespace: Present, Access: true, Membership: &seen,
 	}
 	change(&o)
 	return o
@@ -28,7 +29,7 @@ func inFleet(change func(*HubObserved)) HubObserved {
 // isLeaving is one whose leave is on record and whose gates have been asked.
 func isLeaving(change func(*HubObserved)) HubObserved {
 	return inFleet(func(o *HubObserved) {
-		o.Deleting = true
+		o.Deletion.Requested = true
 		o.Leave = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline))}
 		o.Gates = &GatesSeen{}
 		change(o)
@@ -57,13 +58,13 @@ func TestNextHub(t *testing.T) {
 	}{
 		{
 			name: "undecided", reason: "a person has to be told what to do",
-			o: HubObserved{Desired: v1alpha1.StateJoin, Finalizer: true},
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin}, Finalizer: true},
 			want: want{phase: v1alpha1.PhasePending, reason: v1alpha1.ReasonNotAccepted, message: "The cluster is not " +
 				"accepted: it has no permissions on the hub."},
 		},
 		{
 			name: "new", reason: "nothing is made for a member before it is certain that it will be taken back",
-			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true)},
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true)}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
 				message: "No agent has asked to join as this cluster yet: start one with a join token.",
@@ -71,7 +72,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "new, and the hub's to run", reason: "a join token is of no use there",
-			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinPush},
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinPush}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
 				message: "No agent has asked to join as this cluster yet: the hub runs it once it reaches the member; see the " +
@@ -80,7 +81,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "new, and the hub's to install", reason: "nor there",
-			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinInstall},
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinInstall}},
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
 				message: "No agent has asked to join as this cluster yet: the hub installs it; see the conditions Reachable and " +
@@ -89,7 +90,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "claimed", reason: "access comes last: an agent must not look for a Membership that is not there yet",
-			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), Finalizer: true, Claimed: true},
+			o: HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true}, Finalizer: true},
 			want: want{
 				phase: v1alpha1.PhaseJoining, actions: []HubAction{CreateNamespace, WriteMembership, GrantAccess},
 				reason:  v1alpha1.ReasonWaitingForAgent,
@@ -104,7 +105,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "acceptance withdrawn", reason: "it cuts access at once, and leaves all else to come back to",
-			o: inFleet(func(o *HubObserved) { o.Accepted = new(false) }),
+			o: inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
 			want: want{
 				phase: v1alpha1.PhaseDenied, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonNotAccepted,
 				message: "The cluster is not accepted: it has no permissions on the hub.",
@@ -118,7 +119,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "claim cleared", reason: "a member without a claim has no access",
-			o: inFleet(func(o *HubObserved) { o.Claimed, o.Membership.Report = false, ReportedNothing }),
+			o: inFleet(func(o *HubObserved) { o.Spec.Claimed, o.Membership.Report = false, ReportedNothing }),
 			want: want{
 				phase: v1alpha1.PhaseAccepted, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonWaitingForAgent,
 				message: "No agent has asked to join as this cluster yet: start one with a join token.",
@@ -143,7 +144,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "deleted and denied at once", reason: "withdrawn acceptance does not wait for a record",
-			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now, o.Accepted = nil, nil, epoch, nil }),
+			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now, o.Spec.Accepted = nil, nil, epoch, nil }),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonLeaving,
 				message: "The cluster is leaving.",
@@ -229,7 +230,7 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "denied while leaving", reason: "the agent cannot confirm any more, and only a person can change that",
 			o: isLeaving(func(o *HubObserved) {
-				o.Accepted, o.Access, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = new(false), false,
+				o.Spec.Accepted, o.Access, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = new(false), false,
 					v1alpha1.StateLeave, false, true
 			}),
 			want: want{
@@ -242,7 +243,7 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "called off too late, and the Membership lost", reason: "that the agent was told is on record as well",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Membership, o.Gates, o.Leave.Waiting = false, nil, nil,
+				o.Deletion.Requested, o.Membership, o.Gates, o.Leave.Waiting = false, nil, nil,
 					"agent"
 			}),
 			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates},
@@ -272,7 +273,7 @@ func TestNextHub(t *testing.T) {
 			name: "forced late, and the namespace goes", reason: "a deadline that was shortened to long ago leaves gates the " +
 				"time to let go",
 			o: isLeaving(func(o *HubObserved) {
-				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout-1),
+				o.Now, o.Spec.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout-1),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
@@ -290,7 +291,7 @@ func TestNextHub(t *testing.T) {
 			reason: "a finalizer that is never removed blocks a leave no longer " +
 				"than that",
 			o: isLeaving(func(o *HubObserved) {
-				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout),
+				o.Now, o.Spec.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespaceTimeout),
 					time.Minute, Terminating, false, nil, nil
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
@@ -343,8 +344,8 @@ func TestNextHub(t *testing.T) {
 			name: "gone, and the leave could be called off", reason: "a leader that is paused before it writes the tombstone " +
 				"could outlast the leave",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false,
-					nil, nil
+				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
+				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 			}),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "Waiting for the member's namespace to be " +
@@ -355,8 +356,8 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "gone, and Join is desired again", reason: "a leave whose end is on record is not called off",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateJoin, Present, false,
-					nil, &GatesSeen{}
+				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateJoin
+				o.Namespace, o.Access, o.Membership, o.Gates = Present, false, nil, &GatesSeen{}
 				o.Leave.Waiting = waitingForNamespace
 			}),
 			want: want{
@@ -369,8 +370,8 @@ func TestNextHub(t *testing.T) {
 			name: "gone, and the object kept", reason: "the end is not on record before the claim is released, or Join would " +
 				"be blocked by it",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false,
-					nil, nil
+				o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
+				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Waiting = waitingForNamespace
 			}),
 			want: want{
@@ -393,8 +394,8 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "left by force", reason: "the force and its reason stay on record",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates, o.Claimed = false, v1alpha1.StateLeave, Absent,
-					false, nil, nil, false
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Forced, o.Leave.Waiting = true, "agent"
 			}),
 			want: want{
@@ -407,8 +408,8 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "left by force and ended", reason: "the gates are not forced again for as long as the object exists",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates, o.Claimed = false, v1alpha1.StateLeave, Absent,
-					false, nil, nil, false
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil
 				o.Leave.Forced, o.Leave.Waiting, o.Leave.Ended = true, "agent", true
 			}),
 			want: want{
@@ -420,7 +421,9 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "called off", reason: "until the agent is told to clean up nothing irrevocable has happened",
-			o: isLeaving(func(o *HubObserved) { o.Deleting, o.Gates, o.Membership.State = false, nil, v1alpha1.StateLeave }),
+			o: isLeaving(func(o *HubObserved) {
+				o.Deletion.Requested, o.Gates, o.Membership.State = false, nil, v1alpha1.StateLeave
+			}),
 			want: want{
 				phase: v1alpha1.PhaseJoined, actions: []HubAction{WriteMembership}, reason: v1alpha1.ReasonAgentJoined,
 				message: "The agent has confirmed that it has joined.",
@@ -429,7 +432,7 @@ func TestNextHub(t *testing.T) {
 		{
 			name: "called off too late", reason: "the agent may be gone by now, so the member leaves before it joins again",
 			o: isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Membership.State, o.Membership.Clean = false, v1alpha1.StateLeave, true
+				o.Deletion.Requested, o.Membership.State, o.Membership.Clean = false, v1alpha1.StateLeave, true
 			}),
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: GatePoll,
@@ -461,13 +464,14 @@ func TestFinal(t *testing.T) {
 		want   bool
 	}{
 		{"in the fleet", "nothing is done", inFleet(func(*HubObserved) {}), false},
-		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), false},
-		{"claim cleared", "the agent takes itself for deregistered", inFleet(func(o *HubObserved) { o.Claimed = false }),
+		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
+			false},
+		{"claim cleared", "the agent takes itself for deregistered", inFleet(func(o *HubObserved) { o.Spec.Claimed = false }),
 			true},
 		{"a gate is shut", "the leave can be called off", isLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }),
 			false},
 		{"denied while leaving", "withdrawn acceptance waits for nothing",
-			isLeaving(func(o *HubObserved) { o.Accepted, o.Gates.Waiting = nil, "works" }), false},
+			isLeaving(func(o *HubObserved) { o.Spec.Accepted, o.Gates.Waiting = nil, "works" }), false},
 		{"clean", "a member that has not cleaned up could not do so any more",
 			isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }), true},
 		{"access outlives the namespace's end", "the same", isLeaving(func(o *HubObserved) { o.Namespace = Terminating }),
@@ -481,21 +485,22 @@ func TestFinal(t *testing.T) {
 		{"gone", "what is left then is left for ever",
 			isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership = Absent, false, nil }), true},
 		{"gone, and the object kept", "the same", isLeaving(func(o *HubObserved) {
-			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership = false, v1alpha1.StateLeave, Absent, false, nil
+			o.Deletion.Requested, o.Spec.Desired = false, v1alpha1.StateLeave
+			o.Namespace, o.Access, o.Membership = Absent, false, nil
 		}), true},
 		{"gone, and the claim released", "the same: the record of the end is the last that is done",
 			isLeaving(func(o *HubObserved) {
-				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false,
-					nil, false
+				o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+				o.Namespace, o.Access, o.Membership = Absent, false, nil
 			}), true},
 		{"without a record of the leave", "the namespace may have been created a moment ago", isLeaving(func(o *HubObserved) {
-			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false,
-				nil, false
+			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+			o.Namespace, o.Access, o.Membership = Absent, false, nil
 			o.Leave, o.Phase = nil, v1alpha1.PhaseAccepted
 		}), true},
 		{"left without a record of the leave", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
-			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false,
-				nil, false
+			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+			o.Namespace, o.Access, o.Membership = Absent, false, nil
 			o.Leave, o.Phase = nil, v1alpha1.PhaseLeft
 		}), false},
 		{"leaves again", "a namespace that a cache still shows is no other stay, whose leave would end and begin as long " +
@@ -503,8 +508,8 @@ func TestFinal(t *testing.T) {
 			o.Leave.Ended = true
 		}), true},
 		{"left long ago", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
-			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false,
-				nil, false
+			o.Deletion.Requested, o.Spec.Desired, o.Spec.Claimed = false, v1alpha1.StateLeave, false
+			o.Namespace, o.Access, o.Membership = Absent, false, nil
 			o.Leave.Ended, o.Leave.Forced = true, true
 		}), false},
 	} {
@@ -523,7 +528,9 @@ func TestNextHub_ReadyToJoinOnlyWithNamespace(t *testing.T) {
 		namespace Presence
 		want      metav1.ConditionStatus
 	}{{Absent, metav1.ConditionFalse}, {Present, metav1.ConditionTrue}} {
-		step := NextHub(HubObserved{Now: epoch, Accepted: new(true), Namespace: test.namespace, Deadline: deadline})
+		step := NextHub(HubObserved{
+			Now: epoch, Spec: SpecSeen{Accepted: new(true), Deadline: deadline}, Namespace: test.namespace,
+		})
 		if ready := meta.FindStatusCondition(step.Conditions, v1alpha1.ConditionReadyToJoin); ready == nil ||
 			ready.Status != test.want {
 			t.Errorf("namespace %v: got %+v, want ReadyToJoin %s", test.namespace, ready, test.want)
@@ -543,7 +550,7 @@ func TestWithError(t *testing.T) {
 			no(ready, v1alpha1.ReasonPreparing, "Trouble.")},
 		{"leaving", "that it leaves is why it cannot join, and the trouble why it does not get further",
 			isLeaving(func(*HubObserved) {}), no(ready, v1alpha1.ReasonLeaving, "The cluster is leaving. Trouble.")},
-		{"denied", "the same", inFleet(func(o *HubObserved) { o.Accepted = new(false) }),
+		{"denied", "the same", inFleet(func(o *HubObserved) { o.Spec.Accepted = new(false) }),
 			no(ready, v1alpha1.ReasonNotAccepted, "The cluster is not accepted. Trouble.")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -572,7 +579,8 @@ func TestRefuseRenewal(t *testing.T) {
 		want   string
 	}{
 		{"in the fleet", "members renew", inFleet(func(*HubObserved) {}), token, ""},
-		{"not accepted", "a certificate cannot be called back", inFleet(func(o *HubObserved) { o.Accepted = nil }), token,
+		{"not accepted", "a certificate cannot be called back", inFleet(func(o *HubObserved) { o.Spec.Accepted = nil }),
+			token,
 			"The cluster is not accepted: an administrator has to set spec.accepted of its MemberCluster to true."},
 		{"leaving", "a clean-up may take longer than a credential lives", isLeaving(func(*HubObserved) {}), token, ""},
 		{"leaving without access", "there is nothing more to confirm", isLeaving(func(o *HubObserved) { o.Access = false }),

@@ -15,60 +15,64 @@ import (
 
 // JoinRequestObserved is what the hub observes of one JoinRequest.
 type JoinRequestObserved struct {
-	Answer v1alpha1.JoinAnswer // as recorded in its status
-	Reason string              // of the condition Issued, as recorded
-	Bound  types.UID           // status.memberUID as recorded: the MemberCluster that had the request's claim
-
+	// Status is the answer, as recorded.
+	Status AnswerSeen
 	// Invalid is why the request is invalid; empty: it is valid.
 	Invalid string
-	TokenObserved
-	// Acceptance is the decision of the Acceptor; zero: it was not asked, because the token is refused or a decision
-	// exists.
-	Acceptance membership.Acceptance
-	// AcceptorError is the error of an Acceptor that failed; empty: it did not fail.
-	AcceptorError string
-
-	// Readopt is true if the JoinToken accepts exactly this cluster automatically. Otherwise only an administrator accepts
-	// a cluster that is registered as a member which does not exist on the hub.
-	Readopt bool
+	Token   TokenSeen
+	// Acceptor is zero if the token is refused or a decision exists.
+	Acceptor AcceptorSeen
 
 	CreatedAt time.Time // of the request, by the API server's clock
 	ClusterID string
-	Name      string    // requested name of the cluster
-	Claim     string    // fingerprint of the agent's key
-	MemberUID types.UID // of the MemberCluster that the agent is registered with
+	Name      string // requested name of the cluster
 	Type      v1alpha1.CredentialType
+	Agent     RequesterSeen
 
 	HubID string // of this hub
-	RequesterObserved
-
 	// Tombstones of members with the request's cluster ID. They are required if the request has a member UID, or if the
 	// MemberCluster that it waited for was deleted.
 	Tombstones []Tombstone
+	Members    MembersSeen
+}
 
+// AnswerSeen is the answer in the status of a JoinRequest.
+type AnswerSeen struct {
+	Answer v1alpha1.JoinAnswer
+	Reason string    // of the condition Issued
+	Bound  types.UID // status.memberUID: the MemberCluster that had the request's claim
+}
+
+// RequesterSeen is the agent of a JoinRequest, as the request describes it.
+type RequesterSeen struct {
+	Claim     string    // fingerprint of the agent's key
+	Keys      []string  // fingerprints of the later claim keys that the request proves, newest first
+	MemberUID types.UID // of the MemberCluster that the agent is registered with
+	HubID     string    // of the hub that the agent is registered with; empty: unknown
+}
+
+// TokenSeen is the JoinToken of a JoinRequest.
+type TokenSeen struct {
+	// Refused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it admits
+	// the request. It does not apply to an agent whose claim was admitted before, or whose member left.
+	Refused string
+	// Ended is why the JoinToken with which the request was made admits nothing any more, although it admitted this
+	// request: it expired or was deleted. Empty: it still does. It ends a request that waits for a decision, but not that
+	// of an agent that is registered as a member.
+	Ended string
+	// EndsIn is the time until the JoinToken expires. Zero: unknown, or never.
+	EndsIn time.Duration
+	// Readopt is true if the JoinToken accepts exactly this cluster automatically. Otherwise only an administrator accepts
+	// a cluster that is registered as a member which does not exist on the hub.
+	Readopt bool
+}
+
+// MembersSeen are the MemberClusters that a JoinRequest may be for.
+type MembersSeen struct {
 	ByClaim *MemberSeen // the MemberCluster with the request's claim
 	ByID    *MemberSeen // the MemberCluster with the request's cluster ID
 	Others  []string    // further MemberClusters with that cluster ID, which is a conflict
 	ByName  *MemberSeen // the MemberCluster with the requested name
-}
-
-// RequesterObserved is what a JoinRequest contains about its agent besides the claim, as observed.
-type RequesterObserved struct {
-	Keys       []string // fingerprints of the later claim keys that the request proves, newest first
-	AgentHubID string   // of the hub that the agent is registered with; empty: unknown
-}
-
-// TokenObserved is the JoinToken of a JoinRequest, as observed.
-type TokenObserved struct {
-	// TokenRefused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it
-	// admits the request. It does not apply to an agent whose claim was admitted before, or whose member left.
-	TokenRefused string
-	// TokenEnded is why the JoinToken with which the request was made admits nothing any more, although it admitted this
-	// request: it expired or was deleted. Empty: it still does. It ends a request that waits for a decision, but not that
-	// of an agent that is registered as a member.
-	TokenEnded string
-	// TokenEndsIn is the time until the JoinToken expires. Zero: unknown, or never.
-	TokenEndsIn time.Duration
 }
 
 // MemberSeen is a MemberCluster, as observed for a JoinRequest.
@@ -136,15 +140,15 @@ type JoinRequestStep struct {
 func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 	step := nextJoinRequest(o)
 	if o.waitsWithToken(step) {
-		if o.TokenEnded != "" {
-			step = JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenEnded, Message: o.TokenEnded,
+		if o.Token.Ended != "" {
+			step = JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenEnded, Message: o.Token.Ended,
 				Member: step.Member}
-		} else if o.TokenEndsIn > 0 {
-			step.After = o.TokenEndsIn
+		} else if o.Token.EndsIn > 0 {
+			step.After = o.Token.EndsIn
 		}
 	}
 	step.Message = FormatMessage(step.Message)
-	notified := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
+	notified := step.Answer == v1alpha1.AnswerDeregistered && o.Status.Answer != v1alpha1.AnswerDeregistered
 	step.Final = notified || slices.Contains(step.Actions, CreateMember)
 	return step
 }
@@ -152,23 +156,24 @@ func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 // waitsWithToken reports whether the request waits for a decision on its cluster, and needs its JoinToken until then.
 // An agent that is registered as a member waits for an administrator, whatever becomes of the token.
 func (o JoinRequestObserved) waitsWithToken(step JoinRequestStep) bool {
-	return step.Answer == v1alpha1.AnswerHeld && o.MemberUID == "" && (o.ByClaim == nil || o.ByClaim.Accepted == nil)
+	member := o.Members.ByClaim
+	return step.Answer == v1alpha1.AnswerHeld && o.Agent.MemberUID == "" && (member == nil || member.Accepted == nil)
 }
 
 func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {
-	member := o.ByID
-	if o.ByClaim == nil && member != nil && member.Claim == o.Claim {
-		o.ByClaim = member
+	member := o.Members.ByID
+	if o.Members.ByClaim == nil && member != nil && member.Claim == o.Agent.Claim {
+		o.Members.ByClaim = member
 	}
 	switch {
-	case o.Answer == v1alpha1.AnswerDeregistered:
+	case o.Status.Answer == v1alpha1.AnswerDeregistered:
 		// The answer is never withdrawn: the agent may act on it at any time.
 		return deregistered(sameUID(member, o.memberUID()))
 	case o.Invalid != "":
 		return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
-	case o.AgentHubID != "" && o.AgentHubID != o.HubID:
+	case o.Agent.HubID != "" && o.Agent.HubID != o.HubID:
 		return differentHub(o)
-	case o.ByClaim != nil:
+	case o.Members.ByClaim != nil:
 		return sameClaim(o)
 	case o.left():
 		return deregistered(sameUID(member, o.memberUID()))
@@ -179,14 +184,14 @@ func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 
 // sameClaim handles an agent whose claim belongs to a MemberCluster, whatever UID the agent is registered with.
 func sameClaim(o JoinRequestObserved) JoinRequestStep {
-	member := o.ByClaim
+	member := o.Members.ByClaim
 	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
 		return blocked(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
 			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: "+
 				"restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.", member.Name, member.ClusterID,
 			o.ClusterID, member.Name))
 	}
-	if o.unknownMember(member) {
+	if o.Agent.unknownMember(member) {
 		o = o.cautious()
 	}
 	return claimed(o, member)
@@ -195,8 +200,8 @@ func sameClaim(o JoinRequestObserved) JoinRequestStep {
 // cautious prevents that a policy accepts a cluster whose MemberCluster is missing without a tombstone: an
 // administrator may have deleted it.
 func (o JoinRequestObserved) cautious() JoinRequestObserved {
-	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Acceptance.Decision == membership.Accept {
-		o.Acceptance = membership.Acceptance{Decision: membership.Hold}
+	if (o.memberUID() != "" || o.Status.waited()) && !o.Token.Readopt && o.Acceptor.Decision == membership.Accept {
+		o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Hold}
 	}
 	return o
 }
@@ -204,33 +209,33 @@ func (o JoinRequestObserved) cautious() JoinRequestObserved {
 // otherClaim handles an agent whose claim belongs to no MemberCluster.
 func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
-	case len(o.Others) > 0:
+	case len(o.Members.Others) > 0:
 		return blocked(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
-			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
+			o.ClusterID, member.Name, strings.Join(o.Members.Others, ", ")))
 	case member != nil && o.lost(member) && !member.leaving():
 		// The agent had the claim, and an administrator cleared it: the next other agent gets the claim.
 		return blocked(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
 			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name,
-			o.Claim))
-	case member == nil && o.ByName == nil && o.memberUID() == "" && o.waited():
-		return blocked(nil, o.Reason, fmt.Sprintf(
+			o.Agent.Claim))
+	case member == nil && o.Members.ByName == nil && o.memberUID() == "" && o.Status.waited():
+		return blocked(nil, o.Status.Reason, fmt.Sprintf(
 			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and "+
 				"spec.accepted true to let the cluster in.", o.Name, o.ClusterID))
 	case member == nil && o.removed():
 		return blocked(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
 			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s "+
 				"and spec.accepted true to adopt the cluster.", o.Name, o.ClusterID))
-	case o.TokenRefused != "":
-		return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
-	case member == nil && o.ByName != nil:
+	case o.Token.Refused != "":
+		return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.Token.Refused}
+	case member == nil && o.Members.ByName != nil:
 		return nameKnown(o)
 	case member == nil:
 		return unknown(o)
 	case member.Claim != "":
 		return blocked(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s belongs to member %s, which another agent has claimed. To let this agent take over, set spec.claim "+
-				"of MemberCluster %s to %s.", o.ClusterID, member.Name, member.Name, o.Claim))
+				"of MemberCluster %s to %s.", o.ClusterID, member.Name, member.Name, o.Agent.Claim))
 	case member.leaving():
 		return leavingMember(member)
 	default:
@@ -239,30 +244,31 @@ func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 }
 
 // memberUID is the UID of the MemberCluster that had the request's claim. Empty: unknown.
-func (o *JoinRequestObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
+func (o *JoinRequestObserved) memberUID() types.UID { return cmp.Or(o.Agent.MemberUID, o.Status.Bound) }
 
 // waited reports whether the request waited for a MemberCluster that existed.
-func (o *JoinRequestObserved) waited() bool {
-	return o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken
+func (a AnswerSeen) waited() bool {
+	return a.Reason == v1alpha1.ReasonStateLeave || a.Reason == v1alpha1.ReasonClusterIDTaken
 }
 
 // lost reports whether the agent had the claim of the member, as its request or its Membership shows, and no longer has
 // it.
 func (o *JoinRequestObserved) lost(member *MemberSeen) bool {
-	return member.Claim == "" && member.UID == o.memberUID() && (o.Bound == member.UID || member.Reported == o.Claim)
+	return member.Claim == "" && member.UID == o.memberUID() &&
+		(o.Status.Bound == member.UID || member.Reported == o.Agent.Claim)
 }
 
 // unknownMember reports whether the agent is registered as a member that does not exist on the hub. The argument is the
 // MemberCluster that the agent would take over; nil: none yet.
-func (o *JoinRequestObserved) unknownMember(member *MemberSeen) bool {
-	return o.MemberUID != "" && (member == nil || member.UID != o.MemberUID)
+func (r RequesterSeen) unknownMember(member *MemberSeen) bool {
+	return r.MemberUID != "" && (member == nil || member.UID != r.MemberUID)
 }
 
 // differentHub handles an agent that is registered with another hub. Only an administrator moves a member.
 func differentHub(o JoinRequestObserved) JoinRequestStep {
 	return blocked(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
 		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
-			"moveFrom is %s to move it here.", o.AgentHubID, o.HubID, o.AgentHubID))
+			"moveFrom is %s to move it here.", o.Agent.HubID, o.HubID, o.Agent.HubID))
 }
 
 // deregistered handles a member that left on request. The argument is its MemberCluster if that was kept.
@@ -275,15 +281,15 @@ func deregistered(kept *MemberSeen) JoinRequestStep {
 
 // unknown handles a cluster without a MemberCluster.
 func unknown(o JoinRequestObserved) JoinRequestStep {
-	if o.AcceptorError != "" {
+	if o.Acceptor.Error != "" {
 		return acceptorFailed(o, nil)
 	}
-	if o.Acceptance.Decision == membership.Deny {
-		return denied(nil, o.Acceptance.Reason)
+	if o.Acceptor.Decision == membership.Deny {
+		return denied(nil, o.Acceptor.Reason)
 	}
 	step := waiting(o, nil, o.Name)
 	step.Actions = []JoinRequestAction{CreateMember}
-	if o.Acceptance.Decision == membership.Accept {
+	if o.Acceptor.Decision == membership.Accept {
 		step = preparing(nil)
 		step.Actions = []JoinRequestAction{CreateMember, AcceptMember}
 	}
@@ -292,15 +298,15 @@ func unknown(o JoinRequestObserved) JoinRequestStep {
 
 // nameKnown handles a cluster with a new ID and the name of an existing MemberCluster.
 func nameKnown(o JoinRequestObserved) JoinRequestStep {
-	named := o.ByName
+	named := o.Members.ByName
 	switch {
 	case named.ClusterID != "" || named.Claim != "" || named.Deleting:
 		return blocked(named, v1alpha1.ReasonNameTaken, fmt.Sprintf(
 			"The name %s belongs to another cluster (%s): start the agent with another name, or delete MemberCluster %s.",
 			o.Name, named.ClusterID, named.Name))
-	case accepted(named) && o.AcceptorError != "":
+	case accepted(named) && o.Acceptor.Error != "":
 		return acceptorFailed(o, named)
-	case accepted(named) && o.Acceptance.Decision != membership.Accept:
+	case accepted(named) && o.Acceptor.Decision != membership.Accept:
 		// The MemberCluster was accepted before its cluster was known: any user with a token could request the name.
 		return blocked(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
 			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to let this one in.", named.Name,
@@ -314,18 +320,18 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 
 // bind handles a member that no agent has claimed.
 func bind(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
-	if member.Accepted == nil && o.AcceptorError != "" {
+	if member.Accepted == nil && o.Acceptor.Error != "" {
 		return acceptorFailed(o, member)
 	}
-	if !accepted(member) && o.Acceptance.Decision == membership.Deny {
-		return denied(member, o.Acceptance.Reason)
+	if !accepted(member) && o.Acceptor.Decision == membership.Deny {
+		return denied(member, o.Acceptor.Reason)
 	}
 	step := waiting(o, member, member.Name)
 	if accepted(member) {
 		step = preparing(member)
 	}
 	step.Actions = []JoinRequestAction{BindMember}
-	if member.Accepted == nil && o.Acceptance.Decision == membership.Accept {
+	if member.Accepted == nil && o.Acceptor.Decision == membership.Accept {
 		step = preparing(member)
 		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 	}
@@ -337,27 +343,28 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case member.Accepted != nil && !*member.Accepted:
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
-	case o.Answer == v1alpha1.AnswerIssued && (o.Bound == "" || o.Bound == member.UID):
+	case o.Status.Answer == v1alpha1.AnswerIssued && (o.Status.Bound == "" || o.Status.Bound == member.UID):
 		return JoinRequestStep{
-			Answer:  o.Answer,
+			Answer:  o.Status.Answer,
 			Reason:  v1alpha1.ReasonIssued,
 			Message: "The credential is in the status.",
 			Member:  member,
 		}
-	case !HasCurrentKey(member.Claim, member.Keys, append(slices.Clip(o.Keys), o.Claim)):
+	case !HasCurrentKey(member.Claim, member.Keys, append(slices.Clip(o.Agent.Keys), o.Agent.Claim)):
 		return replacedKey(o, member)
-	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
+	case member.leaving() &&
+		(o.Agent.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
 		// An agent that was a member and still has access gets a credential nevertheless, because it must confirm that the
 		// member is clean.
 		return leavingMember(member)
-	case !accepted(member) && o.AcceptorError != "":
+	case !accepted(member) && o.Acceptor.Error != "":
 		return acceptorFailed(o, member)
-	case !accepted(member) && o.TokenRefused == "" && o.Acceptance.Decision == membership.Accept:
+	case !accepted(member) && o.Token.Refused == "" && o.Acceptor.Decision == membership.Accept:
 		step := preparing(member)
 		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 		return step
-	case !accepted(member) && o.Acceptance.Decision == membership.Deny:
-		return denied(member, o.Acceptance.Reason)
+	case !accepted(member) && o.Acceptor.Decision == membership.Deny:
+		return denied(member, o.Acceptor.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
 	case o.Type != member.Credential || member.ClusterID == "" && !member.leaving():
@@ -408,13 +415,14 @@ func blocked(member *MemberSeen, reason, message string) JoinRequestStep {
 
 func waiting(o JoinRequestObserved, member *MemberSeen, name string) JoinRequestStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
-	if o.unknownMember(member) {
+	if o.Agent.unknownMember(member) {
 		return blocked(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
 			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on "+
 				"record. "+
-				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.MemberUID, name))
+				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.Agent.MemberUID,
+			name))
 	}
-	return blocked(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Acceptance))
+	return blocked(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Acceptor.Acceptance))
 }
 
 func leavingMember(member *MemberSeen) JoinRequestStep {
@@ -426,7 +434,7 @@ func leavingMember(member *MemberSeen) JoinRequestStep {
 func acceptorFailed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	return JoinRequestStep{
 		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: BlockedPoll,
-		Message: "The hub's policy failed and is retried: " + o.AcceptorError,
+		Message: "The hub's policy failed and is retried: " + o.Acceptor.Error,
 	}
 }
 

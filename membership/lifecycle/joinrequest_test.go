@@ -29,11 +29,11 @@ func TestNextJoinRequest(t *testing.T) {
 	asIs := func(*MemberSeen) {}
 	request := func(change func(*JoinRequestObserved)) JoinRequestObserved {
 		o := JoinRequestObserved{
-			ClusterID:  "id",
-			Name:       "east",
-			Claim:      "mine",
-			Type:       v1alpha1.CredentialToken,
-			Acceptance: membership.Acceptance{Decision: membership.Hold},
+			ClusterID: "id",
+			Name:      "east",
+			Agent:     RequesterSeen{Claim: "mine"},
+			Type:      v1alpha1.CredentialToken,
+			Acceptor:  AcceptorSeen{Acceptance: membership.Acceptance{Decision: membership.Hold}},
 		}
 		change(&o)
 		return o
@@ -66,12 +66,14 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "token refused", reason: "the token says who may come in",
-			o:    request(func(o *JoinRequestObserved) { o.TokenRefused = "spec.token: has expired" }),
+			o:    request(func(o *JoinRequestObserved) { o.Token.Refused = "spec.token: has expired" }),
 			want: want{answer: deny, reason: v1alpha1.ReasonTokenRefused, message: "spec.token: has expired"},
 		},
 		{
 			name: "token ended before the acceptance", reason: "the token has done its work when the claim is taken in",
-			o: request(func(o *JoinRequestObserved) { o.TokenRefused, o.ByID = "spec.token: has expired", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.Token.Refused, o.Members.ByID = "spec.token: has expired", of("mine", asIs)
+			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
@@ -80,7 +82,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "token ended before a decision", reason: "what it would have let in by itself now waits for an " +
 				"administrator",
 			o: request(func(o *JoinRequestObserved) {
-				o.TokenRefused, o.Acceptance.Decision, o.ByID = "spec.token: has expired", membership.Accept,
+				o.Token.Refused, o.Acceptor.Decision, o.Members.ByID = "spec.token: has expired", membership.Accept,
 					of("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
@@ -91,7 +93,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "token ended while away", reason: "an agent that lost its member is to learn that, whatever it asks with",
 			o: request(func(o *JoinRequestObserved) {
-				o.TokenRefused, o.MemberUID, o.Tombstones = "spec.token: has expired", "uid", left("uid", false)
+				o.Token.Refused, o.Agent.MemberUID, o.Tombstones = "spec.token: has expired", "uid", left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
@@ -105,7 +107,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "accepted by policy", reason: "an Acceptor needs no administrator",
-			o: request(func(o *JoinRequestObserved) { o.Acceptance.Decision = membership.Accept }),
+			o: request(func(o *JoinRequestObserved) { o.Acceptor.Decision = membership.Accept }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember, AcceptMember},
 				message: "The hub is preparing for the cluster.",
@@ -114,14 +116,14 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "denied by policy", reason: "nothing is created for a denied cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "Not from there."}
+				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "Not from there."}
 			}),
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
 			name: "the policy fails", reason: "nothing is created before a decision, and its owner reads why it " +
 				"waits",
-			o: request(func(o *JoinRequestObserved) { o.AcceptorError = "ask the Acceptor: no route" }),
+			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error = "ask the Acceptor: no route" }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
 				message: "The hub's policy failed and is retried: ask the Acceptor: no route",
@@ -130,7 +132,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails, of a member that waits", reason: "a member is not bound before it is known whether to",
 			o: request(func(o *JoinRequestObserved) {
-				o.AcceptorError, o.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
+				o.Acceptor.Error, o.Members.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -140,7 +142,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the policy fails, of its own member", reason: "it is asked again until it decides or an administrator does",
 			o: request(func(o *JoinRequestObserved) {
-				o.AcceptorError, o.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
+				o.Acceptor.Error, o.Members.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -151,7 +153,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this " +
 				"cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.AcceptorError, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
+				o.Acceptor.Error, o.Members.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
@@ -160,14 +162,16 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
-			o: request(func(o *JoinRequestObserved) { o.AcceptorError, o.ByID = "no route", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Acceptor.Error, o.Members.ByID = "no route", of("mine", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
 			name: "name of another", reason: "a name is never taken over",
-			o: request(func(o *JoinRequestObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.Members.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" })
+			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameTaken, member: true,
 				message: "The name east belongs to another cluster (another): start the agent with another name, or delete " +
@@ -178,7 +182,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "name accepted beforehand",
 			reason: "any user with a token could take a name that is accepted without saying " +
 				"for which cluster",
-			o: request(func(o *JoinRequestObserved) { o.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonNameReserved, member: true,
 				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
@@ -186,7 +190,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "two of its ID", reason: "no choice would be right",
-			o: request(func(o *JoinRequestObserved) { o.ByID, o.Others = of("", asIs), []string{"west"} }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID, o.Members.Others = of("", asIs), []string{"west"} }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id is that of MemberCluster east and also of west: delete all but one.",
@@ -194,13 +198,13 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "first to come", reason: "a member that waits for this cluster is bound to the first that speaks for it",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "second to come", reason: "it is pending, with the way to take over, and evicts no agent",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("other", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("other", asIs) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
@@ -210,7 +214,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "second to come, of a member", reason: "the claim of another agent does not request that this member is " +
 				"cleaned",
-			o: request(func(o *JoinRequestObserved) { o.ByID, o.MemberUID = of("other", asIs), "uid" }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID, o.Agent.MemberUID = of("other", asIs), "uid" }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDTaken, member: true,
 				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
@@ -219,7 +223,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "claimed and prepared", reason: "a credential is of use only when there is something to use it on",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
@@ -227,7 +231,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "claimed and denied", reason: "withdrawn acceptance takes back an answer that was given",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.ByID = issued, of("mine", func(m *MemberSeen) { m.Accepted = new(false) })
+				o.Status.Answer, o.Members.ByID = issued, of("mine", func(m *MemberSeen) { m.Accepted = new(false) })
 			}),
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its " +
 				"acceptance was withdrawn."},
@@ -235,7 +239,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "identity not named", reason: "the agent brings a credential that only an administrator knows",
 			o: request(func(o *JoinRequestObserved) {
-				o.Type, o.ByID = v1alpha1.CredentialIdentity,
+				o.Type, o.Members.ByID = v1alpha1.CredentialIdentity,
 					of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
 			}),
 			want: want{
@@ -247,7 +251,9 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "given the claim, with another type", reason: "the access is still that of the agent before, which stays in " +
 				"until the type on record is this one's",
-			o: request(func(o *JoinRequestObserved) { o.Type, o.ByID = v1alpha1.CredentialCertificate, of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.Type, o.Members.ByID = v1alpha1.CredentialCertificate, of("mine", asIs)
+			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster.",
@@ -255,7 +261,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "given the claim beforehand", reason: "a type that is not recorded gives no access",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Credential = "" }) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", func(m *MemberSeen) { m.Credential = "" }) }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster.",
@@ -264,8 +270,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "it leaves, and asks for another type", reason: "a leaving member gets no new access",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Type = "uid", v1alpha1.CredentialCertificate
-				o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
+				o.Agent.MemberUID, o.Type = "uid", v1alpha1.CredentialCertificate
+				o.Members.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -276,14 +282,14 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "issued, and the type on record is another", reason: "what was issued is the agent's to read; it asks anew " +
 				"when that does not work",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Type, o.ByID = issued, v1alpha1.CredentialCertificate, of("mine", asIs)
+				o.Status.Answer, o.Type, o.Members.ByID = issued, v1alpha1.CredentialCertificate, of("mine", asIs)
 			}),
 			want: want{answer: issued, reason: v1alpha1.ReasonIssued, member: true, message: "The credential is in the status."},
 		},
 		{
 			name: "it has left", reason: "it may come back, when an administrator says so",
 			o: request(func(o *JoinRequestObserved) {
-				o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
+				o.Members.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -292,7 +298,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "it leaves and was never in", reason: "no cluster joins only to leave",
-			o: request(func(o *JoinRequestObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
+			o: request(func(o *JoinRequestObserved) { o.Members.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
 				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
@@ -302,7 +308,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "it leaves and lost its credential", reason: "the agent is to confirm that it is clean, or the leave ends " +
 				"by force",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
+				o.Agent.MemberUID, o.Members.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
@@ -311,8 +317,8 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "it leaves and is not accepted any more", reason: "no policy admits a leaving member again",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Acceptance.Decision = "uid", membership.Accept
-				o.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
+				o.Agent.MemberUID, o.Acceptor.Decision = "uid", membership.Accept
+				o.Members.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -321,55 +327,56 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "deleted", reason: "an agent that was away finds out",
-			o:    request(func(o *JoinRequestObserved) { o.MemberUID, o.Tombstones = "uid", left("uid", false) }),
+			o:    request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Tombstones = "uid", left("uid", false) }),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "deleted and created again", reason: "the request to remove the member is carried out, whatever was created " +
 				"since",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByID, o.Tombstones = "before", of("", asIs), left("before", false)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", of("", asIs), left("before", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "left while away", reason: "the claim was released, so what the member holds is of a stay that is over",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByID, o.Tombstones = "uid", of("", asIs), left("uid", true)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "uid", of("", asIs), left("uid", true)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
 			name: "answered, then deleted", reason: "an old request must not make a member anew that an administrator deleted",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Bound, o.Acceptance.Decision, o.Tombstones = issued, "uid", membership.Accept, left("uid", false)
+				o.Status.Answer, o.Status.Bound = issued, "uid"
+				o.Acceptor.Decision, o.Tombstones = membership.Accept, left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "answered, then left", reason: "an old request must not take the claim from the agent's next key",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Bound, o.ByID, o.Tombstones = issued, "uid", of("", asIs), left("uid", true)
+				o.Status.Answer, o.Status.Bound, o.Members.ByID, o.Tombstones = issued, "uid", of("", asIs), left("uid", true)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
 			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Reason, o.Acceptance.Decision, o.Tombstones = blocked, v1alpha1.ReasonStateLeave, membership.Accept,
-					left("uid", false)
+				o.Status.Answer, o.Status.Reason = blocked, v1alpha1.ReasonStateLeave
+				o.Acceptor.Decision, o.Tombstones = membership.Accept, left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "lost", reason: "a MemberCluster that is missing without a record was not removed by a user",
-			o: request(func(o *JoinRequestObserved) { o.MemberUID = "uid" }),
+			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID = "uid" }),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
 		{
 			name: "lost, and the policy accepts", reason: "a user may have removed the member, and the record may have expired",
-			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.Acceptance.Decision = "uid", membership.Accept }),
+			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Acceptor.Decision = "uid", membership.Accept }),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, actions: []JoinRequestAction{CreateMember},
 				message: unknownMessage},
 		},
@@ -377,7 +384,7 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this " +
 				"cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Readopt, o.Acceptance.Decision = "uid", true, membership.Accept
+				o.Agent.MemberUID, o.Token.Readopt, o.Acceptor.Decision = "uid", true, membership.Accept
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{CreateMember,
 				AcceptMember},
@@ -386,7 +393,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "lost, and waiting", reason: "kubectl get shows what the request waits for",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Acceptance.Decision, o.ByID = "uid", membership.Hold,
+				o.Agent.MemberUID, o.Acceptor.Decision, o.Members.ByID = "uid", membership.Hold,
 					of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
 			}),
 			want: want{answer: blocked, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
@@ -395,7 +402,8 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not " +
 				"remove the member itself",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Bound, o.Tombstones = "uid", "new", []Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
+				o.Agent.MemberUID, o.Status.Bound, o.Tombstones = "uid", "new",
+					[]Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonUnknownMember,
@@ -407,7 +415,8 @@ func TestNextJoinRequest(t *testing.T) {
 			name: "removed while another agent had the claim", reason: "the user removed the MemberCluster, so it is not " +
 				"created again",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Tombstones = "uid", []Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
+				o.Agent.MemberUID, o.Tombstones = "uid",
+					[]Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonUnknownMember,
@@ -418,7 +427,7 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
-			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Members.ByID = "before", of("mine", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
@@ -426,7 +435,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "removed, and restored with another UID", reason: "the MemberCluster with the claim is the later statement",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
+				o.Agent.MemberUID, o.Members.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
@@ -435,7 +444,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "restored with another UID, after an answer", reason: "what was issued is a credential of the UID before",
 			o: request(func(o *JoinRequestObserved) {
-				o.Answer, o.Bound, o.MemberUID, o.ByID = issued, "before", "before", of("mine", asIs)
+				o.Status.Answer, o.Status.Bound, o.Agent.MemberUID, o.Members.ByID = issued, "before", "before", of("mine", asIs)
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
@@ -444,21 +453,22 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "restored without the cluster ID", reason: "the claim comes first",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByClaim = "before", of("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
+				o.Agent.MemberUID = "before"
+				o.Members.ByClaim = of("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
 			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "restored without the claim", reason: "the administrator names the cluster that comes in",
-			o: request(func(o *JoinRequestObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
+			o: request(func(o *JoinRequestObserved) { o.Agent.MemberUID, o.Members.ByID = "before", of("", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []JoinRequestAction{BindMember}, member: true,
 				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "restored with its name alone", reason: "the name proves nothing",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.Acceptance.Decision, o.ByName = "before", membership.Accept,
+				o.Agent.MemberUID, o.Acceptor.Decision, o.Members.ByName = "before", membership.Accept,
 					of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
@@ -469,7 +479,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the claim with another cluster ID", reason: "the Secrets of an agent were copied to another cluster",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByClaim = "uid", of("mine", func(m *MemberSeen) { m.ClusterID = "other" })
+				o.Agent.MemberUID, o.Members.ByClaim = "uid", of("mine", func(m *MemberSeen) { m.ClusterID = "other" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClusterIDChanged,
@@ -481,7 +491,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "the claim was cleared", reason: "the next agent gets it, and the one that had it keeps everything",
 			o: request(func(o *JoinRequestObserved) {
-				o.MemberUID, o.ByID = "uid", of("", func(m *MemberSeen) { m.Reported = "mine" })
+				o.Agent.MemberUID, o.Members.ByID = "uid", of("", func(m *MemberSeen) { m.Reported = "mine" })
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonClaimReleased, member: true,
@@ -491,7 +501,7 @@ func TestNextJoinRequest(t *testing.T) {
 		{
 			name: "another hub", reason: "another hub never ends a membership, whatever it has on record",
 			o: request(func(o *JoinRequestObserved) {
-				o.HubID, o.AgentHubID, o.MemberUID, o.Tombstones = "this", "that", "uid", left("uid", false)
+				o.HubID, o.Agent.HubID, o.Agent.MemberUID, o.Tombstones = "this", "that", "uid", left("uid", false)
 			}),
 			want: want{
 				answer: blocked, reason: v1alpha1.ReasonDifferentHub,
@@ -501,14 +511,18 @@ func TestNextJoinRequest(t *testing.T) {
 		},
 		{
 			name: "the agent does not know its hub", reason: "agents of earlier versions keep what they had",
-			o: request(func(o *JoinRequestObserved) { o.HubID, o.MemberUID, o.ByID = "this", "uid", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.HubID, o.Agent.MemberUID, o.Members.ByID = "this", "uid", of("mine", asIs)
+			}),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []JoinRequestAction{IssueCredential},
 				member:  true,
 				message: "The credential is being issued."},
 		},
 		{
 			name: "said once", reason: "the agent may act on it at any time, so it stays said",
-			o:    request(func(o *JoinRequestObserved) { o.Answer, o.MemberUID, o.ByID = forgot, "uid", of("mine", asIs) }),
+			o: request(func(o *JoinRequestObserved) {
+				o.Status.Answer, o.Agent.MemberUID, o.Members.ByID = forgot, "uid", of("mine", asIs)
+			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 	} {
@@ -523,7 +537,7 @@ func TestNextJoinRequest(t *testing.T) {
 }
 
 func TestJoinRequestFinal(t *testing.T) {
-	gone := JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "gone",
+	gone := JoinRequestObserved{ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine", MemberUID: "gone"},
 		Tombstones: []Tombstone{{MemberUID: "gone", ClusterID: "id", Claim: "mine"}}}
 	for _, test := range []struct {
 		name   string
@@ -531,14 +545,17 @@ func TestJoinRequestFinal(t *testing.T) {
 		o      JoinRequestObserved
 		want   bool
 	}{
-		{"unknown", "it makes a member", JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "mine"}, true},
+		{"unknown", "it makes a member",
+			JoinRequestObserved{ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine"}}, true},
 		{"unknown, and held before", "it makes a member, whatever the request waited for until now", JoinRequestObserved{
-			ClusterID: "id", Name: "east", Claim: "mine", Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken,
+			ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "mine"},
+			Status: AnswerSeen{Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken},
 		}, true},
 		{"denied", "the agent goes on asking", JoinRequestObserved{Invalid: "name: must not be empty"}, false},
 		{"deregistered", "the agent throws its claim away", gone, true},
 		{"deregistered before", "it may have done so at any time",
-			JoinRequestObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerDeregistered}, false},
+			JoinRequestObserved{ClusterID: "id", Agent: RequesterSeen{Claim: "mine", MemberUID: "gone"},
+				Status: AnswerSeen{Answer: v1alpha1.AnswerDeregistered}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextJoinRequest(test.o); step.Final != test.want {
@@ -584,9 +601,10 @@ func TestJoinRequest_ReplacedKeys(t *testing.T) {
 		if test.change != nil {
 			test.change(member)
 		}
-		step := NextJoinRequest(JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "uid",
-			Type: v1alpha1.CredentialToken, ByClaim: member, ByID: member, Answer: test.answer, CreatedAt: test.created,
-			RequesterObserved: RequesterObserved{Keys: test.keys}})
+		step := NextJoinRequest(JoinRequestObserved{ClusterID: "id", Name: "east",
+			Agent: RequesterSeen{Claim: "mine", MemberUID: "uid", Keys: test.keys}, Type: v1alpha1.CredentialToken,
+			Members: MembersSeen{ByClaim: member, ByID: member}, Status: AnswerSeen{Answer: test.answer},
+			CreatedAt: test.created})
 		if diff := cmp.Diff(test.want, step.Actions); diff != "" {
 			t.Errorf("%s: %s", test.reason, diff)
 		}

@@ -70,8 +70,9 @@ func TestManyWords(t *testing.T) {
 		}
 	}
 	denied := NextJoinRequest(
-		JoinRequestObserved{ClusterID: "id", Name: "east", Acceptance: membership.Acceptance{Decision: membership.Deny,
-			Reason: text}})
+		JoinRequestObserved{ClusterID: "id", Name: "east", Acceptor: AcceptorSeen{
+			Acceptance: membership.Acceptance{Decision: membership.Deny, Reason: text},
+		}})
 	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > messageLimit {
 		t.Errorf("the hub answers %s in %d bytes", denied.Answer, len(denied.Message))
 	}

@@ -350,16 +350,15 @@ func (m *machine) elsewhere(w *world) JoinRequestState {
 	o := JoinRequestObserved{
 		ClusterID:  "id",
 		Name:       "east",
-		Claim:      claims[mine],
-		MemberUID:  uids[a.asks],
+		Agent:      RequesterSeen{Claim: claims[mine], MemberUID: uids[a.asks]},
 		Type:       v1alpha1.CredentialToken,
 		CreatedAt:  epoch,
 		HubID:      "other",
-		Acceptance: membership.Acceptance{Decision: membership.Accept},
+		Acceptor:   AcceptorSeen{Acceptance: membership.Acceptance{Decision: membership.Accept}},
 		Tombstones: []Tombstone{{MemberUID: uids[a.asks], ClusterID: "id", Claim: claims[mine], Decided: true, Time: epoch}},
 	}
 	if a.registered {
-		o.AgentHubID = "this"
+		o.Agent.HubID = "this"
 	}
 	step := m.joinRequest(o)
 	switch {

@@ -23,7 +23,7 @@ var mutants = []struct {
 }{
 	{
 		name: "hub lets everybody in", machine: machine{moves: 1},
-		hub: func(o HubObserved) HubStep { o.Accepted = new(true); return NextHub(o) },
+		hub: func(o HubObserved) HubStep { o.Spec.Accepted = new(true); return NextHub(o) },
 	},
 	{
 		name: "hub leaves access when acceptance is withdrawn", machine: machine{moves: 1},
@@ -147,7 +147,7 @@ var mutants = []struct {
 	{
 		name: "hub calls a leave off although the agent was told to clean up", machine: machine{moves: 2},
 		hub: func(o HubObserved) HubStep {
-			if !o.Deleting && o.Desired == v1alpha1.StateJoin && o.Finalizer {
+			if !o.Deletion.Requested && o.Spec.Desired == v1alpha1.StateJoin && o.Finalizer {
 				return nextJoin(o)
 			}
 			return NextHub(o)
@@ -157,7 +157,7 @@ var mutants = []struct {
 		name:    "hub takes the removal of the definition for a request",
 		machine: machine{mishaps: 1, disasters: disasters{definitions: true}},
 		hub: func(o HubObserved) HubStep {
-			o.WithDefinition = false
+			o.Deletion.WithDefinition = false
 			return NextHub(o)
 		},
 	},
@@ -205,19 +205,22 @@ var mutants = []struct {
 	{
 		name: "JoinRequest: the hub issues to everybody", machine: machine{moves: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil {
-				o.ByID.Accepted = new(true)
+			if o.Members.ByID != nil {
+				o.Members.ByID.Accepted = new(true)
 			}
 			return NextJoinRequest(o)
 		},
 	},
 	{
 		name: "JoinRequest: the hub does not remember the member of a request", machine: machine{moves: 1},
-		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Bound, o.Reason = "", ""; return NextJoinRequest(o) },
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
+			o.Status.Bound, o.Status.Reason = "", ""
+			return NextJoinRequest(o)
+		},
 	},
 	{
 		name: "JoinRequest: the hub does not remember what a request waited for", machine: machine{moves: 2},
-		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Reason = ""; return NextJoinRequest(o) },
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Status.Reason = ""; return NextJoinRequest(o) },
 	},
 	{
 		name: "JoinRequest: the hub does not tell an agent that it is deregistered", machine: machine{moves: 1},
@@ -232,8 +235,8 @@ var mutants = []struct {
 	{
 		name: "JoinRequest: the hub gives no credential to a member that leaves", machine: machine{moves: 1, mishaps: 1},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil && o.ByID.leaving() {
-				o.ByID.Prepared = false
+			if o.Members.ByID != nil && o.Members.ByID.leaving() {
+				o.Members.ByID.Prepared = false
 			}
 			return NextJoinRequest(o)
 		},
@@ -241,8 +244,8 @@ var mutants = []struct {
 	{
 		name: "JoinRequest: the hub gives the claim to the last agent", machine: machine{pair: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil && o.ByID.Claim != o.Claim {
-				o.ByID.Claim = ""
+			if o.Members.ByID != nil && o.Members.ByID.Claim != o.Agent.Claim {
+				o.Members.ByID.Claim = ""
 			}
 			return NextJoinRequest(o)
 		},
@@ -251,8 +254,8 @@ var mutants = []struct {
 		name: "JoinRequest: the hub leaves the type of the agent before on record", machine: machine{moves: 1, pair: true,
 			apart: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil {
-				o.ByID.Credential = o.Type
+			if o.Members.ByID != nil {
+				o.Members.ByID.Credential = o.Type
 			}
 			return NextJoinRequest(o)
 		},
@@ -261,8 +264,8 @@ var mutants = []struct {
 		name: "JoinRequest: the hub tells the agent that comes second that it is deregistered", machine: machine{moves: 1,
 			pair: true},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {
-				return deregistered(o.ByID)
+			if o.Members.ByID != nil && o.Agent.MemberUID != "" && o.Members.ByID.Claim != o.Agent.Claim {
+				return deregistered(o.Members.ByID)
 			}
 			return NextJoinRequest(o)
 		},
@@ -281,7 +284,7 @@ var mutants = []struct {
 		name:    "JoinRequest: the hub deregisters whatever it does not know, as it once did: record lost",
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.MemberUID != "" && o.ByID == nil {
+			if o.Agent.MemberUID != "" && o.Members.ByID == nil {
 				return deregistered(nil)
 			}
 			return NextJoinRequest(o)
@@ -290,18 +293,18 @@ var mutants = []struct {
 	{
 		name: "JoinRequest: the hub ignores the hub's identity", machine: machine{moves: 1, mishaps: 1,
 			disasters: disasters{otherHub: true}},
-		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.AgentHubID = ""; return NextJoinRequest(o) },
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Agent.HubID = ""; return NextJoinRequest(o) },
 	},
 	{
 		name:        "JoinRequest: the hub lets a policy accept what may have been removed",
 		machine:     machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, admission: membership.Accept},
-		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Readopt = true; return NextJoinRequest(o) },
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Token.Readopt = true; return NextJoinRequest(o) },
 	},
 	{
 		name: "JoinRequest: the hub takes the claim for nothing", machine: machine{mishaps: 1,
 			disasters: disasters{reapplied: true}},
 		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
-			if o.ByID != nil && o.MemberUID != "" && o.ByID.UID != o.MemberUID {
+			if o.Members.ByID != nil && o.Agent.MemberUID != "" && o.Members.ByID.UID != o.Agent.MemberUID {
 				return blocked(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")
 			}
 			return NextJoinRequest(o)
@@ -335,7 +338,8 @@ var mutants = []struct {
 		name:    "hub records a leave that can be called off",
 		machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}},
 		hub: func(o HubObserved) HubStep {
-			if o.Claimed && o.Desired == v1alpha1.StateLeave && o.Namespace == Absent && (o.Leave == nil || !o.Leave.Ended) {
+			if o.Spec.Claimed && o.Spec.Desired == v1alpha1.StateLeave && o.Namespace == Absent &&
+				(o.Leave == nil || !o.Leave.Ended) {
 				before := o.Leave
 				o.Leave = &v1alpha1.LeaveStatus{Waiting: waitingForNamespace}
 				step := NextHub(o)
@@ -446,8 +450,8 @@ var mutants = []struct {
 
 // forgetful is NextJoinRequest as it was without tombstones.
 func forgetful(o JoinRequestObserved) JoinRequestStep {
-	if o.memberUID() != "" && (sameUID(o.ByID, o.memberUID()) == nil || o.ByID.Claim == "") {
-		return deregistered(sameUID(o.ByID, o.memberUID()))
+	if o.memberUID() != "" && (sameUID(o.Members.ByID, o.memberUID()) == nil || o.Members.ByID.Claim == "") {
+		return deregistered(sameUID(o.Members.ByID, o.memberUID()))
 	}
 	return NextJoinRequest(o)
 }

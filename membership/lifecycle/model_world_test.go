@@ -289,9 +289,9 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 // hubSees is what the hub's controller observes, the gates asked.
 func (w *world) hubSees() HubObserved {
 	o := HubObserved{
-		Now: w.now(), Deleting: w.deleting, WithDefinition: w.unserved,
-		Desired: w.desired(), Accepted: w.acceptance(),
-		Claimed: w.claim != noAgent, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
+		Now: w.now(), Deletion: DeletionSeen{Requested: w.deleting, WithDefinition: w.unserved},
+		Spec:      SpecSeen{Desired: w.desired(), Accepted: w.acceptance(), Claimed: w.claim != noAgent, Deadline: deadline},
+		Finalizer: w.finalizer, Leave: w.leave.record(),
 		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
 		// As the controller has it: the access that it shall have, or any where it shall have none.
 		Access: w.access != noAgent && (w.accepted != yesAccepted || w.claim == noAgent || w.access == w.subject()),
@@ -334,21 +334,18 @@ func (w *world) standStill(kinds uint8) {
 func (w *world) joinRequestSees(i int, admission membership.Decision) JoinRequestObserved {
 	r := w.requests[i]
 	o := JoinRequestObserved{
-		Answer:     answers[r.answer],
-		Reason:     reasons[r.reason],
-		Bound:      uids[r.bound],
-		Acceptance: membership.Acceptance{Decision: admission},
+		Status:     AnswerSeen{Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound]},
+		Acceptor:   AcceptorSeen{Acceptance: membership.Acceptance{Decision: admission}},
 		ClusterID:  "id",
 		Name:       "east",
-		Claim:      claims[i+1],
-		MemberUID:  uids[r.asks],
+		Agent:      RequesterSeen{Claim: claims[i+1], MemberUID: uids[r.asks]},
 		Type:       w.typeOf(uint8(i + 1)),
 		CreatedAt:  epoch,
 		HubID:      "this",
 		Tombstones: w.tombs.list(),
 	}
 	if w.member {
-		o.ByID = &MemberSeen{
+		o.Members.ByID = &MemberSeen{
 			Name:       "east",
 			UID:        uids[thatUID],
 			ClusterID:  "id",
@@ -361,7 +358,7 @@ func (w *world) joinRequestSees(i int, admission membership.Decision) JoinReques
 			Prepared:   w.prepared(),
 			AgentSeen:  AgentSeen{Reported: w.reported()},
 		}
-		o.ByName = o.ByID
+		o.Members.ByName = o.Members.ByID
 	}
 	return o
 }

@@ -9,8 +9,8 @@ import (
 // the join modes Push and Install the hub starts the agent only after the decision. If there is an agent, the Acceptor
 // decides on its JoinRequest.
 func (o HubObserved) AsksAcceptor() bool {
-	ofHub := o.JoinMode == v1alpha1.JoinPush || o.JoinMode == v1alpha1.JoinInstall
-	return ofHub && o.Accepted == nil && !o.Claimed && !leaves(o)
+	ofHub := o.Spec.JoinMode == v1alpha1.JoinPush || o.Spec.JoinMode == v1alpha1.JoinInstall
+	return ofHub && o.Spec.Accepted == nil && !o.Spec.Claimed && !leaves(o)
 }
 
 // byAcceptor handles a member that the Acceptor may decide on.
@@ -18,19 +18,19 @@ func byAcceptor(o HubObserved) HubStep {
 	step := notAccepted(o)
 	accepted := &step.Conditions[0]
 	switch {
-	case o.AcceptorError != "":
+	case o.Acceptor.Error != "":
 		accepted.Reason, step.After = v1alpha1.ReasonPolicyFailed, BlockedPoll
 		accepted.Message = "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: " +
-			o.AcceptorError
-	case o.Acceptance.Decision == membership.Accept:
+			o.Acceptor.Error
+	case o.Acceptor.Decision == membership.Accept:
 		step.Actions = append(step.Actions, SetAccepted)
-		accepted.Message = "The hub's policy lets the cluster in." + said("It", o.Acceptance)
-	case o.Acceptance.Decision == membership.Deny:
+		accepted.Message = "The hub's policy lets the cluster in." + said("It", o.Acceptor.Acceptance)
+	case o.Acceptor.Decision == membership.Deny:
 		step.Phase, accepted.Reason = v1alpha1.PhaseDenied, v1alpha1.ReasonDenied
 		accepted.Message = "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same." + said(
-			"It", o.Acceptance)
+			"It", o.Acceptor.Acceptance)
 	default:
-		accepted.Message += said("The hub's policy", o.Acceptance)
+		accepted.Message += said("The hub's policy", o.Acceptor.Acceptance)
 	}
 	return step
 }

@@ -30,27 +30,28 @@ func TestNextHubByAcceptor(t *testing.T) {
 			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
-			name: "accepted", reason: "it needs no administrator", change: func(o *HubObserved) { o.Acceptance = accept },
-			phase: v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
+			name: "accepted", reason: "it needs no administrator",
+			change: func(o *HubObserved) { o.Acceptor.Acceptance = accept },
+			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It " +
 				"says: One of ours."},
 		},
 		{
 			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
-			change: func(o *HubObserved) { o.Acceptance.Decision, o.JoinMode = membership.Accept, v1alpha1.JoinInstall },
+			change: func(o *HubObserved) { o.Acceptor.Decision, o.Spec.JoinMode = membership.Accept, v1alpha1.JoinInstall },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
 		},
 		{
 			name: "accepted, and new", reason: "nothing is done about a member that could go without the hub's knowing",
-			change: func(o *HubObserved) { o.Acceptance.Decision, o.Finalizer = membership.Accept, false },
+			change: func(o *HubObserved) { o.Acceptor.Decision, o.Finalizer = membership.Accept, false },
 			phase:  v1alpha1.PhasePending, actions: []HubAction{AddFinalizer},
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
 		},
 		{
 			name: "denied", reason: "spec.accepted stays an administrator's to set, who may know better",
 			change: func(o *HubObserved) {
-				o.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}
+				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Deny, Reason: "None of ours."}
 			},
 			phase: v1alpha1.PhaseDenied,
 			accepted: metav1.Condition{
@@ -62,7 +63,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 		{
 			name: "held", reason: "an administrator is told what to do, and why",
 			change: func(o *HubObserved) {
-				o.Acceptance = membership.Acceptance{Decision: membership.Hold, Reason: "Ask the network team."}
+				o.Acceptor.Acceptance = membership.Acceptance{Decision: membership.Hold, Reason: "Ask the network team."}
 			},
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided,
@@ -71,7 +72,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 		},
 		{
 			name: "no decision", reason: "the Acceptor is asked again, and no caller waits for it",
-			change: func(o *HubObserved) { o.AcceptorError = "no route" }, after: BlockedPoll,
+			change: func(o *HubObserved) { o.Acceptor.Error = "no route" }, after: BlockedPoll,
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
 				Reason:  v1alpha1.ReasonPolicyFailed,
@@ -80,17 +81,17 @@ func TestNextHubByAcceptor(t *testing.T) {
 		},
 		{
 			name: "pulled", reason: "the Acceptor decides on the JoinRequest, about who is there",
-			change: func(o *HubObserved) { o.Acceptance, o.JoinMode = accept, v1alpha1.JoinPull },
+			change: func(o *HubObserved) { o.Acceptor.Acceptance, o.Spec.JoinMode = accept, v1alpha1.JoinPull },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
 			name: "claimed", reason: "an agent that runs elsewhere has claimed it, and its JoinRequest is decided",
-			change: func(o *HubObserved) { o.Acceptance, o.Claimed = accept, true },
+			change: func(o *HubObserved) { o.Acceptor.Acceptance, o.Spec.Claimed = accept, true },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := HubObserved{Desired: v1alpha1.StateJoin, Finalizer: true, JoinMode: v1alpha1.JoinPush}
+			o := HubObserved{Spec: SpecSeen{Desired: v1alpha1.StateJoin, JoinMode: v1alpha1.JoinPush}, Finalizer: true}
 			test.change(&o)
 			step := NextHub(o)
 			test.accepted.Type, test.accepted.Status = v1alpha1.ConditionAccepted, metav1.ConditionFalse
@@ -112,10 +113,11 @@ func TestAcceptorDecidesOnNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)
 		without := o
-		without.Acceptance, without.AcceptorError = membership.Acceptance{}, ""
+		without.Acceptor.Acceptance, without.Acceptor.Error = membership.Acceptance{}, ""
 		step := NextHub(without)
 		leaving := step.Phase != v1alpha1.PhasePending
-		if o.AsksAcceptor() != (o.Accepted == nil && !leaving && !o.Claimed && o.JoinMode != v1alpha1.JoinPull) {
+		undecided := o.Spec.Accepted == nil && !leaving && !o.Spec.Claimed
+		if o.AsksAcceptor() != (undecided && o.Spec.JoinMode != v1alpha1.JoinPull) {
 			t.Fatalf("it is asked: %t", o.AsksAcceptor())
 		}
 		if o.AsksAcceptor() {

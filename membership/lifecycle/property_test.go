@@ -74,29 +74,31 @@ func anyMembership(t *rapid.T) MembershipSeen {
 
 func anyHub(t *rapid.T) HubObserved {
 	o := HubObserved{
-		Now:       anyTime(t, "now"),
-		Deleting:  rapid.Bool().Draw(t, "deleting"),
-		Desired:   rapid.SampledFrom(states).Draw(t, "desired"),
-		Accepted:  rapid.SampledFrom(acceptances).Draw(t, "accepted"),
-		Claimed:   rapid.Bool().Draw(t, "claimed"),
+		Now:      anyTime(t, "now"),
+		Deletion: DeletionSeen{Requested: rapid.Bool().Draw(t, "deleting")},
+		Spec: SpecSeen{
+			Desired:  rapid.SampledFrom(states).Draw(t, "desired"),
+			Accepted: rapid.SampledFrom(acceptances).Draw(t, "accepted"),
+			JoinMode: rapid.SampledFrom([]v1alpha1.JoinMode{v1alpha1.JoinPull, v1alpha1.JoinPush, v1alpha1.JoinInstall}).Draw(
+				t,
+				"mode",
+			),
+			Claimed:  rapid.Bool().Draw(t, "claimed"),
+			Deadline: time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
+		},
 		Finalizer: rapid.Bool().Draw(t, "finalizer"),
-		Deadline:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
 		Namespace: Presence(rapid.IntRange(0, 2).Draw(t, "namespace")),
 		Access:    rapid.Bool().Draw(t, "access"),
-		JoinMode: rapid.SampledFrom([]v1alpha1.JoinMode{v1alpha1.JoinPull, v1alpha1.JoinPush, v1alpha1.JoinInstall}).Draw(
-			t,
-			"mode",
-		),
-		Acceptance: membership.Acceptance{
+		Acceptor: AcceptorSeen{Acceptance: membership.Acceptance{
 			Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 				t,
 				"decision",
 			),
-		},
-		AcceptorError: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "acceptor error"),
+		}, Error: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "acceptor error")},
 	}
-	if o.Deleting {
-		o.WithDefinition, o.Unconfirmed = rapid.Bool().Draw(t, "with definition"), rapid.Bool().Draw(t, "unconfirmed")
+	if o.Deletion.Requested {
+		o.Deletion.WithDefinition = rapid.Bool().Draw(t, "with definition")
+		o.Deletion.Unconfirmed = rapid.Bool().Draw(t, "unconfirmed")
 	}
 	if rapid.Bool().Draw(t, "has leave") {
 		o.Leave = &v1alpha1.LeaveStatus{
@@ -133,8 +135,9 @@ func TestNextHubAlways(t *testing.T) {
 		if step.After < 0 {
 			t.Fatalf("after %s", step.After)
 		}
-		if (o.WithDefinition || o.Unconfirmed) && o.DependsOnDefinition() {
-			harmless := len(step.Actions) == 0 || !o.Unconfirmed && slices.Equal(step.Actions, []HubAction{RemoveFinalizer})
+		if (o.Deletion.WithDefinition || o.Deletion.Unconfirmed) && o.DependsOnDefinition() {
+			harmless := len(step.Actions) == 0 ||
+				!o.Deletion.Unconfirmed && slices.Equal(step.Actions, []HubAction{RemoveFinalizer})
 			if !harmless || len(step.Conditions) > 0 || step.Phase != o.Phase || !cmp.Equal(step.Leave, o.Leave) {
 				t.Fatalf("a deletion that no user requested changes the member: %+v", step)
 			}
@@ -166,7 +169,7 @@ func TestNextHubAlways(t *testing.T) {
 		}
 		switch {
 		case is == nil:
-			if was != nil && (o.Deleting || o.Desired == v1alpha1.StateLeave) {
+			if was != nil && (o.Deletion.Requested || o.Spec.Desired == v1alpha1.StateLeave) {
 				t.Fatalf("a leave is off the record that goes on")
 			}
 		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 ||
@@ -235,89 +238,85 @@ func TestNextJoinRequestAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
 		o := JoinRequestObserved{
-			Answer: rapid.SampledFrom(answers).Draw(
-				t,
-				"answer",
-			),
-			Reason:    rapid.SampledFrom(append(joinRequestReasons, "")).Draw(t, "reason"),
-			Bound:     uid.Draw(t, "bound"),
-			MemberUID: uid.Draw(t, "member UID"),
-			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(
-				t,
-				"invalid",
-			),
-			TokenObserved: TokenObserved{
-				TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
-				TokenEnded:   rapid.SampledFrom([]string{"", "ended"}).Draw(t, "token ended"),
+			Status: AnswerSeen{
+				Answer: rapid.SampledFrom(answers).Draw(t, "answer"),
+				Reason: rapid.SampledFrom(append(joinRequestReasons, "")).Draw(t, "reason"),
+				Bound:  uid.Draw(t, "bound"),
 			},
-			Acceptance: membership.Acceptance{
+			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(t, "invalid"),
+			Token: TokenSeen{
+				Refused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
+				Ended:   rapid.SampledFrom([]string{"", "ended"}).Draw(t, "token ended"),
+			},
+			Acceptor: AcceptorSeen{Acceptance: membership.Acceptance{
 				Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
 					t,
 					"decision",
 				),
-			},
+			}},
 			ClusterID: "id",
 			Name:      "east",
-			Claim:     "mine",
 			Type: rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(
 				t,
 				"type",
 			),
-			HubID: "this",
-			RequesterObserved: RequesterObserved{
-				Keys:       rapid.SampledFrom([][]string{nil, {"later"}, {"newest", "later"}}).Draw(t, "keys"),
-				AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
+			Agent: RequesterSeen{
+				Claim:     "mine",
+				Keys:      rapid.SampledFrom([][]string{nil, {"later"}, {"newest", "later"}}).Draw(t, "keys"),
+				MemberUID: uid.Draw(t, "member UID"),
+				HubID:     rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
 			},
+			HubID:      "this",
 			Tombstones: rapid.SliceOfN(rapid.Custom(anyTombstone), 0, 2).Draw(t, "tombstones"),
-			ByID:       anyMember(t, "east"),
-			ByName:     anyMember(t, "named"),
+			Members:    MembersSeen{ByID: anyMember(t, "east"), ByName: anyMember(t, "named")},
 		}
-		if o.ByID != nil && rapid.Bool().Draw(t, "two") {
-			o.Others = []string{"west"}
+		if o.Members.ByID != nil && rapid.Bool().Draw(t, "two") {
+			o.Members.Others = []string{"west"}
 		}
 		step := NextJoinRequest(o)
 		if !slices.Contains(joinRequestReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) ||
 			step.Message == "" {
 			t.Fatalf("%+v", step)
 		}
-		if o.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
+		if o.Status.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
 			t.Fatalf("it takes back that the member is deregistered")
 		}
-		if step.Answer == v1alpha1.AnswerDeregistered && o.Answer != step.Answer &&
-			(len(o.Tombstones) == 0 || o.AgentHubID == "other") {
+		if step.Answer == v1alpha1.AnswerDeregistered && o.Status.Answer != step.Answer &&
+			(len(o.Tombstones) == 0 || o.Agent.HubID == "other") {
 			t.Fatalf("it deregisters a member without a record of a leave, or one of another hub: %+v", o)
 		}
 		for _, action := range step.Actions {
 			m := step.Member
 			switch action {
 			case CreateMember:
-				if o.ByID != nil || o.ByName != nil {
+				if o.Members.ByID != nil || o.Members.ByName != nil {
 					t.Fatalf("it creates a MemberCluster that exists: %+v", o)
 				}
-				if o.memberUID() != "" && !o.Readopt && slices.Contains(step.Actions, AcceptMember) {
+				if o.memberUID() != "" && !o.Token.Readopt && slices.Contains(step.Actions, AcceptMember) {
 					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
 				}
 			case BindMember:
-				if m == nil || m.Claim != "" && m.Claim != o.Claim || m.Deleting {
+				if m == nil || m.Claim != "" && m.Claim != o.Agent.Claim || m.Deleting {
 					t.Fatalf("it takes a claim away: %+v", m)
 				}
 			case AcceptMember:
-				if o.MemberUID != "" && (m == nil || m.UID != o.MemberUID) && !o.Readopt {
+				if o.Agent.MemberUID != "" && (m == nil || m.UID != o.Agent.MemberUID) && !o.Token.Readopt {
 					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
 				}
-				if o.Acceptance.Decision != membership.Accept || m != nil && m.Accepted != nil {
+				if o.Acceptor.Decision != membership.Accept || m != nil && m.Accepted != nil {
 					t.Fatalf("it decides what is not its to decide: %+v", m)
 				}
 			case IssueCredential:
-				if m == nil || !accepted(m) || m.Claim != o.Claim || m.Credential != o.Type || !m.Prepared {
+				if m == nil || !accepted(m) || m.Claim != o.Agent.Claim || m.Credential != o.Type || !m.Prepared {
 					t.Fatalf("it issues a credential to %+v", m)
 				}
-				if k := m.Keys; k != nil && k.Claim == o.Claim && !slices.Contains(o.Keys, k.Current) {
-					t.Fatalf("it issues a credential for replaced keys: %v, current is %s", o.Keys, k.Current)
+				if k := m.Keys; k != nil && k.Claim == o.Agent.Claim && !slices.Contains(o.Agent.Keys, k.Current) {
+					t.Fatalf("it issues a credential for replaced keys: %v, current is %s", o.Agent.Keys, k.Current)
 				}
 			case ReportReuse:
-				if k := m.Keys; k.Claim != o.Claim || slices.Contains(o.Keys, k.Current) || step.Answer != v1alpha1.AnswerHeld {
-					t.Fatalf("it reports a reuse of %v, current is %s: %+v", o.Keys, k.Current, step)
+				if k := m.Keys; k.Claim != o.Agent.Claim || slices.Contains(o.Agent.Keys, k.Current) ||
+					step.Answer != v1alpha1.AnswerHeld {
+					t.Fatalf("it reports a reuse of %v, current is %s: %+v", o.Agent.Keys, k.Current, step)
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import "github.com/muster-sdk/muster/membership/v1alpha1"
 func RefuseRenewal(o HubObserved, issued, asked v1alpha1.CredentialType) string {
 	o.Leave = thisLeave(o)
 	switch {
-	case o.Accepted == nil || !*o.Accepted:
+	case o.Spec.Accepted == nil || !*o.Spec.Accepted:
 		return "The cluster is not accepted: an administrator has to set spec.accepted of its MemberCluster to true."
 	case leaves(o) && (forced(o) || !o.Access):
 		return "The cluster is leaving."

@@ -22,19 +22,21 @@ func TestNextJoinRequest_TokenEnded(t *testing.T) {
 		why    string
 		after  time.Duration
 	}{
-		{"it waits, and the token ended", func(o *JoinRequestObserved) { o.TokenEnded = "Expired." },
+		{"it waits, and the token ended", func(o *JoinRequestObserved) { o.Token.Ended = "Expired." },
 			v1alpha1.AnswerDenied, v1alpha1.ReasonTokenEnded, 0},
-		{"it waits, and the token ends later", func(o *JoinRequestObserved) { o.TokenEndsIn = time.Hour },
+		{"it waits, and the token ends later", func(o *JoinRequestObserved) { o.Token.EndsIn = time.Hour },
 			v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance, time.Hour},
-		{"it was accepted", func(o *JoinRequestObserved) { o.TokenEnded, o.ByClaim = "Expired.", &accepted },
+		{"it was accepted", func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &accepted },
 			v1alpha1.AnswerPending, v1alpha1.ReasonIssuing, 0},
-		{"it was denied", func(o *JoinRequestObserved) { o.TokenEnded, o.ByClaim = "Expired.", &denied },
+		{"it was denied", func(o *JoinRequestObserved) { o.Token.Ended, o.Members.ByClaim = "Expired.", &denied },
 			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, 0},
-		{"a member waits for an administrator", func(o *JoinRequestObserved) { o.TokenEnded, o.MemberUID = "Expired.", "v" },
+		{"a member waits for an administrator",
+			func(o *JoinRequestObserved) { o.Token.Ended, o.Agent.MemberUID = "Expired.", "v" },
 			v1alpha1.AnswerHeld, v1alpha1.ReasonUnknownMember, 0},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			o := JoinRequestObserved{ClusterID: "id", Name: "east", Claim: "c", ByClaim: waiting, ByID: waiting}
+			o := JoinRequestObserved{ClusterID: "id", Name: "east", Agent: RequesterSeen{Claim: "c"},
+				Members: MembersSeen{ByClaim: waiting, ByID: waiting}}
 			test.change(&o)
 			step := NextJoinRequest(o)
 			require.Equal(t, test.answer, step.Answer, "%+v", step)

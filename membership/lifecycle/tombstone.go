@@ -38,25 +38,25 @@ func (t Tombstone) deregisters(o JoinRequestObserved) bool {
 	if t.Claim == "" {
 		return same
 	}
-	return t.Claim == o.Claim && (same || t.Decided)
+	return t.Claim == o.Agent.Claim && (same || t.Decided)
 }
 
 // dropsWaiting reports whether the tombstone is that of the MemberCluster which a request waited for. The agent of such
 // a request is not a member.
 func (t Tombstone) dropsWaiting(o JoinRequestObserved) bool {
-	return o.memberUID() == "" && o.waited() && o.ByID == nil && o.ByName == nil &&
+	return o.memberUID() == "" && o.Status.waited() && o.Members.ByID == nil && o.Members.ByName == nil &&
 		t.ClusterID == o.ClusterID && !t.Kept && !t.Time.Before(o.CreatedAt)
 }
 
 // NeedsTombstones reports whether the decision depends on [JoinRequestObserved.Tombstones] in any case. Without them a
 // MemberCluster may be created only for a claim that never left.
-func (o *JoinRequestObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
+func (o *JoinRequestObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.Status.waited() }
 
 // removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request,
 // was deleted on request. Another agent may have had its claim by then.
 func (o *JoinRequestObserved) removed() bool {
 	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool {
-		return t.MemberUID != "" && (t.MemberUID == o.Bound || t.MemberUID == o.MemberUID)
+		return t.MemberUID != "" && (t.MemberUID == o.Status.Bound || t.MemberUID == o.Agent.MemberUID)
 	})
 }
 

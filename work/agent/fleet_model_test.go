@@ -653,13 +653,13 @@ func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
 	}
 	const uid = "member"
 	request := lifecycle.JoinRequestObserved{
-		CreatedAt: time.Unix(10, 0), ClusterID: "id", Name: clusterName(i), Claim: "claim", MemberUID: uid, HubID: "other",
-		RequesterObserved: lifecycle.RequesterObserved{AgentHubID: "hub"}, Tombstones: []lifecycle.Tombstone{{
+		CreatedAt: time.Unix(10, 0), ClusterID: "id", Name: clusterName(i), HubID: "other",
+		Agent: lifecycle.RequesterSeen{Claim: "claim", MemberUID: uid, HubID: "hub"}, Tombstones: []lifecycle.Tombstone{{
 			MemberUID: uid, ClusterID: "id", Claim: "claim", Decided: true, Time: time.Unix(5, 0),
 		}},
 	}
 	if m.mutant == otherHubEnds {
-		request.AgentHubID = ""
+		request.Agent.HubID = ""
 	}
 	observed := lifecycle.AgentObserved{Now: time.Unix(20, 0), Hub: lifecycle.HubRefused,
 		Record: lifecycle.Record{Claim: true, Registered: true}, JoinRequest: lifecycle.JoinRequestHeld}
