@@ -3,11 +3,9 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -19,28 +17,32 @@ type cycle struct {
 	request  *Request
 	record   *record // nil: no diagnosis is requested
 	state    CycleState
-
-	at       atomic.Pointer[place] // for the message of a timeout
-	cluster  *Cluster              // who is asked about, if it is one
-	local    bool                  // all plugins judge each cluster by itself
-	refused  bool                  // a plugin refuses the request as a whole, so nothing new is chosen
-	skips    []bool                // by plugin: it has nothing to say
-	rejected []int32               // by plugin: how many it was the first to refuse
+	call     call
+	answers  answers
 
 	feasible   Set
 	bound      []uint64
-	scores     []float64
-	totals     []float64
+	scores     []float64 // of the plugin that scores; the sums are in candidates
 	candidates Candidates
+}
+
+// answers are the answers of the plugins so far, by the index of the plugin.
+type answers struct {
+	refused  bool    // a plugin refuses the request as a whole, so nothing new is chosen
+	skips    []bool  // the plugin has nothing to say
+	rejected []int32 // how many clusters the plugin was the first to refuse
+}
+
+// reset removes the answers of an earlier cycle.
+func (a *answers) reset(plugins int) {
+	a.refused, a.skips, a.rejected = false, cleared(a.skips, plugins), cleared(a.rejected, plugins)
 }
 
 // prepare makes ready for a decision, in the memory of earlier ones.
 func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, record *record) {
 	c.profile, c.snapshot, c.request, c.record = profile, snapshot, request, record
-	c.at.Store(nil)
-	c.cluster, c.refused = nil, false
-	c.skips = cleared(c.skips, len(profile.plugins))
-	c.rejected = cleared(c.rejected, len(profile.plugins))
+	c.call.reset()
+	c.answers.reset(len(profile.plugins))
 	c.feasible.words = append(c.feasible.words[:0], snapshot.present.words...)
 	c.state = CycleState{snapshot: snapshot, bound: named(snapshot, request.Bound, c.bound)}
 	c.state.placed = placedOn(snapshot, request, c.state.bound)
@@ -52,8 +54,7 @@ func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, 
 // release lets go of all that belongs to others.
 func (c *cycle) release() {
 	c.profile, c.snapshot, c.request, c.record = nil, nil, nil, nil
-	c.at.Store(nil)
-	c.cluster = nil
+	c.call.reset()
 	c.state = CycleState{}
 	c.candidates.snapshot, c.candidates.dropped = nil, nil
 	c.candidates.kept, c.candidates.placed = Set{}, Set{}
@@ -75,19 +76,22 @@ var errRefused = errors.New("refused")
 func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			result, err = Result{}, c.failed(c.at.Load(), &PanicError{panicked, debug.Stack()})
+			result, err = Result{}, c.call.failed(c.call.at.Load(), &PanicError{panicked, debug.Stack()})
 		}
 	}()
 	err = c.preFilter(ctx)
+	local := false
 	if err == nil {
-		c.local = !c.refused && c.isLocal()
-		if result, holds, err := c.reuse(ctx); holds || err != nil {
-			return result, err
+		local = !c.answers.refused && c.isLocal()
+		if local {
+			if result, holds, err := c.reuse(ctx); holds || err != nil {
+				return result, err
+			}
 		}
 		err = c.filter(ctx)
 	}
 	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len(),
-		tally: tally{local: c.local}}
+		tally: tally{local: local}}
 	if err == nil && result.Feasible < result.Wanted {
 		result.Hints, err = c.postFilter(ctx)
 	}
@@ -103,8 +107,8 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result.RejectedBy = c.rejectedBy(c.rejected)
-	result.tally.rejections = slices.Clone(c.rejected)
+	result.RejectedBy = c.profile.rejectedBy(c.answers.rejected)
+	result.tally.rejections = slices.Clone(c.answers.rejected)
 	result.Until = c.state.until
 	if c.record != nil {
 		err = c.explain(ctx, &result)
@@ -112,58 +116,11 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// rejectedBy names the plugins that have refused something.
-func (c *cycle) rejectedBy(counts []int32) []string {
-	var names []string
-	for i, count := range counts {
-		if count > 0 {
-			names = append(names, c.profile.plugins[i].Name())
-		}
-	}
-	return names
-}
-
-// PanicError is the error of a plugin that panicked, with the value of the panic.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
-
-// ask notes who is asked next.
-func (c *cycle) ask(p *plugin, at point) *place {
-	place := &p.places[at]
-	c.at.Store(place)
-	return place
-}
-
-func (c *cycle) failed(at *place, err error) error {
-	failure := &PluginError{Err: err}
-	if at != nil {
-		failure.Plugin, failure.Point = at.plugin, at.point.String()
-	}
-	if c.cluster != nil {
-		failure.Cluster = c.cluster.Name
-	}
-	return failure
-}
-
-// stuck is the error of a cycle that is not over when its context is.
-func (c *cycle) stuck(ctx context.Context) error {
-	at := c.at.Load()
-	if at == nil {
-		return ctx.Err()
-	}
-	// Which cluster it is at only the cycle itself knows, which writes that down without a lock.
-	return &PluginError{Plugin: at.plugin, Point: at.point.String(), Err: fmt.Errorf("has not come back: %w", ctx.Err())}
-}
-
 // filter leaves in the set the clusters that can.
 func (c *cycle) filter(ctx context.Context) error {
 	left, spared := c.feasible.Len(), c.spared()
 	for _, p := range c.profile.filters {
-		if c.skips[p.index] {
+		if c.answers.skips[p.index] {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -175,14 +132,14 @@ func (c *cycle) filter(ctx context.Context) error {
 		}
 		if !spared.Empty() {
 			stays := spared
-			if p.isStrict(c.request) {
+			if p.filter.isStrict(c.request) {
 				stays = spared.Clone()
 				stays.Retain(c.snapshot.Where("scheduler:absent", absent))
 			}
 			c.feasible.Insert(stays)
 		}
 		if now := c.feasible.Len(); now < left {
-			c.rejected[p.index], left = int32(left-now), now
+			c.answers.rejected[p.index], left = int32(left-now), now
 		}
 	}
 	return nil
@@ -201,80 +158,72 @@ func (c *cycle) preFilter(ctx context.Context) error {
 	}
 	for i := range c.profile.plugins {
 		p := &c.profile.plugins[i]
-		if p.preFilter == nil {
+		if p.filter.pre == nil {
 			continue
 		}
-		at := c.ask(p, atPreFilter)
-		switch status := p.preFilter.PreFilter(ctx, &c.state, c.request); status.Code() {
+		at := c.call.begin(p, atPreFilter)
+		switch status := p.filter.pre.PreFilter(ctx, &c.state, c.request); status.Code() {
 		case Success:
 		case Skip:
-			c.skips[p.index] = true
+			c.answers.skips[p.index] = true
 		case Unschedulable:
-			c.rejected[p.index]++
+			c.answers.rejected[p.index]++
 			c.record.refuse(p.Name(), status.Reason())
 			if c.state.bound.Empty() {
 				c.feasible.Clear()
 				return errRefused
 			}
 			// What was chosen before stays, so the other plugins are asked about that.
-			c.refused, c.skips[p.index] = true, true
+			c.answers.refused, c.answers.skips[p.index] = true, true
 		default:
-			return c.failed(at, status.err)
+			return c.call.failed(at, status.err)
 		}
 	}
-	if c.refused {
+	if c.answers.refused {
 		c.feasible.Retain(c.state.bound)
 	}
 	return nil
 }
 
 func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
-	at := c.ask(p, atFilter)
-	if p.filterAll != nil {
-		if status := p.filterAll.FilterAll(ctx, &c.state, c.request, c.feasible); status != nil {
-			return c.failed(at, statusError(status))
+	at := c.call.begin(p, atFilter)
+	if p.filter.all != nil {
+		if status := p.filter.all.FilterAll(ctx, &c.state, c.request, c.feasible); status != nil {
+			return c.call.failed(at, statusError(status))
 		}
 		return nil
 	}
 	// Nothing but the call itself is to be noticed where a plugin is asked about thousands of clusters.
-	filter, state, request, clusters := p.filter, &c.state, c.request, c.snapshot.clusters
+	filter, state, request, clusters := p.filter.each, &c.state, c.request, c.snapshot.clusters
 	for i, word := range c.feasible.words {
 		for ; word != 0; word &= word - 1 {
 			slot := i*wordBits + bits.TrailingZeros64(word)
-			c.cluster = clusters[slot]
+			c.call.cluster = clusters[slot]
 			status := filter.Filter(ctx, state, request, clusters[slot])
 			if status == nil {
 				continue
 			}
 			if status.code != Unschedulable {
-				return c.failed(at, statusError(status))
+				return c.call.failed(at, statusError(status))
 			}
 			c.feasible.Remove(slot)
 		}
 	}
-	c.cluster = nil
+	c.call.cluster = nil
 	return nil
-}
-
-// statusError is the error of a Status that should not be.
-func statusError(status *Status) error {
-	if status.err != nil {
-		return status.err
-	}
-	return fmt.Errorf("said what it cannot say here: %s", status.reason)
 }
 
 func (c *cycle) postFilter(ctx context.Context) ([]string, error) {
 	var hints []string
 	for i := range c.profile.plugins {
 		p := &c.profile.plugins[i]
-		if p.postFilter == nil || c.skips[p.index] {
+		if p.filter.post == nil || c.answers.skips[p.index] {
 			continue
 		}
-		at := c.ask(p, atPostFilter)
-		status := p.postFilter.PostFilter(ctx, &c.state, c.request, c.feasible)
+		at := c.call.begin(p, atPostFilter)
+		status := p.filter.post.PostFilter(ctx, &c.state, c.request, c.feasible)
 		if status.Code() == Error {
-			return nil, c.failed(at, status.err)
+			return nil, c.call.failed(at, status.err)
 		}
 		if reason := status.Reason(); status.Code() == Unschedulable && reason != "" {
 			hints = append(hints, p.Name()+": "+reason)
@@ -289,7 +238,7 @@ func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.P
 // choose ranks the feasible clusters, as far as that matters, and picks from them.
 func (c *cycle) choose(ctx context.Context, result *Result) error {
 	picks := c.picks()
-	selects := !c.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool {
+	selects := !c.answers.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool {
 		return p.selects.Selects(c.request)
 	})
 	ranked := selects || picks || c.record != nil
@@ -299,8 +248,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	c.candidates.snapshot, c.candidates.left = c.snapshot, c.feasible
 	c.candidates.placed, c.candidates.wanted = c.state.placed, result.Wanted
 	c.candidates.dropped = c.record.drops()
-	c.totals = c.zeros(c.totals)
-	c.candidates.scores = c.totals
+	c.candidates.scores = c.zeros(c.candidates.scores)
 	stays, choice := c.keep(result.Wanted)
 	if ranked {
 		if err := c.score(ctx); err != nil {
@@ -324,7 +272,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	}
 	ranking := make([]Choice, len(slots))
 	for i, slot := range slots {
-		ranking[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
+		ranking[i] = Choice{c.snapshot.clusters[slot], c.candidates.scores[slot]}
 	}
 	result.choose(ranking)
 	return nil
@@ -355,20 +303,20 @@ func (c *cycle) selects(ctx context.Context) error {
 		if !p.selects.Selects(c.request) {
 			continue
 		}
-		at := c.ask(p, atSelect)
+		at := c.call.begin(p, atSelect)
 		left := c.feasible.Len()
 		switch status := p.selects.Select(ctx, &c.state, c.request, &c.candidates); status.Code() {
 		case Success:
 		case Unschedulable:
-			c.rejected[p.index]++
+			c.answers.rejected[p.index]++
 			c.record.refuse(p.Name(), status.Reason())
 			return errRefused
 		default:
-			return c.failed(at, statusError(status))
+			return c.call.failed(at, statusError(status))
 		}
 		now := c.feasible.Len()
 		if now < left && now < c.candidates.wanted {
-			c.rejected[p.index]++
+			c.answers.rejected[p.index]++
 		}
 		c.record.selected(p.Name())
 	}
@@ -386,7 +334,7 @@ func (c *cycle) reserve(ctx context.Context, chosen []Choice) error {
 			if p.reserve == nil {
 				continue
 			}
-			at := c.ask(p, atReserve)
+			at := c.call.begin(p, atReserve)
 			status := p.reserve.Reserve(ctx, &c.state, c.request, choice.Cluster)
 			if status == nil {
 				continue
@@ -396,10 +344,10 @@ func (c *cycle) reserve(ctx context.Context, chosen []Choice) error {
 				unreserve(ctx, c.profile.plugins, &c.state, c.request, before.Cluster)
 			}
 			if status.Code() == Unschedulable {
-				c.rejected[p.index]++
+				c.answers.rejected[p.index]++
 				return errRefused
 			}
-			return c.failed(at, statusError(status))
+			return c.call.failed(at, statusError(status))
 		}
 	}
 	return nil

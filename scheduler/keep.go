@@ -55,9 +55,6 @@ func spared(cluster *Cluster) bool { return cluster.Unreported && !cluster.Leavi
 
 func absent(cluster *Cluster) bool { return cluster.Absent }
 
-// isStrict reports whether the plugin may reject clusters that have not reported.
-func (p *plugin) isStrict(request *Request) bool { return p.strict != nil && p.strict.Strict(request) }
-
 func (c *cycle) healthy() Set {
 	return c.snapshot.Where("scheduler:healthy", func(cluster *Cluster) bool { return cluster.Healthy })
 }

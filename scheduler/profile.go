@@ -56,22 +56,57 @@ type profile struct {
 // plugin is a plugin by what it can do; nil: it cannot.
 type plugin struct {
 	Plugin
-	index      int
-	weight     float64
-	preFilter  PreFilterPlugin
-	filter     FilterPlugin
-	filterAll  BatchFilterPlugin
-	strict     StrictPlugin
-	postFilter PostFilterPlugin
-	preScore   PreScorePlugin
-	score      ScorePlugin
-	scoreAll   BatchScorePlugin
-	normalize  NormalizeScorePlugin
-	selects    SelectPlugin
-	reserve    ReservePlugin
-	hint       HintPlugin
-	local      LocalPlugin
-	places     [points]place
+	index   int
+	filter  filterPoints
+	score   scorePoints
+	selects SelectPlugin
+	reserve ReservePlugin
+	hint    HintPlugin
+	local   LocalPlugin
+	places  [points]place
+}
+
+// filterPoints are the extension points of a plugin at which clusters become feasible or not; nil: it has none.
+type filterPoints struct {
+	pre    PreFilterPlugin
+	each   FilterPlugin
+	all    BatchFilterPlugin
+	post   PostFilterPlugin
+	strict StrictPlugin
+}
+
+// filterPointsOf returns the points that a plugin has.
+func filterPointsOf(instance Plugin) (points filterPoints) {
+	points.pre, _ = instance.(PreFilterPlugin)
+	points.each, _ = instance.(FilterPlugin)
+	points.all, _ = instance.(BatchFilterPlugin)
+	points.post, _ = instance.(PostFilterPlugin)
+	points.strict, _ = instance.(StrictPlugin)
+	return points
+}
+
+// isStrict reports whether the plugin may reject clusters that have not reported.
+func (f *filterPoints) isStrict(request *Request) bool {
+	return f.strict != nil && f.strict.Strict(request)
+}
+
+// scorePoints are the extension points of a plugin at which feasible clusters get scores; nil: it has none.
+type scorePoints struct {
+	weight    float64 // of the scores, unless the policy has another one
+	pre       PreScorePlugin
+	each      ScorePlugin
+	all       BatchScorePlugin
+	normalize NormalizeScorePlugin
+}
+
+// scorePointsOf returns the points that a plugin has.
+func scorePointsOf(instance Plugin, weight float64) scorePoints {
+	points := scorePoints{weight: weight}
+	points.pre, _ = instance.(PreScorePlugin)
+	points.each, _ = instance.(ScorePlugin)
+	points.all, _ = instance.(BatchScorePlugin)
+	points.normalize, _ = instance.(NormalizeScorePlugin)
+	return points
 }
 
 // place is where in a cycle a plugin is asked.
@@ -130,10 +165,10 @@ func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, e
 	}
 	for i := range p.plugins {
 		plugin := &p.plugins[i]
-		if plugin.filter != nil {
+		if plugin.filter.each != nil {
 			p.filters = append(p.filters, plugin)
 		}
-		if plugin.score != nil {
+		if plugin.score.each != nil {
 			p.scorers = append(p.scorers, plugin)
 		}
 		if plugin.selects != nil {
@@ -143,9 +178,9 @@ func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, e
 	}
 	slices.SortStableFunc(p.filters, func(a, b *plugin) int {
 		switch {
-		case (a.filterAll != nil) == (b.filterAll != nil):
+		case (a.filter.all != nil) == (b.filter.all != nil):
 			return 0
-		case a.filterAll != nil:
+		case a.filter.all != nil:
 			return -1
 		default:
 			return 1
@@ -180,18 +215,7 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	case instance.Name() != config.Name:
 		return nil, fmt.Errorf("its factory has made a plugin that calls itself %q", instance.Name())
 	}
-	made = &plugin{Plugin: instance, weight: float64(weight)}
-	made.preFilter, _ = instance.(PreFilterPlugin)
-	made.filter, _ = instance.(FilterPlugin)
-	made.filterAll, _ = instance.(BatchFilterPlugin)
-	if strict, is := instance.(StrictPlugin); is {
-		made.strict = strict
-	}
-	made.postFilter, _ = instance.(PostFilterPlugin)
-	made.preScore, _ = instance.(PreScorePlugin)
-	made.score, _ = instance.(ScorePlugin)
-	made.scoreAll, _ = instance.(BatchScorePlugin)
-	made.normalize, _ = instance.(NormalizeScorePlugin)
+	made = &plugin{Plugin: instance, filter: filterPointsOf(instance), score: scorePointsOf(instance, float64(weight))}
 	made.selects, _ = instance.(SelectPlugin)
 	made.reserve, _ = instance.(ReservePlugin)
 	made.hint, _ = instance.(HintPlugin)
@@ -202,12 +226,23 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	return made, nil
 }
 
+// rejectedBy names the plugins that have refused something, given how much each refused.
+func (p *profile) rejectedBy(counts []int32) []string {
+	var names []string
+	for i, count := range counts {
+		if count > 0 {
+			names = append(names, p.plugins[i].Name())
+		}
+	}
+	return names
+}
+
 // weights are those of the scorers for a policy: those of the profile, unless the policy says otherwise.
 func (p *profile) weights(policy *Policy) ([]float64, error) {
 	return Compiled(policy, p, func(spec *v1alpha1.PlacementPolicy) ([]float64, error) {
 		weights := make([]float64, len(p.scorers))
 		for i, scorer := range p.scorers {
-			weights[i] = scorer.weight
+			weights[i] = scorer.score.weight
 		}
 		for i, prioritizer := range spec.Prioritizers {
 			at := slices.IndexFunc(p.scorers, func(s *plugin) bool { return s.Name() == prioritizer.Plugin })

@@ -42,7 +42,7 @@ func (r *record) score(c *cycle, p *plugin, weight float64) {
 // ranked notes who can, and how they rank.
 func (r *record) ranked(c *cycle) {
 	if r != nil {
-		r.feasible, r.totals = c.feasible.Clone(), slices.Clone(c.totals)
+		r.feasible, r.totals = c.feasible.Clone(), slices.Clone(c.candidates.scores)
 		r.order = slices.Clone(c.candidates.Best(c.feasible, c.snapshot.Len()))
 	}
 }
@@ -115,19 +115,19 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 			out = append(out, of)
 			continue
 		}
-		c.cluster = cluster
+		c.call.cluster = cluster
 		for i := range c.profile.plugins {
 			p := &c.profile.plugins[i]
-			if p.filter == nil || c.skips[p.index] {
+			if p.filter.each == nil || c.answers.skips[p.index] {
 				continue
 			}
-			at := c.ask(p, atFilter)
-			status := p.filter.Filter(ctx, &c.state, c.request, cluster)
+			at := c.call.begin(p, atFilter)
+			status := p.filter.each.Filter(ctx, &c.state, c.request, cluster)
 			if status.Code() == Success {
 				continue
 			}
 			if status.Code() != Unschedulable {
-				return nil, c.failed(at, statusError(status))
+				return nil, c.call.failed(at, statusError(status))
 			}
 			of.Plugin, of.Reason = p.Name(), status.Reason()
 			break
@@ -137,7 +137,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 		}
 		out = append(out, of)
 	}
-	c.cluster = nil
+	c.call.cluster = nil
 	if spec.Type == v1alpha1.PickFixed {
 		for _, name := range spec.ClusterNames {
 			if _, there := c.snapshot.Slot(name); !there {

@@ -50,7 +50,7 @@ func (r *Result) choose(ranking []Choice) {
 	r.Chosen, r.tally.spares = ranking[:n:n], ranking[n:]
 }
 
-// reuse returns the previous result, brought up to date, if that tells enough.
+// reuse returns the previous result, brought up to date, if that tells enough. It must be called only if isLocal.
 func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	previous := c.request.Previous
 	if previous == nil || !c.comparable(previous) {
@@ -94,7 +94,7 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 			came = append(came, Choice{after, score})
 		}
 	}
-	result.RejectedBy = c.rejectedBy(result.tally.rejections)
+	result.RejectedBy = c.profile.rejectedBy(result.tally.rejections)
 	return result, c.rerank(&result, gone, came), nil
 }
 
@@ -190,26 +190,26 @@ func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (judgement, erro
 	if cluster == nil || !c.named(cluster.Name) {
 		return judgement{}, nil
 	}
-	c.cluster = cluster
+	c.call.cluster = cluster
 	c.state.until = time.Time{}
 	for _, p := range c.profile.filters {
-		if c.skips[p.index] {
+		if c.answers.skips[p.index] {
 			continue
 		}
-		at := c.ask(p, atFilter)
-		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
+		at := c.call.begin(p, atFilter)
+		switch status := p.filter.each.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
-			if c.isBound(cluster) && spared(cluster) && (cluster.Absent || !p.isStrict(c.request)) {
+			if c.isBound(cluster) && spared(cluster) && (cluster.Absent || !p.filter.isStrict(c.request)) {
 				continue
 			}
-			c.cluster = nil
+			c.call.cluster = nil
 			return judgement{asked: true, by: p.index, until: c.state.until}, nil
 		default:
-			return judgement{}, c.failed(at, statusError(status))
+			return judgement{}, c.call.failed(at, statusError(status))
 		}
 	}
-	c.cluster = nil
+	c.call.cluster = nil
 	return judgement{asked: true, feasible: true, until: c.state.until}, nil
 }
 
@@ -230,7 +230,7 @@ func (c *cycle) comparable(previous *Result) bool {
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
 		slices.Equal(previous.request.Bound, c.request.Bound) && slices.Equal(previous.request.Placed, c.request.Placed) &&
 		previous.request.Failover == c.request.Failover && (!c.picks() || len(c.request.Bound) <= c.request.wanted()) &&
-		(previous.Until.IsZero() || c.request.Now.Before(previous.Until)) && c.local
+		(previous.Until.IsZero() || c.request.Now.Before(previous.Until))
 }
 
 // isLocal reports whether all plugins judge each cluster by itself.
@@ -243,12 +243,12 @@ func (c *cycle) isLocal() bool {
 	for i := range c.profile.plugins {
 		p := &c.profile.plugins[i]
 		scores := false
-		if p.score != nil {
+		if p.score.each != nil {
 			scores = weights[scorer] != 0
 			scorer++
 		}
-		decides := p.filter != nil || scores || p.preFilter != nil || p.postFilter != nil || p.reserve != nil
-		if p.selects != nil && p.selects.Selects(c.request) || p.reserve != nil || p.postFilter != nil {
+		decides := p.filter.each != nil || scores || p.filter.pre != nil || p.filter.post != nil || p.reserve != nil
+		if p.selects != nil && p.selects.Selects(c.request) || p.reserve != nil || p.filter.post != nil {
 			return false
 		}
 		if decides && (p.local == nil || !p.local.Local(&c.state, c.request)) {
@@ -273,27 +273,27 @@ func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	c.cluster = cluster
-	defer func() { c.cluster = nil }()
+	c.call.cluster = cluster
+	defer func() { c.call.cluster = nil }()
 	sum := 0.0
 	for i, p := range c.profile.scorers {
 		if weights[i] == 0 {
 			continue
 		}
-		if p.preScore != nil {
-			at := c.ask(p, atPreScore)
-			status := p.preScore.PreScore(ctx, &c.state, c.request, c.feasible)
+		if p.score.pre != nil {
+			at := c.call.begin(p, atPreScore)
+			status := p.score.pre.PreScore(ctx, &c.state, c.request, c.feasible)
 			if status.Code() == Skip {
 				continue
 			}
 			if status != nil {
-				return 0, c.failed(at, statusError(status))
+				return 0, c.call.failed(at, statusError(status))
 			}
 		}
-		at := c.ask(p, atScore)
-		score, status := p.score.Score(ctx, &c.state, c.request, cluster)
+		at := c.call.begin(p, atScore)
+		score, status := p.score.each.Score(ctx, &c.state, c.request, cluster)
 		if status != nil {
-			return 0, c.failed(at, statusError(status))
+			return 0, c.call.failed(at, statusError(status))
 		}
 		sum += weights[i] * score
 	}

@@ -104,7 +104,7 @@ func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapsho
 		select {
 		case o = <-done:
 		default:
-			return Result{}, c.stuck(ctx)
+			return Result{}, c.call.stuck(ctx)
 		}
 	}
 	c.release()

@@ -19,14 +19,14 @@ func (c *cycle) score(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if p.preScore != nil {
-			at := c.ask(p, atPreScore)
-			status := p.preScore.PreScore(ctx, &c.state, c.request, c.feasible)
+		if p.score.pre != nil {
+			at := c.call.begin(p, atPreScore)
+			status := p.score.pre.PreScore(ctx, &c.state, c.request, c.feasible)
 			if status.Code() == Skip {
 				continue
 			}
 			if status != nil {
-				return c.failed(at, statusError(status))
+				return c.call.failed(at, statusError(status))
 			}
 		}
 		if err := c.scoreBy(ctx, p); err != nil {
@@ -42,27 +42,27 @@ func (c *cycle) score(ctx context.Context) error {
 // scoreBy has a plugin score the feasible clusters.
 func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 	c.scores = c.zeros(c.scores)
-	at := c.ask(p, atScore)
-	if p.scoreAll != nil {
-		if status := p.scoreAll.ScoreAll(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
-			return c.failed(at, statusError(status))
+	at := c.call.begin(p, atScore)
+	if p.score.all != nil {
+		if status := p.score.all.ScoreAll(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
+			return c.call.failed(at, statusError(status))
 		}
 	} else {
 		for slot := range c.feasible.All() {
 			cluster := c.snapshot.clusters[slot]
-			c.cluster = cluster
-			score, status := p.score.Score(ctx, &c.state, c.request, cluster)
+			c.call.cluster = cluster
+			score, status := p.score.each.Score(ctx, &c.state, c.request, cluster)
 			if status != nil {
-				return c.failed(at, statusError(status))
+				return c.call.failed(at, statusError(status))
 			}
 			c.scores[slot] = score
 		}
-		c.cluster = nil
+		c.call.cluster = nil
 	}
-	if p.normalize != nil {
-		at := c.ask(p, atNormalizeScore)
-		if status := p.normalize.NormalizeScore(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
-			return c.failed(at, statusError(status))
+	if p.score.normalize != nil {
+		at := c.call.begin(p, atNormalizeScore)
+		if status := p.score.normalize.NormalizeScore(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
+			return c.call.failed(at, statusError(status))
 		}
 	}
 	return nil
@@ -86,14 +86,14 @@ func (c *cycle) zeros(scores []float64) []float64 {
 
 // add puts a plugin's scores on top of the others, unless one of them is no score.
 func (c *cycle) add(p *plugin, weight float64) error {
-	scores, totals := c.scores, c.totals
+	scores, totals := c.scores, c.candidates.scores
 	for i, word := range c.feasible.words {
 		for ; word != 0; word &= word - 1 {
 			slot := i*wordBits + bits.TrailingZeros64(word)
 			score := scores[slot]
 			if !(score >= 0 && score <= MaxScore) { // NaN is neither
-				c.cluster = c.snapshot.clusters[slot]
-				return c.failed(&p.places[atScore], fmt.Errorf("score %v is not from 0 to %v", score, MaxScore))
+				c.call.cluster = c.snapshot.clusters[slot]
+				return c.call.failed(&p.places[atScore], fmt.Errorf("score %v is not from 0 to %v", score, MaxScore))
 			}
 			totals[slot] += weight * score
 		}

@@ -1,0 +1,64 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// call is the latest call of a plugin in a cycle. The error of a cycle names it.
+type call struct {
+	at      atomic.Pointer[place] // nil: no plugin was called
+	cluster *Cluster              // the cluster that the plugin is called for; nil: the call is for all clusters
+}
+
+// reset removes the call of an earlier cycle.
+func (c *call) reset() {
+	c.at.Store(nil)
+	c.cluster = nil
+}
+
+// begin records which plugin is called next.
+func (c *call) begin(p *plugin, at point) *place {
+	place := &p.places[at]
+	c.at.Store(place)
+	return place
+}
+
+// failed returns the error of the call at a place.
+func (c *call) failed(at *place, err error) error {
+	failure := &PluginError{Err: err}
+	if at != nil {
+		failure.Plugin, failure.Point = at.plugin, at.point.String()
+	}
+	if c.cluster != nil {
+		failure.Cluster = c.cluster.Name
+	}
+	return failure
+}
+
+// stuck is the error of a cycle that is not over when its context is.
+func (c *call) stuck(ctx context.Context) error {
+	at := c.at.Load()
+	if at == nil {
+		return ctx.Err()
+	}
+	// The error does not name a cluster: the goroutine of the cycle writes the cluster without a lock.
+	return &PluginError{Plugin: at.plugin, Point: at.point.String(), Err: fmt.Errorf("has not come back: %w", ctx.Err())}
+}
+
+// PanicError is the error of a plugin that panicked, with the value of the panic.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
+
+// statusError is the error of a Status that should not be.
+func statusError(status *Status) error {
+	if status.err != nil {
+		return status.err
+	}
+	return fmt.Errorf("said what it cannot say here: %s", status.reason)
+}
