@@ -17,11 +17,7 @@ type entry[K cmp.Ordered] struct {
 	failures   int32 // attempts in a row that did not succeed
 	index      int32 // in a heap
 	state      state
-
-	// While it is in flight:
-	again   bool // added meanwhile
-	gone    bool // removed meanwhile, and not added again
-	landing bool // given back; hints are being asked
+	pending    pending // while it is in flight
 }
 
 type state uint8
@@ -33,5 +29,12 @@ const (
 	inFlight
 )
 
-// decided reports whether it is settled what becomes of a key in flight, whatever its outcome and the events.
-func (e *entry[K]) decided() bool { return e.again || e.gone }
+// pending are the calls for a key in flight that take effect at the end of its flight.
+type pending struct {
+	add    bool // Add was called
+	remove bool // Remove was called, and Add was not called afterwards
+	done   bool // Done was called; hints are being asked
+}
+
+// decided reports whether the calls decide what becomes of the key, whatever its outcome and the events.
+func (p pending) decided() bool { return p.add || p.remove }

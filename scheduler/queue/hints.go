@@ -17,7 +17,7 @@ func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
 		return nil, 0
 	}
 	q.log.note(event)
-	return slices.Sorted(maps.Keys(q.lists)), q.ticket + 1
+	return slices.Sorted(maps.Keys(q.parked.lists)), q.parked.ticket + 1
 }
 
 // moveOn activates the keys with a ticket below end that a plugin rejected and that an event helps. It works in
@@ -34,7 +34,7 @@ func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 			}
 		}
 		some = some[:0]
-		if l := q.lists[plugin]; l != nil && !q.down {
+		if l := q.parked.lists[plugin]; l != nil && !q.down {
 			some = l.next(some, first, end)
 		}
 		q.unlock()
@@ -50,7 +50,7 @@ func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 // lock, which it gives up while it asks hints. More events may come meanwhile, so it looks again, but not for ever.
 func (q *Queue[K, E]) overtaken(e *entry[K], rejectedBy []string) bool {
 	for asked := 0; ; {
-		if q.down || e.decided() {
+		if q.down || e.pending.decided() {
 			return false
 		}
 		events, known := q.log.since(e.flight)

@@ -95,7 +95,7 @@ func TestEvent(t *testing.T) {
 			p.want(Stats{Active: 4, Unschedulable: n - 4})
 			p.Event(change{"!", ""})
 			p.want(Stats{Active: n})
-			require.Empty(p.t, p.lists)
+			require.Empty(p.t, p.parked.lists)
 		}},
 	})
 }

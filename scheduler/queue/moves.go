@@ -5,8 +5,8 @@ import "time"
 // lock begins a call: what has become active by now is, and those who waited in Pop for it have it.
 func (q *Queue[K, E]) lock() {
 	q.mu.Lock()
-	q.now = q.options.Clock.Since(q.epoch)
-	for len(q.waiting) > 0 && time.Duration(q.waiting[0].major) <= q.now {
+	q.timing.update()
+	for len(q.waiting) > 0 && time.Duration(q.waiting[0].major) <= q.timing.now {
 		e := q.waiting[0].entry
 		q.takeOut(e)
 		q.activate(e)
@@ -29,15 +29,7 @@ func (q *Queue[K, E]) takeOut(e *entry[K]) {
 		q.waiting.remove(e)
 	case unschedulable:
 		q.waiting.remove(e)
-		for _, plugin := range e.rejectedBy {
-			l := q.lists[plugin]
-			l.remove(e)
-			if len(l.places) == 0 {
-				delete(q.lists, plugin)
-			}
-		}
-		e.ticket, e.rejectedBy = 0, nil
-		q.parked--
+		q.parked.remove(e)
 	case inFlight:
 	}
 }
@@ -50,7 +42,7 @@ func (q *Queue[K, E]) activate(e *entry[K]) {
 
 // retry lets an entry that is nowhere wait for the rest of its backoff.
 func (q *Queue[K, E]) retry(e *entry[K]) {
-	if e.retry <= q.now {
+	if e.retry <= q.timing.now {
 		q.activate(e)
 		return
 	}
@@ -60,18 +52,9 @@ func (q *Queue[K, E]) retry(e *entry[K]) {
 
 // park lets an entry that is nowhere wait for an event.
 func (q *Queue[K, E]) park(e *entry[K], rejectedBy []string) {
-	q.ticket++
-	e.state, e.ticket, e.rejectedBy = unschedulable, q.ticket, rejectedBy
-	for _, plugin := range rejectedBy {
-		l := q.lists[plugin]
-		if l == nil {
-			l = &list[K]{}
-			q.lists[plugin] = l
-		}
-		l.add(e)
-	}
-	q.parked++
-	q.waiting.push(e, int64(max(after(q.now, q.options.MaxUnschedulable), e.retry)), 0)
+	e.state = unschedulable
+	q.parked.add(e, rejectedBy)
+	q.waiting.push(e, int64(max(after(q.timing.now, q.options.MaxUnschedulable), e.retry)), 0)
 }
 
 // launch takes the first of the active in flight.
@@ -86,7 +69,7 @@ func (q *Queue[K, E]) launch() Item[K] {
 
 // decide takes in that events no longer matter to a key in flight.
 func (q *Queue[K, E]) decide(e *entry[K]) {
-	if !e.decided() {
+	if !e.pending.decided() {
 		q.log.end(e.flight)
 	}
 }
@@ -95,13 +78,13 @@ func (q *Queue[K, E]) decide(e *entry[K]) {
 func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 	q.flying--
 	q.decide(e)
-	again, gone := e.again, e.gone
-	e.again, e.gone, e.landing = false, false, false
-	e.since = q.now
+	calls := e.pending
+	e.pending = pending{}
+	e.since = q.timing.now
 	switch {
-	case q.down || gone || outcome.resultKind == scheduled && !again:
+	case q.down || calls.remove || outcome.resultKind == scheduled && !calls.add:
 		delete(q.entries, e.key)
-	case again:
+	case calls.add:
 		e.failures = 0
 		q.activate(e)
 	default:
@@ -109,7 +92,7 @@ func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 			e.failures = 0
 		}
 		e.failures++
-		e.retry = after(q.now, q.options.backoff(e.failures))
+		e.retry = after(q.timing.now, q.options.backoff(e.failures))
 		if outcome.resultKind == rejected && !overtaken {
 			q.park(e, outcome.rejectedBy)
 		} else {

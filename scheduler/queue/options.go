@@ -2,7 +2,6 @@ package queue
 
 import (
 	"cmp"
-	"math"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -65,15 +64,4 @@ func (o Options[K, E]) backoff(failures int32) time.Duration {
 		d *= 2
 	}
 	return d
-}
-
-// never is later than any time. All times are counted from when the Queue was made.
-const never = time.Duration(math.MaxInt64)
-
-// after returns the time d after now, or never if there is no such time.
-func after(now, d time.Duration) time.Duration {
-	if d > never-now {
-		return never
-	}
-	return now + d
 }

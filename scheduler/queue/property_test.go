@@ -150,7 +150,7 @@ func checkInside(t *rapid.T, q *Queue[string, change]) {
 	checkHeap(t, q.active)
 	checkHeap(t, q.waiting)
 	places := 0
-	for plugin, l := range q.lists {
+	for plugin, l := range q.parked.lists {
 		if !slices.IsSortedFunc(l.places, func(a, b place[string]) int { return cmp.Compare(a.ticket, b.ticket) }) {
 			t.Fatalf("plugin %s: not in the order of tickets", plugin)
 		}
@@ -171,7 +171,7 @@ func checkInside(t *rapid.T, q *Queue[string, change]) {
 	waiting := 0 // for events
 	for _, e := range q.entries {
 		places -= len(e.rejectedBy)
-		if e.state == inFlight && !e.decided() {
+		if e.state == inFlight && !e.pending.decided() {
 			waiting++
 		}
 	}

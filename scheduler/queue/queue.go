@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
-
-	"k8s.io/utils/clock"
 )
 
 // ErrShutDown is returned by [Queue.Pop] after the Queue was shut down.
@@ -17,22 +14,16 @@ var ErrShutDown = errors.New("the scheduling queue is shut down")
 // [New]. All methods may be called concurrently, also from hints.
 type Queue[K cmp.Ordered, E any] struct {
 	options Options[K, E]
-	epoch   time.Time
 
 	mu      sync.Mutex
-	now     time.Duration // when mu was locked
+	timing  timing
 	entries map[K]*entry[K]
 	active  heap[K] // by priority and time
 	waiting heap[K] // backoff and unschedulable, by when they become active
-	lists   map[string]*list[K]
-	ticket  uint64 // the last that was given out
-	parked  int    // unschedulable
-	flying  int    // in flight
+	parked  parked[K]
+	flying  int // in flight
 	log     log[E]
-
 	waiters []chan Item[K] // those in Pop, the first first; never while a key is active
-	timer   clock.Timer    // nil: no call has waited yet
-	alarm   time.Duration  // when the timer fires; never: it is stopped
 	down    bool
 }
 
@@ -40,8 +31,8 @@ type Queue[K cmp.Ordered, E any] struct {
 func New[K cmp.Ordered, E any](options Options[K, E]) *Queue[K, E] {
 	options = options.withDefaults()
 	return &Queue[K, E]{
-		options: options, epoch: options.Clock.Now(),
-		entries: map[K]*entry[K]{}, lists: map[string]*list[K]{}, log: log[E]{limit: remembered}, alarm: never,
+		options: options, timing: newTiming(options.Clock),
+		entries: map[K]*entry[K]{}, parked: parked[K]{lists: map[string]*list[K]{}}, log: log[E]{limit: remembered},
 	}
 }
 
@@ -57,11 +48,11 @@ func (q *Queue[K, E]) Add(key K, priority int32) {
 	e := q.entries[key]
 	switch {
 	case e == nil:
-		e = &entry[K]{key: key, since: q.now}
+		e = &entry[K]{key: key, since: q.timing.now}
 		q.entries[key] = e
 	case e.state == inFlight:
 		q.decide(e)
-		e.priority, e.again, e.gone = priority, true, false
+		e.priority, e.pending.add, e.pending.remove = priority, true, false
 		return
 	default:
 		q.takeOut(e)
@@ -79,7 +70,7 @@ func (q *Queue[K, E]) Remove(key K) {
 	case e == nil:
 	case e.state == inFlight:
 		q.decide(e)
-		e.again, e.gone = false, true
+		e.pending.add, e.pending.remove = false, true
 	default:
 		q.takeOut(e)
 		delete(q.entries, key)
@@ -119,10 +110,10 @@ func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	q.lock()
 	defer q.unlock()
 	e := q.entries[key]
-	if e == nil || e.state != inFlight || e.landing {
+	if e == nil || e.state != inFlight || e.pending.done {
 		return
 	}
-	e.landing = true
+	e.pending.done = true
 	overtaken := true // also if a hint ends the goroutine: the key must not stay in flight for that
 	defer func() { q.land(e, outcome, overtaken) }()
 	overtaken = outcome.resultKind == rejected && q.overtaken(e, outcome.rejectedBy)
@@ -159,6 +150,6 @@ func (q *Queue[K, E]) Stats() Stats {
 	q.lock()
 	defer q.unlock()
 	return Stats{
-		Active: len(q.active), Backoff: len(q.waiting) - q.parked, Unschedulable: q.parked, InFlight: q.flying,
+		Active: len(q.active), Backoff: len(q.waiting) - q.parked.count, Unschedulable: q.parked.count, InFlight: q.flying,
 	}
 }

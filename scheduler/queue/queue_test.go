@@ -257,7 +257,7 @@ func TestAddAndRemove(t *testing.T) {
 			pass(time.Hour)
 			p.pop()
 			require.Empty(p.t, p.entries)
-			require.Empty(p.t, p.lists)
+			require.Empty(p.t, p.parked.lists)
 		}},
 		{"remove in flight", "whatever came of it, nobody wants to know any more", func(p *play) {
 			for _, outcome := range []Outcome{Scheduled(), Failed(), Unschedulable("A")} {
@@ -379,7 +379,7 @@ func TestBackoff(t *testing.T) {
 			p.want(Stats{Unschedulable: 1})
 			pass(1)
 			p.want(Stats{Active: 1})
-			require.Empty(p.t, p.lists)
+			require.Empty(p.t, p.parked.lists)
 			p.pop("a")
 		}},
 		{"from Done on", "a decision that took long must not use up the backoff", func(p *play) {

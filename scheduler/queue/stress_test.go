@@ -120,7 +120,7 @@ func TestQueue_EveryWaiterIsServed(t *testing.T) {
 			if len(q.waiters) > 0 {
 				require.Empty(t, q.active)
 				if len(q.waiting) > 0 {
-					require.Equal(t, time.Duration(q.waiting[0].major), q.alarm)
+					require.Equal(t, time.Duration(q.waiting[0].major), q.timing.alarm)
 				}
 			}
 			q.mu.Unlock()

@@ -11,11 +11,7 @@ import (
 // A key that becomes active is handed to the first who waits. The timer for those that become active by themselves is
 // shared by all waiting calls: the call that receives the tick takes the lock, and serves the first one.
 func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
-	if q.timer == nil {
-		q.timer = q.options.Clock.NewTimer(never)
-		q.timer.Stop()
-	}
-	tick := q.timer.C()
+	tick := q.timing.ticks()
 	w := make(chan Item[K], 1)
 	q.waiters = append(q.waiters, w)
 	q.unlock()
@@ -25,7 +21,7 @@ func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
 			return handed(item, ok)
 		case <-tick:
 			q.lock()
-			q.alarm = never
+			q.timing.alarm = never
 			q.unlock()
 		case <-ctx.Done():
 			if q.leave(w) {
@@ -69,13 +65,5 @@ func (q *Queue[K, E]) serve() {
 	if len(q.waiters) > 0 && len(q.waiting) > 0 {
 		alarm = time.Duration(q.waiting[0].major)
 	}
-	switch alarm {
-	case q.alarm:
-		return
-	case never:
-		q.timer.Stop()
-	default:
-		q.timer.Reset(alarm - q.now)
-	}
-	q.alarm = alarm
+	q.timing.setAlarm(alarm)
 }

@@ -77,7 +77,7 @@ func TestPopWaits(t *testing.T) {
 				require.NoError(t, got.err)
 				require.Equal(t, tt.want, got.at, tt.reason)
 				require.Equal(t, 1, p.Stats().InFlight)
-				require.Equal(t, never, p.alarm, "no timer while nobody waits")
+				require.Equal(t, never, p.timing.alarm, "no timer while nobody waits")
 			})
 		})
 	}
@@ -238,7 +238,7 @@ func TestShutDown(t *testing.T) {
 		for _, result := range results {
 			require.Equal(t, popped{err: ErrShutDown}, <-result)
 		}
-		require.Equal(t, never, p.alarm, "no timer is left")
+		require.Equal(t, never, p.timing.alarm, "no timer is left")
 
 		pass(time.Second)
 		p.Add("d", 0)
