@@ -49,7 +49,7 @@ func (e *evaluator) all(ctx context.Context, changes []apply.Change) map[int]eva
 	var group errgroup.Group
 	group.SetLimit(apply.DefaultConcurrency)
 	for i, m := range e.plan.manifests {
-		if m.object < 0 || changes[m.object].UID == "" && changes[m.object].Reason != v1alpha1.ReasonCompleted {
+		if m.object < 0 || changes[m.object].Live.UID == "" && changes[m.object].Reason != v1alpha1.ReasonCompleted {
 			continue
 		}
 		group.Go(func() error {
@@ -65,20 +65,20 @@ func (e *evaluator) all(ctx context.Context, changes []apply.Change) map[int]eva
 }
 
 func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) evaluation {
-	if change.Reason == v1alpha1.ReasonCompleted && change.UID == "" {
+	if change.Reason == v1alpha1.ReasonCompleted && change.Live.UID == "" {
 		return e.finished(m)
 	}
 	key := keyOf(m.id)
 	e.mu.Lock()
 	known, ok := e.evaluated[key]
 	e.mu.Unlock()
-	if ok && known.version == change.ResourceVersion && known.version != "" {
+	if ok && known.version == change.Live.ResourceVersion && known.version != "" {
 		return known.at(time.Now())
 	}
-	live := change.Live
+	live := change.Live.Object
 	if m.rule == nil && len(m.feedback) == 0 && !m.wellKnown &&
 		e.agent.options.Readiness.ByPresence(m.id.GroupVersionKind().GroupKind()) {
-		return evaluation{version: change.ResourceVersion, ready: readiness.Result{Status: readiness.Ready}}
+		return evaluation{version: change.Live.ResourceVersion, ready: readiness.Result{Status: readiness.Ready}}
 	}
 	if live == nil {
 		var err error
@@ -87,7 +87,7 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 				Status: readiness.Unknown, Message: fmt.Sprintf("the object could not be read: %v", err),
 			}}
 		}
-		change.ResourceVersion = live.GetResourceVersion()
+		change.Live.ResourceVersion = live.GetResourceVersion()
 	}
 	made := m.evaluate(live, e.agent.options.Readiness)
 	if made.ready.Unreported {

@@ -39,7 +39,7 @@ func (s *seen) additions(o Object) []FieldConflict {
 // addedBy returns the additions of one field manager, the outermost fields only.
 func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Path {
 	if entry.Manager == s.manager || entry.Subresource != "" || slices.Contains(systemManagers, entry.Manager) ||
-		slices.Contains(s.rivals, entry.Manager) {
+		slices.Contains(s.marks.rivals, entry.Manager) {
 		return nil
 	}
 	ours, err := parseFields(s.fields)

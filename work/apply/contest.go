@@ -247,7 +247,7 @@ func pathsOfSet(set *fieldpath.Set) []fieldpath.Path {
 
 // brake decides whether a heal has to wait, and returns the change to report then.
 func (m memory) brake(t *task, d decision, now time.Time) (change Change, waits bool) {
-	wait := m.contest.wait(t.lost, now)
+	wait := m.contest.wait(d.lost, now)
 	if wait == 0 {
 		return Change{}, false
 	}

@@ -178,9 +178,9 @@ func TestWatchThatIsBehind(t *testing.T) {
 	again := w.configMap("a", "{k: again}")
 	change := w.one(again)
 	require.Equal(t, apply.Created, change.Action, "%s", change.Message)
-	require.Equal(t, change.UID, w.get(object.Manifest).GetUID())
+	require.Equal(t, change.Live.UID, w.get(object.Manifest).GetUID())
 	w.counted.take()
-	require.Equal(t, change.UID, w.one(again).UID, "the watch still has the one before")
+	require.Equal(t, change.Live.UID, w.one(again).Live.UID, "the watch still has the one before")
 	w.costs(t, 0, 0, "which is older than our write")
 
 	// What a watch says is never a reason to forget an object.

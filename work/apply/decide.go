@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -31,6 +29,7 @@ type decision struct {
 	message string
 
 	conflicts []FieldConflict
+	lost      []FieldConflict // the fields that the decision heals
 }
 
 // heals reports whether the decision corrects changes by other clients while the manifest has not changed.
@@ -44,10 +43,9 @@ func left(action Action, reason, message string) decision {
 
 // known is the information from earlier applies.
 type known struct {
-	hash     string    // of the current manifest
-	uid      types.UID // of the object in the inventory; empty: the object is not known to have existed
-	ran      string    // the hash of the manifest with which a Job with a TTL ran; empty: it did not run
-	accepted []byte    // our managed fields after the last write of this manifest; nil: unknown
+	hash     string // of the current manifest
+	recorded recorded
+	accepted []byte // our managed fields after the last write of this manifest; nil: unknown
 }
 
 // decide returns the next action for an observed object, or for one that does not exist (nil). All policies are in
@@ -59,31 +57,31 @@ func decide(o Object, k known, s *seen) decision {
 	case o.published():
 		return left(Skipped, v1alpha1.ReasonExists,
 			"Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
-	case s == nil && k.ran != "" && k.ran == k.hash:
+	case s == nil && k.recorded.ran != "" && k.recorded.ran == k.hash:
 		return left(Skipped, v1alpha1.ReasonCompleted,
 			"The Job has ttlSecondsAfterFinished, so it runs once, and it does not exist any more. "+
 				"Change the manifest to run it again.")
-	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
+	case s == nil && k.recorded.uid != "" && o.Drift == v1alpha1.DriftReport:
 		d := left(Skipped, v1alpha1.ReasonDrifted,
 			"The object was deleted on the member. Set drift to Correct to create it again.")
 		d.drifted = true
 		return d
 	case s == nil:
-		return decision{move: create, drifted: k.uid != ""}
+		return decision{move: create, drifted: k.recorded.uid != ""}
 	case s.deleting:
 		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
 	case s.noApply:
 		return left(Skipped, v1alpha1.ReasonDisabled,
 			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. "+
 				"Remove the annotation on the member to have the manifest applied.")
-	case s.namesake: // each owner would remove the mark of the other one, without an end
+	case s.marks.namesake: // each owner would remove the mark of the other one, without an end
 		return left(Conflict, v1alpha1.ReasonConflict,
 			"Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
-	case s.ours || s.uid == k.uid: // an object whose marks were removed still belongs to the owner
+	case s.marks.ours || s.uid == k.recorded.uid: // an object whose marks were removed still belongs to the owner
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
 		return left(Skipped, v1alpha1.ReasonExists, "The object existed before and is not changed.")
-	case s.shared:
+	case s.marks.shared:
 		return decision{move: applyShared}
 	}
 	switch o.Takeover {
@@ -114,20 +112,20 @@ func decideOurs(o Object, k known, s *seen) decision {
 	if o.Mode == v1alpha1.CreateOnly {
 		return left(Unchanged, v1alpha1.ReasonApplied, "The object was created, and is not changed.")
 	}
-	changed := s.applied != "" && s.applied != k.hash
-	if o.Drift == v1alpha1.DriftIgnore && s.applied == k.hash && s.labeled {
+	changed := s.marks.applied != "" && s.marks.applied != k.hash
+	if o.Drift == v1alpha1.DriftIgnore && s.marks.applied == k.hash && s.labeled {
 		return left(Unchanged, v1alpha1.ReasonApplied, "")
 	}
-	intact := s.applied == k.hash && s.intact(o, k.accepted)
-	if intact && !s.former && s.fields != nil {
+	intact := s.marks.applied == k.hash && s.intact(o, k.accepted)
+	if intact && !s.marks.former && s.fields != nil {
 		if added := s.additions(o); len(added) > 0 {
 			return decideAdditions(o, s, added)
 		}
 	}
 	switch {
-	case intact && !s.former:
+	case intact && !s.marks.former:
 		return left(Unchanged, v1alpha1.ReasonApplied, "")
-	case intact && s.shared: // only the owner reference of an earlier release has to be removed
+	case intact && s.marks.shared: // only the owner reference of an earlier release has to be removed
 		return decision{move: applyShared}
 	case intact:
 		return decision{move: forced(o)}
@@ -135,7 +133,7 @@ func decideOurs(o Object, k known, s *seen) decision {
 		return decision{move: compare, drifted: true, action: Skipped}
 	case o.Drift == v1alpha1.DriftReport:
 		return decision{move: applyKept}
-	case s.shared:
+	case s.marks.shared:
 		return decision{move: applyShared, drifted: !changed}
 	default:
 		return decision{move: forced(o), drifted: !changed}
@@ -151,7 +149,7 @@ func decideAdditions(o Object, s *seen, added []FieldConflict) decision {
 			"Others have added fields on the member: %s. Set additions to Remove to remove them, or to Keep to accept them.",
 			listed(added)))
 		d.drifted, d.conflicts = true, added
-	case s.shared:
+	case s.marks.shared:
 		d.move = applyShared
 	}
 	return d

@@ -39,8 +39,8 @@ func (e *Engine) Diff(ctx context.Context, owner Owner,
 			return nil, nil, err
 		}
 		config := manifest
-		if s := look(live, owner); s.ours || s.marked() { // our own marks are not differences
-			if config, err = stampedAs(manifest, owner, s.applied); err != nil {
+		if s := look(live, owner); s.marks.ours || s.marked() { // our own marks are not differences
+			if config, err = stampedAs(manifest, owner, s.marks.applied); err != nil {
 				return nil, nil, err
 			}
 		}

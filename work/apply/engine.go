@@ -158,16 +158,25 @@ type task struct {
 	wave       int32
 	id         v1alpha1.ResourceIdentifier
 	hash       string
-	uid        types.UID // of the object in the inventory
-	ran        string    // the hash of the manifest with which a Job with a TTL ran, from the inventory
-	definition *int      // the index of the object that defines the kind, if the set has one
+	recorded   recorded
+	definition definitionInSet
 	err        error
 	warning    string // about a manifest that is applied nevertheless
 	seen       *seen
-	looked     bool            // seen is a response of the API server in this pass
-	assumed    bool            // the object is assumed not to exist, and the API server was not asked
-	lost       []FieldConflict // the fields to heal
-	resend     bool            // the definition of the kind has just changed, so an earlier rejection is void
+	looked     bool // seen is a response of the API server in this pass
+	assumed    bool // the object is assumed not to exist, and the API server was not asked
+}
+
+// recorded is what the inventory contains about an object.
+type recorded struct {
+	uid types.UID // empty: the object is not known to have existed
+	ran string    // the hash of the manifest with which a Job with a TTL ran; empty: it did not run
+}
+
+// definitionInSet is the definition of the kind of an object, if an object of the same set defines the kind.
+type definitionInSet struct {
+	index   *int // of the object that defines the kind; nil: the set has none
+	changed bool // the definition has just changed, so an earlier rejection is void
 }
 
 type tasks []task
@@ -180,7 +189,7 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	recorded := inventory{set.Inventory}.byKey()
+	entries := inventory{set.Inventory}.byKey()
 	defined := definedKinds(set.Objects)
 	plan := make(tasks, len(set.Objects))
 	first := map[sameObject]int{}
@@ -188,12 +197,12 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 		object.Manifest = prepared(object.Manifest)
 		warning := dropNamespace(&object, defined, resolve)
 		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest), warning: warning}
-		t.uid = recorded[keyOf(t.id)].UID
+		t.recorded.uid = entries[keyOf(t.id)].UID
 		if removesItself(object.Manifest) {
-			t.ran = recorded[keyOf(t.id)].RanHash
+			t.recorded.ran = entries[keyOf(t.id)].RanHash
 		}
 		if by, ok := defined[t.id.GroupVersionKind()]; ok {
-			t.definition = &by.index
+			t.definition.index = &by.index
 		}
 		if t.err = checkManifest(object.Manifest); t.err == nil {
 			t.hash, t.err = object.hash()
@@ -203,7 +212,7 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 				"objects[%d] is the same object, since %s is cluster-scoped: remove one of them", earlier, t.id.Kind)}
 		}
 		first[keyOf(t.id)] = i
-		if t.err == nil && t.definition == nil {
+		if t.err == nil && t.definition.index == nil {
 			t.err = t.settle(resolve)
 		}
 		plan[i] = t
@@ -252,7 +261,7 @@ func (t *task) change(d decision) Change {
 		c.Message = strings.TrimSpace(c.Message + " " + t.warning)
 	}
 	if t.seen != nil {
-		c.UID, c.ResourceVersion, c.applied = t.seen.uid, t.seen.version, t.seen.applied
+		c.Live = LiveObject{UID: t.seen.uid, ResourceVersion: t.seen.version, applied: t.seen.marks.applied}
 	}
 	return c
 }

@@ -52,7 +52,7 @@ func (t *task) isNew(m memory) bool {
 		return false
 	}
 	never := t.Takeover == "" || t.Takeover == v1alpha1.TakeoverNever
-	return t.uid == "" && t.ran == "" && m.written == nil && m.rejected.count == 0 && !m.existed && never &&
+	return t.recorded == (recorded{}) && m.written == nil && m.rejected.count == 0 && !m.existed && never &&
 		t.Mode != v1alpha1.CreateOnly && !t.onlyLooks() && !t.published()
 }
 

@@ -57,7 +57,7 @@ func (v inventory) after(changes []Change) inventory {
 		}
 		switch change.Action {
 		case Created, Configured, Unchanged:
-			entry.UID, entry.Resource = change.UID, change.Object.Resource
+			entry.UID, entry.Resource = change.Live.UID, change.Object.Resource
 			byKey[key] = entry
 		case Deleted, Released:
 			delete(byKey, key)
@@ -71,7 +71,7 @@ func (v inventory) ran(plan tasks, changes []Change) inventory {
 	hashes := map[sameObject]string{}
 	for i := range plan {
 		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.onlyLooks() {
-			hashes[keyOf(t.id)] = changes[i].applied
+			hashes[keyOf(t.id)] = changes[i].Live.applied
 		}
 	}
 	for i := range v.resources {

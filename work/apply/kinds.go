@@ -121,14 +121,14 @@ func (e *Engine) resolveNewKinds(ctx context.Context, wave []task, changes []Cha
 	resolve := e.resolver(ctx)
 	for i := range wave {
 		t := &wave[i]
-		if t.definition == nil || t.err != nil {
+		if t.definition.index == nil || t.err != nil {
 			continue
 		}
-		t.resend = changes[*t.definition].written()
+		t.definition.changed = changes[*t.definition.index].written()
 		backoff := newBackoff()
 		for {
 			t.err = t.settle(resolve)
-			if !meta.IsNoMatchError(t.err) || !changes[*t.definition].written() || !pause(ctx, &backoff) {
+			if !meta.IsNoMatchError(t.err) || !changes[*t.definition.index].written() || !pause(ctx, &backoff) {
 				break
 			}
 			resolve = e.resolver(ctx)
@@ -161,7 +161,7 @@ func (e *Engine) awaitKinds(ctx context.Context, wave []task, changes []Change) 
 		}
 		if err := e.awaitEstablished(ctx, &wave[i], change); err != nil {
 			failed := wave[i].failed(err)
-			failed.Live = change.Live
+			failed.Live.Object = change.Live.Object
 			*change = failed
 		}
 	}
@@ -169,17 +169,17 @@ func (e *Engine) awaitKinds(ctx context.Context, wave []task, changes []Change) 
 
 func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) error {
 	backoff := newBackoff()
-	for condition(change.Live, "Established")["status"] != "True" {
+	for condition(change.Live.Object, "Established")["status"] != "True" {
 		if !pause(ctx, &backoff) {
 			return fmt.Errorf("CustomResourceDefinition %s is applied, but not established after %s: %s",
-				t.id.Name, e.options.EstablishTimeout, unestablished(change.Live))
+				t.id.Name, e.options.EstablishTimeout, unestablished(change.Live.Object))
 		}
 		live, err := e.read(ctx, t.id)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err == nil {
-			change.Live, change.ResourceVersion = live, live.GetResourceVersion()
+			change.Live.Object, change.Live.ResourceVersion = live, live.GetResourceVersion()
 		}
 	}
 	return nil

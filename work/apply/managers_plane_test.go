@@ -181,7 +181,7 @@ func TestStaleVersions(t *testing.T) {
 		// the API server learns of the version by a watch, and defaults what is written then
 		passes++
 		change = w.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
-		return change.Done() && change.Live.Object["spec"].(map[string]any)["grip"] == "good"
+		return change.Done() && change.Live.Object.Object["spec"].(map[string]any)["grip"] == "good"
 	}, deadline, tick)
 	change = w.one(wheel("v1", "ours", "red"))
 	require.NoError(t, change.Err, change.Message)

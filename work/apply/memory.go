@@ -85,13 +85,14 @@ func (e *Engine) Forget(owner types.UID) {
 	delete(e.memory, owner)
 }
 
-// rememberWrite caches the response to an apply. It adds a heal to the history of the contest.
-func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, healed bool) *seen {
+// rememberWrite caches the response to an apply. If the apply wrote the object to heal it, rememberWrite adds the heal
+// to the history of the contest.
+func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, d decision, wrote bool) *seen {
 	written := look(answer, owner)
 	written.entries = nil
 	history := e.recall(owner, t).contest
-	if healed {
-		history = history.healed(t.lost, e.options.Clock.Now())
+	if d.heals() && wrote {
+		history = history.healed(d.lost, e.options.Clock.Now())
 	}
 	e.remember(owner, t, memory{written: written, hash: t.hash, contest: history})
 	return written

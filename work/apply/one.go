@@ -23,7 +23,7 @@ const attempts = 6
 // further write removes it, because Kubernetes would delete the object with the owner.
 func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 	change := e.lookAndAct(ctx, owner, t)
-	if t.seen == nil || !t.seen.former || t.seen.deleting {
+	if t.seen == nil || !t.seen.marks.former || t.seen.deleting {
 		return change
 	}
 	if err := e.detach(ctx, owner, t); err != nil && change.Err == nil && !overtaken(err) {
@@ -43,10 +43,10 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 			return t.failed(err)
 		}
 		m := e.recall(owner, t)
-		d := decide(t.Object, known{hash: t.hash, uid: t.uid, ran: t.ran, accepted: m.accepted(t)}, t.seen)
+		d := decide(t.Object, known{hash: t.hash, recorded: t.recorded, accepted: m.accepted(t)}, t.seen)
 		now := e.options.Clock.Now()
-		if t.lost = nil; d.heals() {
-			t.lost = append(lostFields(m.written, t.seen, owner.FieldOwner), t.addedFields()...)
+		if d.heals() {
+			d.lost = append(lostFields(m.written, t.seen, owner.FieldOwner), t.addedFields()...)
 			if change, waits := m.brake(t, d, now); waits {
 				return change
 			}
@@ -121,7 +121,7 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 			change := t.change(left(Conflict, v1alpha1.ReasonInTheWay,
 				"The object exists, was not applied by this Work, and differs from the manifest. Set takeover to Always to take "+
 					"it over."))
-			change.Diffs, change.Live = diffs, live
+			change.Diffs, change.Live.Object = diffs, live
 			return change, nil
 		}
 		return e.writeOver(ctx, owner, t, d, live)
@@ -161,7 +161,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	before := t.seen
 	answer, err := e.applyRepaired(ctx, owner, t, config, d.move == applyForced || d.move == applyIfSame)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
-		rival := before != nil && anyOf(conflicts, before.rivals)
+		rival := before != nil && anyOf(conflicts, before.marks.rivals)
 		switch {
 		case d.move == create: // another client created it first
 			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
@@ -170,7 +170,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 			// The conflict is not with the other owner, unless the object has changed since.
 			config.SetResourceVersion(before.version)
 			answer, err = e.applyRepaired(ctx, owner, t, config, true)
-		case t.Drift == v1alpha1.DriftReport && before.ours && !rival:
+		case t.Drift == v1alpha1.DriftReport && before.marks.ours && !rival:
 			change := t.change(left(Skipped, v1alpha1.ReasonDrifted, edited(conflicts)))
 			change.Drifted, change.Conflicts = true, conflicts
 			return change, nil
@@ -183,13 +183,14 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 	if err != nil {
 		return Change{}, err
 	}
-	if before != nil && !before.ours && before.uid != t.uid && !before.shared { // the object was taken over
+	takenOver := before != nil && !before.marks.ours && before.uid != t.recorded.uid && !before.marks.shared
+	if takenOver {
 		if answer, err = e.relinquish(ctx, owner, t, answer); err != nil {
 			return Change{}, err
 		}
 	}
 	wrote := before == nil || before.version != answer.GetResourceVersion()
-	t.seen = e.rememberWrite(owner, t, answer, d.heals() && wrote)
+	t.seen = e.rememberWrite(owner, t, answer, d, wrote)
 	d.action, d.reason = Configured, v1alpha1.ReasonApplied
 	switch {
 	case before == nil:
@@ -198,7 +199,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 		d.action = Unchanged
 	}
 	change := t.change(d)
-	change.Live = answer
+	change.Live.Object = answer
 	change.Drifted = d.drifted && d.action != Unchanged
 	return change, nil
 }
@@ -249,8 +250,8 @@ func (e *Engine) diffOne(ctx context.Context, owner Owner,
 		return nil, nil, err
 	}
 	config := t.wanted(live, owner)
-	if t.seen.ours || t.seen.uid == t.uid {
-		config = stamp(config, owner, cmp.Or(t.seen.applied, t.hash)) // a changed hash is no difference
+	if t.seen.marks.ours || t.seen.uid == t.recorded.uid {
+		config = stamp(config, owner, cmp.Or(t.seen.marks.applied, t.hash)) // a changed hash is no difference
 	}
 	diffs, err := e.dryRun(ctx, owner, config, live)
 	return diffs, live, err
@@ -264,12 +265,12 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 		change.Diffs = m.compared.diffs
 	} else {
 		var err error
-		change.Diffs, change.Live, err = e.diffOne(ctx, owner, t)
+		change.Diffs, change.Live.Object, err = e.diffOne(ctx, owner, t)
 		refused := err != nil && permanent(err) && !overtaken(err)
 		if err != nil && !refused {
 			return Change{}, err
 		}
-		m.compared = comparison{hash: t.hash, version: change.Live.GetResourceVersion(), diffs: change.Diffs}
+		m.compared = comparison{hash: t.hash, version: change.Live.Object.GetResourceVersion(), diffs: change.Diffs}
 		if refused {
 			m.compared.refused = err
 		}
@@ -277,7 +278,7 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 	}
 	if err := m.compared.refused; err != nil {
 		failed := t.failed(err)
-		failed.Diffs, failed.Live = change.Diffs, change.Live
+		failed.Diffs, failed.Live.Object = change.Diffs, change.Live.Object
 		if len(change.Diffs) > 0 {
 			failed.Message = fmt.Sprintf("%s The object differs from the manifest: %s.", failed.Message, summary(change.Diffs))
 		}

@@ -60,39 +60,51 @@ func (o Owner) isFormer(r metav1.OwnerReference) bool {
 	return group == own && r.Kind == o.Reference.Kind && r.Name == o.Reference.Name
 }
 
-// ownership reads from the metadata of an object which owners have applied it.
-func (s *seen) ownership(meta metav1.Object, owner Owner) {
+// marks are the marks on an object that tell which owners have applied it.
+type marks struct {
+	ours     bool     // it has our mark
+	former   bool     // it has an owner reference to our owner, from an earlier release
+	owners   int      // the number of owner references to others
+	shared   bool     // another owner has applied it with this package
+	rivals   []string // the field managers of other owners
+	namesake bool     // another owner has applied it with our field manager
+	applied  string   // the hash of the manifest that was applied last
+}
+
+// marksOf reads the marks from the metadata of an object.
+func marksOf(meta metav1.Object, owner Owner) (m marks) {
 	annotations := meta.GetAnnotations()
 	mark := owner.Mark()
-	s.applied, s.ours = annotations[mark], annotations[mark] != ""
-	if s.applied == "" {
-		s.applied = annotations[formerMark(owner.Reference.UID)]
+	m.applied, m.ours = annotations[mark], annotations[mark] != ""
+	if m.applied == "" {
+		m.applied = annotations[formerMark(owner.Reference.UID)]
 	}
 	for _, reference := range meta.GetOwnerReferences() {
 		former, applied := annotations[formerMark(reference.UID)]
 		switch {
 		case owner.isFormer(reference):
-			s.ours, s.former = true, true
-			if s.applied == "" {
-				s.applied = former
+			m.ours, m.former = true, true
+			if m.applied == "" {
+				m.applied = former
 			}
 			continue
 		case applied: // another owner, with the marks of an earlier release
-			s.shareWith(owner, managersOf(meta.GetManagedFields(), ownerReferencePath(reference.UID)))
+			m.shareWith(owner, managersOf(meta.GetManagedFields(), ownerReferencePath(reference.UID)))
 		}
-		s.owners++
+		m.owners++
 	}
 	for name := range annotations {
 		if strings.HasPrefix(name, MarkPrefix) && name != mark {
-			s.shareWith(owner, managersOf(meta.GetManagedFields(), annotationPath(name)))
+			m.shareWith(owner, managersOf(meta.GetManagedFields(), annotationPath(name)))
 		}
 	}
+	return m
 }
 
-func (s *seen) shareWith(owner Owner, managers []string) {
-	s.shared = true
-	s.rivals = append(s.rivals, managers...)
-	s.namesake = s.namesake || slices.Contains(managers, owner.FieldOwner)
+func (m *marks) shareWith(owner Owner, managers []string) {
+	m.shared = true
+	m.rivals = append(m.rivals, managers...)
+	m.namesake = m.namesake || slices.Contains(managers, owner.FieldOwner)
 }
 
 func ownerReferencePath(uid types.UID) fieldpath.Path {
@@ -132,13 +144,13 @@ func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.A
 	errs := make([]error, len(resources))
 	plan := make([]task, len(resources))
 	for i, resource := range resources {
-		plan[i] = task{index: i, id: resource.ResourceIdentifier, uid: resource.UID}
+		plan[i] = task{index: i, id: resource.ResourceIdentifier, recorded: recorded{uid: resource.UID}}
 	}
 	e.each(plan, func(t *task) {
 		backoff := newBackoff()
 		for range attempts {
 			err := e.see(ctx, owner, t)
-			if err == nil && t.seen != nil && t.seen.former {
+			if err == nil && t.seen != nil && t.seen.marks.former {
 				err = e.detach(ctx, owner, t)
 			}
 			if errs[t.index] = err; !overtaken(err) {
@@ -168,7 +180,7 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 			errors.New("the object was created again"))
 	}
 	now := look(object, owner)
-	if !now.former {
+	if !now.marks.former {
 		t.seen = now
 		return nil
 	}
@@ -180,8 +192,8 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 		delete(object.Annotations, formerMark(r.UID))
 		return true
 	})
-	if now.applied != "" {
-		metav1.SetMetaDataAnnotation(&object.ObjectMeta, owner.Mark(), now.applied)
+	if now.marks.applied != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, owner.Mark(), now.marks.applied)
 	}
 	err := e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(owner.FieldOwner))

@@ -63,7 +63,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 	plan := make(tasks, len(resources))
 	for i, resource := range resources {
 		plan[i] = task{Object: Object{Delete: cmp.Or(resource.Delete, policy.Action)}, index: i, wave: resource.Wave,
-			id: resource.ResourceIdentifier, uid: resource.UID}
+			id: resource.ResourceIdentifier, recorded: recorded{uid: resource.UID}}
 	}
 	resolve := e.resolver(ctx)
 	changes := make([]Change, len(plan))
@@ -119,13 +119,13 @@ func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBa
 	switch {
 	case s == nil:
 		return takeGone
-	case !s.ours && (s.uid != uid || !s.marked()):
+	case !s.marks.ours && (s.uid != uid || !s.marked()):
 		return takeNotOurs
 	case action == v1alpha1.OrphanObject:
 		return takeOrphan
-	case s.shared:
+	case s.marks.shared:
 		return takeDisown
-	case s.owners > 0:
+	case s.marks.owners > 0:
 		return takeOrphan
 	case s.deleting:
 		return takeWait
@@ -141,13 +141,13 @@ func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation
 	for range attempts {
 		err := e.seeAnyVersion(ctx, owner, t)
 		switch {
-		case apierrors.IsForbidden(err) && t.uid == "":
+		case apierrors.IsForbidden(err) && t.recorded.uid == "":
 			// The object was probably never applied, because that requires the same permission.
 			return t.change(left(Released, "", "The object cannot be read, and is not known to have been applied."))
 		case err != nil:
 			return t.failed(err)
 		}
-		change, err := e.takeBack(ctx, owner, t, decideTakeBack(t.seen, t.uid, t.Delete), propagation)
+		change, err := e.takeBack(ctx, owner, t, decideTakeBack(t.seen, t.recorded.uid, t.Delete), propagation)
 		if err == nil {
 			if change.Done() {
 				e.forget(owner, t.id)
@@ -212,7 +212,7 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 	case takeDisown:
 		answer, err := e.apply(ctx, owner, t.bare(), false)
 		// The API server may reject the object without the owner's fields. The mark stays if another manager owns it, too.
-		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).ours {
+		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).marks.ours {
 			err = e.orphan(ctx, owner, t)
 		}
 		return t.change(left(Released, "", "The object stays, because other owners have applied it.")), err
@@ -257,7 +257,7 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 			errors.New("the object was created again"))
 	}
 	before := object.DeepCopy()
-	unmark(object, owner, look(object, owner).shared)
+	unmark(object, owner, look(object, owner).marks.shared)
 	// A patch replaces whole lists, so it must fail if another client has changed the object since.
 	return e.client.Patch(ctx, object, precondition.Patch(before), client.FieldOwner(owner.FieldOwner))
 }

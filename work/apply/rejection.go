@@ -79,7 +79,7 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 // rejection decides whether a rejected manifest has to wait, and returns the change to report then.
 func (m memory) rejection(t *task, d decision, now time.Time) (change Change, waits bool) {
 	wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now)
-	if wait == 0 || m.rejected.read || !d.writes() || t.resend || recreates(t, m.rejected.err) {
+	if wait == 0 || m.rejected.read || !d.writes() || t.definition.changed || recreates(t, m.rejected.err) {
 		return Change{}, false
 	}
 	change = t.failed(m.rejected.err)
@@ -90,8 +90,8 @@ func (m memory) rejection(t *task, d decision, now time.Time) (change Change, wa
 // recreates reports whether an object must be deleted and created again, because its manifest changes an immutable
 // field and the policy permits it.
 func recreates(t *task, err error) bool {
-	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared &&
-		t.seen.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) &&
+	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.marks.ours && !t.seen.marks.shared &&
+		t.seen.marks.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) &&
 		immutable(err.Error())
 }
 

@@ -23,18 +23,12 @@ type seen struct {
 	version    string   // the resourceVersion
 	deleting   bool     // its deletion has begun
 	finalizers []string // that delay its deletion
-	ours       bool     // it has our mark
-	former     bool     // it has an owner reference to our owner, from an earlier release
-	owners     int      // the number of owner references to others
-	shared     bool     // another owner has applied it with this package
-	rivals     []string // the field managers of other owners
-	namesake   bool     // another owner has applied it with our field manager
-	applied    string   // the hash of the manifest that was applied last
-	labeled    bool     // it has the label that selects it for watches
-	noApply    bool     // an annotation of the member's administrator stops applies
-	noDelete   bool     // an annotation of the member's administrator stops deletions
-	fields     []byte   // the managed fields of our field manager, as JSON
-	manager    string   // the name of our field manager
+	marks      marks
+	labeled    bool   // it has the label that selects it for watches
+	noApply    bool   // an annotation of the member's administrator stops applies
+	noDelete   bool   // an annotation of the member's administrator stops deletions
+	fields     []byte // the managed fields of our field manager, as JSON
+	manager    string // the name of our field manager
 
 	// entries are the managed fields of all field managers. Nil in a [memory].
 	entries []metav1.ManagedFieldsEntry
@@ -55,18 +49,17 @@ func look(meta metav1.Object, owner Owner) *seen {
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
 		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
-		manager: owner.FieldOwner,
+		manager: owner.FieldOwner, marks: marksOf(meta, owner),
 	}
 	for stopped := range strings.SplitSeq(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
 		s.noApply = s.noApply || strings.TrimSpace(stopped) == "Apply"
 		s.noDelete = s.noDelete || strings.TrimSpace(stopped) == "Delete"
 	}
-	s.ownership(meta, owner)
 	return s
 }
 
 // marked reports whether a hash, or the managed fields, record that we have applied the object.
-func (s *seen) marked() bool { return s.applied != "" || s.fields != nil }
+func (s *seen) marked() bool { return s.marks.applied != "" || s.fields != nil }
 
 // hash returns the hash of the manifest and its options. The object is applied when the hash changes.
 func (o Object) hash() (string, error) {
@@ -110,7 +103,7 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 // intact reports whether no other manager changed the applied fields: our manager still owns all fields of the
 // manifest, or all fields that it owned after the last write of the manifest.
 func (s *seen) intact(o Object, accepted []byte) bool {
-	if !s.ours || !s.labeled || s.fields == nil {
+	if !s.marks.ours || !s.labeled || s.fields == nil {
 		return false
 	}
 	if bytes.Equal(s.fields, accepted) {

@@ -136,8 +136,6 @@ type FieldConflict struct {
 type Change struct {
 	// Object identifies the object.
 	Object v1alpha1.ResourceIdentifier
-	// UID is the UID of the object. Empty: the object does not exist, or the UID is unknown.
-	UID types.UID
 	// Wave is the wave of the object.
 	Wave int32
 	// Action is the result.
@@ -156,10 +154,18 @@ type Change struct {
 	RetryAfter time.Duration
 	// Err is the error, if Action is Failed.
 	Err error
-	// Live is the object in the last response of the API server. Nil: no request was necessary.
-	Live *unstructured.Unstructured
+	// Live is the last known state of the object.
+	Live LiveObject
+}
+
+// A LiveObject is the last known state of an object on the cluster.
+type LiveObject struct {
+	// UID is the UID of the object. Empty: the object does not exist, or the UID is unknown.
+	UID types.UID
 	// ResourceVersion is the last known resourceVersion of the object.
 	ResourceVersion string
+	// Object is the object in the last response of the API server. Nil: no request was necessary.
+	Object *unstructured.Unstructured
 
 	applied string // the hash of the manifest that the object was applied by
 }

@@ -51,7 +51,7 @@ func TestInventoryProperties(t *testing.T) {
 			u.SetName(name)
 			objects = append(objects, Object{Manifest: u})
 			action := rapid.SampledFrom([]Action{Created, Configured, Unchanged, Skipped, Conflict, Failed}).Draw(t, "action")
-			changes = append(changes, Change{Object: identifier(u), Action: action, UID: "new"})
+			changes = append(changes, Change{Object: identifier(u), Action: action, Live: LiveObject{UID: "new"}})
 		}
 		ahead := Ahead(recorded, objects)
 		if !slices.Equal(ahead, Ahead(ahead, objects)) {
