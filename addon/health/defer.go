@@ -23,21 +23,18 @@ func Defer(o Observed, open time.Time) time.Duration {
 	}
 	wait := reportTime - o.Now.Sub(o.Since)
 	// the times come from the clocks of two processes
-	if o.Revision == "" || !o.Reachable || o.allReported() || wait > reportTime {
+	if o.Revision == "" || !o.Reachable || o.Current && allReported(o.Works) || wait > reportTime {
 		return 0
 	}
 	return max(wait, 0)
 }
 
-// allReported reports whether the member has reported on every Work.
-func (o Observed) allReported() bool {
-	if !o.Current || len(o.Works) == 0 {
-		return false
-	}
-	for i := range o.Works {
-		if o.Works[i].Observed != o.Works[i].Generation {
+// allReported reports whether the member has reported on every Work. It is false without Works.
+func allReported(works []Work) bool {
+	for i := range works {
+		if works[i].Observed != works[i].Generation {
 			return false
 		}
 	}
-	return true
+	return len(works) > 0
 }
