@@ -2,11 +2,8 @@ package apiserver
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -79,7 +76,7 @@ func (s *Server) credential(hr *http.Request) (user, error) {
 }
 
 func (s *Server) certificateUser(certificate *x509.Certificate) (user, error) {
-	if err := s.authority.verifyClient(certificate, s.clock.Now()); err != nil {
+	if err := s.authority.verifyClient(certificate, s.options.Clock.Now()); err != nil {
 		return user{}, unauthorized()
 	}
 	return user{
@@ -92,17 +89,15 @@ func (s *Server) certificateUser(certificate *x509.Certificate) (user, error) {
 
 // tokenUser returns the user of a valid token, for one of the audiences.
 func (s *Server) tokenUser(token string, audiences []string) (user, bool) {
-	s.mu.RLock()
-	u, ok := s.tokens[token]
-	s.mu.RUnlock()
+	u, ok := s.tokens.user(token)
 	if ok {
 		return u, true
 	}
-	claims, ok := s.readToken(token)
+	claims, ok := s.tokens.read(token)
 	if !ok || !slices.ContainsFunc(claims.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return user{}, false
 	}
-	if now := s.clock.Now().Unix(); now >= claims.Expiry || now < claims.NotBefore {
+	if now := s.options.Clock.Now().Unix(); now >= claims.Expiry || now < claims.NotBefore {
 		return user{}, false
 	}
 	private := claims.Kubernetes
@@ -129,66 +124,6 @@ func serviceAccountUser(namespace, name, uid string) user {
 		Name: serviceAccountPrefix + namespace + ":" + name, UID: uid,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, groupAuthenticated},
 	}
-}
-
-// claims are those of a ServiceAccount token.
-type claims struct {
-	Audience   []string      `json:"aud"`
-	Expiry     int64         `json:"exp"`
-	IssuedAt   int64         `json:"iat"`
-	Issuer     string        `json:"iss"`
-	ID         string        `json:"jti"`
-	Kubernetes privateClaims `json:"kubernetes.io"`
-	NotBefore  int64         `json:"nbf"`
-	Subject    string        `json:"sub"`
-}
-
-type privateClaims struct {
-	Namespace string     `json:"namespace"`
-	Account   objectRef  `json:"serviceaccount"`
-	Secret    *objectRef `json:"secret,omitempty"`
-	Pod       *objectRef `json:"pod,omitempty"`
-}
-
-type objectRef struct {
-	Name string `json:"name"`
-	UID  string `json:"uid"`
-}
-
-var encoding = base64.RawURLEncoding
-
-// writeToken signs claims. The signature is an HMAC that only this server can verify.
-func (s *Server) writeToken(c claims) (string, error) {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return "", err
-	}
-	text := encoding.EncodeToString([]byte(`{"alg":"HS256","kid":"in-memory"}`)) + "." + encoding.EncodeToString(body)
-	return text + "." + encoding.EncodeToString(s.sign(text)), nil
-}
-
-func (s *Server) sign(text string) []byte {
-	mac := hmac.New(sha256.New, s.key[:])
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
-}
-
-func (s *Server) readToken(token string) (claims, bool) {
-	at := strings.LastIndex(token, ".")
-	if at < 0 {
-		return claims{}, false
-	}
-	signature, err := encoding.DecodeString(token[at+1:])
-	if err != nil || !hmac.Equal(signature, s.sign(token[:at])) {
-		return claims{}, false
-	}
-	_, body, _ := strings.Cut(token[:at], ".")
-	text, err := encoding.DecodeString(body)
-	if err != nil {
-		return claims{}, false
-	}
-	var c claims
-	return c, json.Unmarshal(text, &c) == nil
 }
 
 // impersonate replaces the user by the one that the headers name, if the user may do that.

@@ -127,7 +127,7 @@ func (s *Server) signed(csr *certificatesv1.CertificateSigningRequest) *certific
 		return nil
 	}
 	csr = csr.DeepCopy()
-	now := s.clock.Now()
+	now := s.options.Clock.Now()
 	certificate, err := s.sign509(csr, now)
 	if err != nil {
 		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

@@ -90,7 +90,7 @@ func (s *Server) rebuild() {
 
 func (s *Server) storedResources() []schema.GroupResource {
 	found := map[schema.GroupResource]bool{}
-	for _, kind := range s.kindsInOrder() {
+	for _, kind := range s.served.inOrder() {
 		if !kind.Virtual() {
 			found[kind.Storage] = true
 		}
@@ -153,14 +153,13 @@ func controllerUser(name string) user {
 
 // controllerRequest is a request for an object, as a controller sends it.
 func (s *Server) controllerRequest(key store.Key, verb string) *request {
-	kind := s.storedKind(key.Resource)
+	kind := s.served.stored(key.Resource)
 	if kind == nil {
 		return nil
 	}
 	return &request{
-		ctx: context.Background(), user: controllerUser("in-memory"), verb: verb, resource: true, gvr: kind.Resource,
-		kind:      kind,
-		namespace: key.Namespace, name: key.Name, accept: accepted{media: kinds.JSON},
+		ctx: context.Background(), user: controllerUser("in-memory"), verb: verb, gvr: kind.Resource,
+		kind: kind, namespace: key.Namespace, name: key.Name, response: response{accept: accepted{media: kinds.JSON}},
 	}
 }
 

@@ -105,7 +105,7 @@ func (s *Server) reconcileCRD(name string) {
 
 // nameConflict says which name of a CustomResourceDefinition another one of its group has.
 func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, kind := range s.kindsInOrder() {
+	for _, kind := range s.served.inOrder() {
 		if kind.Resource.Group != crd.Spec.Group || kind.Resource.Resource == crd.Spec.Names.Plural {
 			continue
 		}
@@ -130,32 +130,11 @@ func (s *Server) serveCRD(name string, crd *apiextensionsv1.CustomResourceDefini
 			return // validation rejected it; only a restore can bring one here
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ordered := slices.DeleteFunc(slices.Clone(s.ordered), func(kind *kinds.Kind) bool {
-		gone := !kind.Builtin() && kind.Resource.GroupResource().String() == name
-		if gone {
-			delete(s.served, kind.Resource)
-		}
-		return gone
-	})
-	for _, kind := range served {
-		s.served[kind.Resource] = kind
-		ordered = append(ordered, kind)
-	}
-	s.ordered = ordered
+	s.served.replace(name, served)
 }
 
 func (s *Server) resyncCRDs() {
-	s.mu.Lock()
-	var gone []string
-	for _, kind := range s.ordered {
-		if !kind.Builtin() {
-			gone = append(gone, kind.Resource.GroupResource().String())
-		}
-	}
-	s.mu.Unlock()
-	for _, name := range gone {
+	for _, name := range s.served.definitions() {
 		s.serveCRD(name, nil)
 	}
 	items, _ := s.store.List(customResourceDefinitions, "")

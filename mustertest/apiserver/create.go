@@ -82,7 +82,7 @@ func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (resul
 		return out, err
 	}
 	metadata := metaOf(obj)
-	metadata["creationTimestamp"], metadata["uid"] = s.now(), s.newUID()
+	metadata["creationTimestamp"], metadata["uid"] = s.now(), s.ids.uid()
 	prefix, _ := metadata["generateName"].(string)
 	name, _ := metadata["name"].(string)
 	generated := name == "" && prefix != ""
@@ -92,7 +92,7 @@ func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (resul
 			prefix = prefix[:longest]
 		}
 		for range 8 {
-			name = prefix + s.newSuffix()
+			name = prefix + s.ids.suffix()
 			if tx.Get(s.keyOf(r, name)) == nil {
 				break
 			}
@@ -264,17 +264,15 @@ func (r *request) warnFinalizers(obj, old kinds.Object) {
 			continue
 		}
 		for _, problem := range validation.IsQualifiedName(finalizer) {
-			r.warn(fmt.Sprintf("%s: %q: %s", path, finalizer, problem))
+			r.response.warn(fmt.Sprintf("%s: %q: %s", path, finalizer, problem))
 		}
 		standard := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
-		switch {
+		switch prefer := fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name", path, finalizer); {
 		case strings.Contains(finalizer, "/") || slices.Contains(standard, finalizer):
 		case strings.Contains(finalizer, "."):
-			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental "+
-				"conflicts with other finalizer writers", path, finalizer))
+			r.response.warn(prefer + " including a path (/) to avoid accidental conflicts with other finalizer writers")
 		default:
-			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other "+
-				"finalizer writers", path, finalizer))
+			r.response.warn(prefer + " to avoid accidental conflicts with other finalizer writers")
 		}
 	}
 }

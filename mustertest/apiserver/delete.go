@@ -155,7 +155,7 @@ func (s *Server) markDeleted(metadata map[string]any) {
 		}
 		metadata["deletionTimestamp"] = s.now()
 	} else if marked, ok := metadata["deletionTimestamp"].(string); ok {
-		if at, err := time.Parse(time.RFC3339, marked); err == nil && at.After(s.clock.Now()) {
+		if at, err := time.Parse(time.RFC3339, marked); err == nil && at.After(s.options.Clock.Now()) {
 			metadata["deletionTimestamp"] = s.now()
 		}
 	}
@@ -201,7 +201,8 @@ func (s *Server) grace(r *request, live kinds.Object, options *metav1.DeleteOpti
 	if seconds == 0 {
 		return immediate
 	}
-	metadata["deletionTimestamp"] = s.clock.Now().UTC().Add(time.Duration(seconds) * time.Second).Format(time.RFC3339)
+	at := s.options.Clock.Now().Add(time.Duration(seconds) * time.Second)
+	metadata["deletionTimestamp"] = at.UTC().Format(time.RFC3339)
 	metadata["deletionGracePeriodSeconds"] = seconds
 	return waiting
 }
@@ -316,7 +317,7 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	r.header(w)
-	reply(w, http.StatusOK, r.accept.media, body)
+	reply(w, http.StatusOK, r.response.accept.media, body)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (s *Server) servePath(w http.ResponseWriter, r *request) {
 	if err != nil {
 		accept = accepted{media: kinds.JSON}
 	}
-	r.accept = accept
+	r.response.accept = accept
 	switch {
 	case slices.Contains([]string{"/healthz", "/livez", "/readyz"}, path):
 		reply(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
@@ -88,7 +88,7 @@ func serverVersion() version.Info {
 func (r *request) document(w http.ResponseWriter, value any) {
 	r.header(w)
 	media := kinds.JSON
-	if r.accept.media == kinds.YAML {
+	if r.response.accept.media == kinds.YAML {
 		media = kinds.YAML
 	}
 	body, err := marshal(media, value)
@@ -111,7 +111,7 @@ func (r *request) aggregated(w http.ResponseWriter, list apidiscoveryv2.APIGroup
 // groups returns all groups but the core, in the order in which they were installed.
 func (s *Server) groups() []metav1.APIGroup {
 	var out []metav1.APIGroup
-	for _, kind := range s.kindsInOrder() {
+	for _, kind := range s.served.inOrder() {
 		gv := kind.Resource.GroupVersion()
 		if gv.Group == "" {
 			continue
@@ -141,7 +141,7 @@ func sortVersions(versions []metav1.GroupVersionForDiscovery) {
 
 func (s *Server) resources(gv schema.GroupVersion) []metav1.APIResource {
 	var out []metav1.APIResource
-	for _, kind := range s.kindsInOrder() {
+	for _, kind := range s.served.inOrder() {
 		if kind.Resource.GroupVersion() != gv {
 			continue
 		}
@@ -225,7 +225,7 @@ func (s *Server) discover(gv schema.GroupVersion) []apidiscoveryv2.APIResourceDi
 	kindOf := func(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
 		return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 	}
-	for _, kind := range s.kindsInOrder() {
+	for _, kind := range s.served.inOrder() {
 		if kind.Resource.GroupVersion() != gv {
 			continue
 		}

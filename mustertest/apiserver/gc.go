@@ -156,7 +156,7 @@ func (s *Server) collect(key store.Key) {
 // object.
 func (s *Server) ownerItem(item *store.Item, ref owner) *store.Item {
 	var kind *kinds.Kind
-	for _, candidate := range s.kindsInOrder() {
+	for _, candidate := range s.served.inOrder() {
 		if candidate.GVK == ref.gvk && !candidate.Virtual() {
 			kind = candidate
 		}

@@ -62,7 +62,7 @@ func (s *Server) reconcileNamespace(name string) {
 	}
 	left, finalizers := map[string]int{}, map[string]int{}
 	for _, resource := range s.storedResources() {
-		kind := s.storedKind(resource)
+		kind := s.served.stored(resource)
 		if !kind.Namespaced {
 			continue
 		}

@@ -42,7 +42,7 @@ type attributes struct {
 
 func (r *request) attributes(verb string) attributes {
 	return attributes{
-		user: r.user, verb: verb, resource: r.resource, group: r.gvr.Group, kind: r.gvr.Resource,
+		user: r.user, verb: verb, resource: r.forResource(), group: r.gvr.Group, kind: r.gvr.Resource,
 		subresource: r.subresource, namespace: r.namespace, name: r.name, path: r.http.URL.Path,
 	}
 }

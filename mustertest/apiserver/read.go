@@ -203,7 +203,7 @@ func (s *Server) list(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	r.header(w)
-	reply(w, http.StatusOK, r.accept.media, body)
+	reply(w, http.StatusOK, r.response.accept.media, body)
 	return nil
 }
 
@@ -306,21 +306,21 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		return out
 	}
 	switch {
-	case r.accept.as == "Table":
+	case r.response.accept.as == "Table":
 		table, err := tableOf(r.kind, objects(), r.query.Get("includeObject"), listMeta)
 		if err != nil {
 			return nil, err
 		}
-		return marshal(r.accept.media, table)
-	case r.accept.as != "":
+		return marshal(r.response.accept.media, table)
+	case r.response.accept.as != "":
 		var items []kinds.Object // null if there are none, as kube-apiserver has it
 		for _, obj := range objects() {
 			items = append(items, partial(obj))
 		}
-		return marshal(r.accept.media, map[string]any{
+		return marshal(r.response.accept.media, map[string]any{
 			"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": listMeta, "items": items,
 		})
-	case r.accept.media == kinds.Protobuf:
+	case r.response.accept.media == kinds.Protobuf:
 		return r.protobufList(objects(), listMeta)
 	}
 	head, err := json.Marshal(map[string]any{
@@ -343,7 +343,7 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		out.Write(encoded)
 	}
 	out.WriteString("]}\n")
-	if r.accept.media == kinds.YAML {
+	if r.response.accept.media == kinds.YAML {
 		var whole map[string]any
 		if err := json.Unmarshal(out.Bytes(), &whole); err != nil {
 			return nil, err

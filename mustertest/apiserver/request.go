@@ -20,21 +20,30 @@ type request struct {
 	query url.Values
 	user  user
 
-	verb        string // get, list, watch, create, update, patch, delete, deletecollection; of a path: lower-case method
-	resource    bool   // the request is for a resource
-	gvr         schema.GroupVersionResource
-	kind        *kinds.Kind // nil if it is not served
+	// verb is get, list, watch, create, update, patch, delete or deletecollection. For a path, verb is the lower-case
+	// method.
+	verb        string
+	gvr         schema.GroupVersionResource // empty: the request is for another path
+	kind        *kinds.Kind                 // nil if it is not served
 	namespace   string
 	name        string
 	subresource string
 
-	accept   accepted
 	dryRun   bool
+	response response
+}
+
+// response says how the server answers a request.
+type response struct {
+	accept   accepted
 	cut      time.Duration // ends a watch early; zero: does not
 	warnings []string
 }
 
-func (r *request) warn(text string) { r.warnings = append(r.warnings, text) }
+func (r *response) warn(text string) { r.warnings = append(r.warnings, text) }
+
+// forResource reports whether the request is for a resource.
+func (r *request) forResource() bool { return r.gvr.Resource != "" }
 
 // parse reads the path and the query of a request.
 func (s *Server) parse(hr *http.Request) *request {
@@ -49,7 +58,6 @@ func (s *Server) parse(hr *http.Request) *request {
 	default:
 		return r
 	}
-	r.resource = true
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		r.namespace = parts[1]
 		if len(parts) > 2 && (parts[2] != "status" && parts[2] != "finalize") {
@@ -63,7 +71,7 @@ func (s *Server) parse(hr *http.Request) *request {
 	if len(parts) > 2 {
 		r.subresource = strings.Join(parts[2:], "/")
 	}
-	r.kind = s.kind(r.gvr)
+	r.kind = s.served.kind(r.gvr)
 	switch hr.Method {
 	case http.MethodPost:
 		r.verb = "create"

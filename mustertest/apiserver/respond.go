@@ -114,12 +114,12 @@ func asStatus(err error) *metav1.Status {
 }
 
 func (r *request) header(w http.ResponseWriter) {
-	for _, text := range r.warnings {
+	for _, text := range r.response.warnings {
 		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
 			w.Header().Add("Warning", header)
 		}
 	}
-	r.warnings = nil
+	r.response.warnings = nil
 }
 
 // fail answers with an error.
@@ -137,7 +137,7 @@ func (r *request) status(w http.ResponseWriter, status *metav1.Status) {
 	if code == 0 {
 		code = http.StatusOK
 	}
-	if r.accept.media == kinds.Protobuf {
+	if r.response.accept.media == kinds.Protobuf {
 		if body, err := kinds.EncodeProtobuf(status); err == nil {
 			reply(w, code, kinds.Protobuf, body)
 			return
@@ -171,22 +171,22 @@ func (r *request) encoded(w http.ResponseWriter, code int, kind *kinds.Kind, obj
 		return
 	}
 	r.header(w)
-	reply(w, code, r.accept.media, body)
+	reply(w, code, r.response.accept.media, body)
 }
 
 func (r *request) encode(kind *kinds.Kind, obj kinds.Object, asJSON func() ([]byte, error)) ([]byte, error) {
 	switch {
-	case r.accept.as == "Table":
+	case r.response.accept.as == "Table":
 		table, err := tableOf(kind, []kinds.Object{obj}, r.query.Get("includeObject"), listMeta(obj))
 		if err != nil {
 			return nil, err
 		}
-		return marshal(r.accept.media, table)
-	case strings.HasPrefix(r.accept.as, "PartialObjectMetadata"):
-		return marshal(r.accept.media, partial(obj))
-	case r.accept.as != "":
+		return marshal(r.response.accept.media, table)
+	case strings.HasPrefix(r.response.accept.as, "PartialObjectMetadata"):
+		return marshal(r.response.accept.media, partial(obj))
+	case r.response.accept.as != "":
 		return nil, notAcceptable()
-	case r.accept.media == kinds.Protobuf:
+	case r.response.accept.media == kinds.Protobuf:
 		if !kind.Builtin() {
 			return nil, notAcceptable()
 		}
@@ -195,7 +195,7 @@ func (r *request) encode(kind *kinds.Kind, obj kinds.Object, asJSON func() ([]by
 			return nil, err
 		}
 		return kinds.EncodeProtobuf(typed)
-	case r.accept.media == kinds.YAML:
+	case r.response.accept.media == kinds.YAML:
 		return yaml.Marshal(obj)
 	}
 	body, err := asJSON()
@@ -268,7 +268,7 @@ func (r *request) strict(found []error) error {
 		return runtime.NewStrictDecodingError(found)
 	}
 	for _, err := range found {
-		r.warn(err.Error())
+		r.response.warn(err.Error())
 	}
 	return nil
 }

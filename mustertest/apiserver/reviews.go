@@ -39,7 +39,7 @@ func (s *Server) review(w http.ResponseWriter, r *request) error {
 	case *authenticationv1.TokenReview:
 		s.reviewToken(review)
 	case *authenticationv1.SelfSubjectReview:
-		review.CreationTimestamp = metav1.NewTime(s.clock.Now())
+		review.CreationTimestamp = metav1.NewTime(s.options.Clock.Now())
 		review.Status.UserInfo = r.user.info()
 	case *authorizationv1.SubjectAccessReview:
 		spec := review.Spec
@@ -169,17 +169,17 @@ func (s *Server) createToken(w http.ResponseWriter, r *request) error {
 	if len(ask.Spec.Audiences) == 0 {
 		ask.Spec.Audiences = []string{issuer}
 	}
-	now := s.clock.Now()
+	now := s.options.Clock.Now()
 	c := claims{
 		Audience: ask.Spec.Audiences, Expiry: now.Unix() + seconds, IssuedAt: now.Unix(), NotBefore: now.Unix(),
 		Issuer: issuer,
-		ID:     s.newUID(), Subject: serviceAccountPrefix + r.namespace + ":" + r.name,
+		ID:     s.ids.uid(), Subject: serviceAccountPrefix + r.namespace + ":" + r.name,
 		Kubernetes: privateClaims{Namespace: r.namespace, Account: objectRef{r.name, uidOf(item)}},
 	}
 	if err := s.bind(r, &c, ask.Spec.BoundObjectRef); err != nil {
 		return err
 	}
-	token, err := s.writeToken(c)
+	token, err := s.tokens.write(c)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 
 func (s *Server) answer(w http.ResponseWriter, r *request) {
 	var err error
-	r.accept.media = kinds.JSON
+	r.response.accept.media = kinds.JSON
 	if r.user, err = s.authenticate(r); err != nil {
 		r.fail(w, err)
 		return
@@ -46,7 +46,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) {
 		r.fail(w, err)
 		return
 	}
-	if !r.resource {
+	if !r.forResource() {
 		s.servePath(w, r)
 		return
 	}
@@ -64,7 +64,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) {
 		r.fail(w, err)
 		return
 	}
-	r.accept = accept
+	r.response.accept = accept
 	if err := s.serveResource(w, r); err != nil {
 		r.fail(w, err)
 	}
@@ -268,7 +268,7 @@ func (s *Server) inject(r *request, w http.ResponseWriter) (drop, fail error) {
 		return err
 	}
 	if fault.Delay > 0 {
-		timer := s.clock.NewTimer(fault.Delay)
+		timer := s.options.Clock.NewTimer(fault.Delay)
 		defer timer.Stop()
 		select {
 		case <-timer.C():
@@ -291,7 +291,7 @@ func (s *Server) inject(r *request, w http.ResponseWriter) (drop, fail error) {
 	case fault.Gone && (r.verb == "watch" || r.verb == "list"):
 		return nil, apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 	case fault.Cut > 0 && r.verb == "watch":
-		r.cut = fault.Cut
+		r.response.cut = fault.Cut
 	}
 	return nil, nil
 }

@@ -69,20 +69,15 @@ func (s *Server) reportChange(event store.Event) {
 
 // A Server is an API server in memory. Make it with New. All its methods may be called concurrently.
 type Server struct {
-	options Options
-	clock   clock.Clock
+	options Options // with defaults
 	store   *store.Store
 
-	mu      sync.RWMutex
-	served  map[schema.GroupVersionResource]*kinds.Kind
-	ordered []*kinds.Kind // in the order in which discovery lists them
-	tokens  map[string]user
-	epoch   chan struct{} // closed when all watches must end
-	seed    *rand.Rand
-
+	served    servedKinds
+	ids       ids
+	tokens    tokens
 	authority *authority
-	key       [sha256.Size]byte // signs ServiceAccount tokens
 
+	epoch       epoch
 	controllers controllers
 	listener    listener
 	ctx         context.Context
@@ -108,25 +103,22 @@ func New(options Options) (*Server, error) {
 	if options.BookmarkInterval <= 0 {
 		options.BookmarkInterval = time.Minute
 	}
+	key := sha256.Sum256(fmt.Appendf(nil, "muster in-memory API server %s %d", options.Name, options.Seed))
 	s := &Server{
-		options: options, clock: options.Clock, store: store.New(options.History),
-		served: map[schema.GroupVersionResource]*kinds.Kind{}, tokens: map[string]user{},
-		epoch: make(chan struct{}),
+		options: options, store: store.New(options.History),
+		served: servedKinds{byResource: map[schema.GroupVersionResource]*kinds.Kind{}},
+		ids:    ids{source: rand.New(rand.NewPCG(options.Seed, binary.BigEndian.Uint64(key[:])))},
+		tokens: tokens{static: map[string]user{}, key: key}, epoch: epoch{ended: make(chan struct{})},
 	}
 	if options.Observe != nil {
 		s.store.Observe(s.reportChange)
 	}
-	s.key = sha256.Sum256(fmt.Appendf(nil, "muster in-memory API server %s %d", options.Name, options.Seed))
-	s.seed = rand.New(rand.NewPCG(options.Seed, binary.BigEndian.Uint64(s.key[:])))
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	var err error
-	if s.authority, err = newAuthority(s.host(), s.clock.Now()); err != nil {
+	if s.authority, err = newAuthority(s.host(), s.options.Clock.Now()); err != nil {
 		return nil, fmt.Errorf("make the certificate authority of API server %s: %w", options.Name, err)
 	}
-	for _, kind := range builtinKinds() {
-		s.served[kind.Resource] = kind
-		s.ordered = append(s.ordered, kind)
-	}
+	s.served.add(builtinKinds()...)
 	s.controllers.init()
 	if err := s.bootstrap(); err != nil {
 		s.stop()
@@ -144,7 +136,7 @@ var builtinKinds = sync.OnceValue(kinds.Builtins)
 // Close ends all watches and connections, and waits for the goroutines of the Server.
 func (s *Server) Close() {
 	s.stop()
-	s.endWatches()
+	s.epoch.end()
 	s.listener.close()
 	s.background.Wait()
 }
@@ -154,14 +146,7 @@ func (s *Server) Close() {
 func (s *Server) Compact() { s.store.Compact() }
 
 // DropWatches ends all open watches without an error, as a restart of the API server does.
-func (s *Server) DropWatches() { s.endWatches() }
-
-func (s *Server) endWatches() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.epoch)
-	s.epoch = make(chan struct{})
-}
+func (s *Server) DropWatches() { s.epoch.end() }
 
 // ResourceVersion is that of the latest write.
 func (s *Server) ResourceVersion() uint64 { return s.store.Revision() }
@@ -181,69 +166,9 @@ func (s *Server) Restore(snapshot Snapshot) {
 	s.store.Feed()
 	s.controllers.init()
 	s.rebuild()
-	s.endWatches()
-}
-
-// kind returns what is served under a resource, or nil.
-func (s *Server) kind(resource schema.GroupVersionResource) *kinds.Kind {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.served[resource]
-}
-
-// kindsInOrder returns all served kinds.
-func (s *Server) kindsInOrder() []*kinds.Kind {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.ordered
-}
-
-// storedKind returns a kind that is stored under the resource, preferring the one that needs no conversion.
-func (s *Server) storedKind(resource schema.GroupResource) *kinds.Kind {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var found *kinds.Kind
-	for _, kind := range s.ordered {
-		if kind.Storage == resource && !kind.Virtual() && (found == nil || found.Converts()) {
-			found = kind
-		}
-	}
-	return found
-}
-
-func (s *Server) random() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seed.Uint64()
-}
-
-func (s *Server) newUID() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var id [16]byte
-	for i := range 2 {
-		n := s.seed.Uint64()
-		for j := range 8 {
-			id[8*i+j] = byte(n >> (8 * j))
-		}
-	}
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-}
-
-// newSuffix is what generateName appends, in the alphabet of Kubernetes.
-func (s *Server) newSuffix() string {
-	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]byte, 5)
-	for i := range out {
-		out[i] = alphabet[s.seed.IntN(len(alphabet))]
-	}
-	return string(out)
+	s.epoch.end()
 }
 
 func (s *Server) host() string { return s.options.Name + ".in-memory.muster.test" }
 
-func (s *Server) now() string { return s.clock.Now().UTC().Format(time.RFC3339) }
+func (s *Server) now() string { return s.options.Clock.Now().UTC().Format(time.RFC3339) }

@@ -38,7 +38,7 @@ func (s *Server) Transport(name string, groups ...string) http.RoundTripper {
 
 // ConfigTLS returns a client configuration with a client certificate, for a Server that is reached by DialContext.
 func (s *Server) ConfigTLS(name string, groups ...string) (*rest.Config, error) {
-	certificate, key, err := s.authority.clientCertificate(user{Name: name, Groups: groups}, s.clock.Now())
+	certificate, key, err := s.authority.clientCertificate(user{Name: name, Groups: groups}, s.options.Clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("issue a client certificate for user %s: %w", name, err)
 	}
@@ -56,10 +56,8 @@ func (s *Server) CertificateAuthority() []byte { return bytes.Clone(s.authority.
 
 // Token returns a bearer token of a user. It does not expire.
 func (s *Server) Token(name string, groups ...string) string {
-	token := "in-memory-" + s.newUID()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tokens[token] = user{Name: name, Groups: slices.Clone(groups)}
+	token := "in-memory-" + s.ids.uid()
+	s.tokens.add(token, user{Name: name, Groups: slices.Clone(groups)})
 	return token
 }
 
@@ -275,7 +273,7 @@ func (s *Server) listen() (*listener, error) {
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{s.authority.serving}, ClientAuth: tls.RequestClientCert,
 			MinVersion: tls.VersionTLS12,
-			Time:       s.clock.Now, ClientCAs: pool, NextProtos: []string{"http/1.1"},
+			Time:       s.options.Clock.Now, ClientCAs: pool, NextProtos: []string{"http/1.1"},
 		},
 	}
 	l.done.Go(func() { _ = l.server.Serve(tls.NewListener(acceptor{l}, l.server.TLSConfig)) }) // ends by Close

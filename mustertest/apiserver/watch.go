@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,17 +33,36 @@ type watcher struct {
 	out    bytes.Buffer
 }
 
+// epoch is the time in which watches stay open.
+type epoch struct {
+	mu    sync.RWMutex
+	ended chan struct{} // closed when all watches must end
+}
+
+// current returns the channel that is closed when the watches of now must end.
+func (e *epoch) current() <-chan struct{} {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.ended
+}
+
+// end ends all open watches.
+func (e *epoch) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.ended)
+	e.ended = make(chan struct{})
+}
+
 func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	options, err := r.listOptions()
 	if err != nil {
 		return err
 	}
-	if r.accept.media == kinds.YAML {
+	if r.response.accept.media == kinds.YAML {
 		return notAcceptable()
 	}
-	s.mu.RLock()
-	epoch := s.epoch
-	s.mu.RUnlock()
+	epoch := s.epoch.current()
 	wt := &watcher{s: s, r: r, w: w, chosen: r.selection(options)}
 	initial, revision, failed, err := wt.begin(options)
 	if err != nil {
@@ -50,7 +70,7 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	}
 	r.header(w)
 	media := kinds.JSON
-	if r.accept.media == kinds.Protobuf {
+	if r.response.accept.media == kinds.Protobuf {
 		media = kinds.Protobuf + ";stream=watch"
 	}
 	w.Header().Set("Content-Type", media)
@@ -127,19 +147,19 @@ func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store
 func (wt *watcher) follow(options *internalversion.ListOptions, epoch <-chan struct{}) {
 	s := wt.s
 	timeout := s.watchTimeout(options.TimeoutSeconds)
-	if cut := wt.r.cut; cut > 0 && (timeout < 0 || cut < timeout) {
+	if cut := wt.r.response.cut; cut > 0 && (timeout < 0 || cut < timeout) {
 		timeout = cut
 	}
 	var end <-chan time.Time
 	if timeout >= 0 {
-		timer := s.clock.NewTimer(timeout)
+		timer := s.options.Clock.NewTimer(timeout)
 		defer timer.Stop()
 		end = timer.C()
 	}
 	var marks <-chan time.Time
 	var marker clock.Timer
 	if options.AllowWatchBookmarks {
-		marker = s.clock.NewTimer(s.options.BookmarkInterval)
+		marker = s.options.Clock.NewTimer(s.options.BookmarkInterval)
 		defer marker.Stop()
 		marks = marker.C()
 	}
@@ -190,7 +210,7 @@ func (s *Server) watchTimeout(seconds *int64) time.Duration {
 		return s.options.WatchTimeout
 	}
 	const shortest = 30 * time.Minute
-	return shortest + time.Duration(s.random()%uint64(shortest))
+	return shortest + time.Duration(s.ids.random()%uint64(shortest))
 }
 
 // event sends a change as the selection sees it.
@@ -215,7 +235,7 @@ func (wt *watcher) event(event store.Event) error {
 
 func (wt *watcher) send(kind watch.EventType, item *store.Item) error {
 	r := wt.r
-	if r.accept.media == kinds.Protobuf || r.accept.as != "" {
+	if r.response.accept.media == kinds.Protobuf || r.response.accept.as != "" {
 		obj := r.kind.ToServed(item.Object)
 		encoded, err := r.encode(r.kind, obj, item.JSON)
 		if err != nil {
@@ -231,7 +251,7 @@ func (wt *watcher) send(kind watch.EventType, item *store.Item) error {
 }
 
 func (wt *watcher) write(kind watch.EventType, encoded []byte) error {
-	if wt.r.accept.media == kinds.Protobuf {
+	if wt.r.response.accept.media == kinds.Protobuf {
 		event := metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: encoded}}
 		frame, err := event.Marshal()
 		if err != nil {
@@ -285,7 +305,7 @@ func (wt *watcher) bookmark(revision uint64, initialEventsEnd bool) error {
 
 func (wt *watcher) failure(reason error) error {
 	status := asStatus(reason)
-	if wt.r.accept.media == kinds.Protobuf {
+	if wt.r.response.accept.media == kinds.Protobuf {
 		encoded, err := kinds.EncodeProtobuf(status)
 		if err != nil {
 			return err
@@ -301,7 +321,7 @@ func (wt *watcher) failure(reason error) error {
 
 // trim removes the line feed at the end of a JSON document.
 func (wt *watcher) trim(encoded []byte) []byte {
-	if wt.r.accept.media == kinds.Protobuf {
+	if wt.r.response.accept.media == kinds.Protobuf {
 		return encoded
 	}
 	return bytes.TrimRight(encoded, "\n")

@@ -1,0 +1,85 @@
+package apiserver
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/mustertest/internal/kinds"
+)
+
+// servedKinds are the kinds that a server serves.
+type servedKinds struct {
+	mu         sync.RWMutex
+	byResource map[schema.GroupVersionResource]*kinds.Kind
+	ordered    []*kinds.Kind // in the order in which discovery lists them
+}
+
+// kind returns what is served under a resource, or nil.
+func (k *servedKinds) kind(resource schema.GroupVersionResource) *kinds.Kind {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.byResource[resource]
+}
+
+// inOrder returns all served kinds.
+func (k *servedKinds) inOrder() []*kinds.Kind {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.ordered
+}
+
+// stored returns a kind that is stored under the resource, preferring the one that needs no conversion.
+func (k *servedKinds) stored(resource schema.GroupResource) *kinds.Kind {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	var found *kinds.Kind
+	for _, kind := range k.ordered {
+		if kind.Storage == resource && !kind.Virtual() && (found == nil || found.Converts()) {
+			found = kind
+		}
+	}
+	return found
+}
+
+// add serves further kinds.
+func (k *servedKinds) add(further ...*kinds.Kind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, kind := range further {
+		k.byResource[kind.Resource] = kind
+	}
+	k.ordered = slices.Concat(k.ordered, further)
+}
+
+// replace serves these kinds of a CustomResourceDefinition instead of the previous ones.
+func (k *servedKinds) replace(definition string, with []*kinds.Kind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ordered := slices.DeleteFunc(slices.Clone(k.ordered), func(kind *kinds.Kind) bool {
+		gone := !kind.Builtin() && kind.Resource.GroupResource().String() == definition
+		if gone {
+			delete(k.byResource, kind.Resource)
+		}
+		return gone
+	})
+	for _, kind := range with {
+		k.byResource[kind.Resource] = kind
+		ordered = append(ordered, kind)
+	}
+	k.ordered = ordered
+}
+
+// definitions returns the name of the CustomResourceDefinition of each kind that has one.
+func (k *servedKinds) definitions() []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	var names []string
+	for _, kind := range k.ordered {
+		if !kind.Builtin() {
+			names = append(names, kind.Resource.GroupResource().String())
+		}
+	}
+	return names
+}
