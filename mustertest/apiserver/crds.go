@@ -113,7 +113,7 @@ func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) str
 			return fmt.Sprintf("%q is already in use", crd.Spec.Names.Kind)
 		}
 		for _, short := range crd.Spec.Names.ShortNames {
-			if slices.Contains(kind.ShortNames, short) {
+			if slices.Contains(kind.Names.ShortNames, short) {
 				return fmt.Sprintf("%q is already in use", short)
 			}
 		}

@@ -146,8 +146,8 @@ func (s *Server) resources(gv schema.GroupVersion) []metav1.APIResource {
 			continue
 		}
 		out = append(out, metav1.APIResource{
-			Name: kind.Resource.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.GVK.Kind,
-			Verbs: s.verbs(kind), ShortNames: kind.ShortNames, Categories: kind.Categories,
+			Name: kind.Resource.Resource, SingularName: kind.Names.Singular, Namespaced: kind.Namespaced, Kind: kind.GVK.Kind,
+			Verbs: s.verbs(kind), ShortNames: kind.Names.ShortNames, Categories: kind.Names.Categories,
 		})
 		for _, sub := range subresources(kind) {
 			resource := metav1.APIResource{
@@ -177,7 +177,7 @@ func subresources(kind *kinds.Kind) []subresource {
 	if kind.Storage == namespaces {
 		out = append(out, subresource{"finalize", kind.GVK, []string{"update"}})
 	}
-	if kind.Status {
+	if kind.Subresources.Status {
 		out = append(out, subresource{"status", kind.GVK, []string{"get", "patch", "update"}})
 	}
 	if kind.Storage == serviceAccounts {
@@ -234,8 +234,8 @@ func (s *Server) discover(gv schema.GroupVersion) []apidiscoveryv2.APIResourceDi
 			scope = apidiscoveryv2.ScopeNamespace
 		}
 		entry := apidiscoveryv2.APIResourceDiscovery{
-			Resource: kind.Resource.Resource, ResponseKind: kindOf(kind.GVK), Scope: scope, SingularResource: kind.Singular,
-			Verbs: s.verbs(kind), ShortNames: kind.ShortNames, Categories: kind.Categories,
+			Resource: kind.Resource.Resource, ResponseKind: kindOf(kind.GVK), Scope: scope, Verbs: s.verbs(kind),
+			SingularResource: kind.Names.Singular, ShortNames: kind.Names.ShortNames, Categories: kind.Names.Categories,
 		}
 		for _, sub := range subresources(kind) {
 			entry.Subresources = append(entry.Subresources, apidiscoveryv2.APISubresourceDiscovery{

@@ -324,7 +324,7 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		return r.protobufList(objects(), listMeta)
 	}
 	head, err := json.Marshal(map[string]any{
-		"kind": r.kind.ListKind, "apiVersion": r.kind.GVK.GroupVersion().String(), "metadata": listMeta,
+		"kind": r.kind.Names.ListKind, "apiVersion": r.kind.GVK.GroupVersion().String(), "metadata": listMeta,
 	})
 	if err != nil {
 		return nil, err
@@ -375,7 +375,7 @@ func (r *request) listedJSON(item *store.Item) ([]byte, error) {
 }
 
 func (r *request) protobufList(objects []kinds.Object, listMeta metav1.ListMeta) ([]byte, error) {
-	list, err := scheme.Scheme.New(r.kind.GVK.GroupVersion().WithKind(r.kind.ListKind))
+	list, err := scheme.Scheme.New(r.kind.GVK.GroupVersion().WithKind(r.kind.Names.ListKind))
 	if err != nil {
 		return nil, notAcceptable()
 	}
@@ -396,7 +396,7 @@ func (r *request) protobufList(objects []kinds.Object, listMeta metav1.ListMeta)
 	} else if accessor, ok := list.(metav1.ListMetaAccessor); ok {
 		setListMeta(accessor.GetListMeta(), listMeta)
 	}
-	list.GetObjectKind().SetGroupVersionKind(r.kind.GVK.GroupVersion().WithKind(r.kind.ListKind))
+	list.GetObjectKind().SetGroupVersionKind(r.kind.GVK.GroupVersion().WithKind(r.kind.Names.ListKind))
 	return kinds.EncodeProtobuf(list)
 }
 

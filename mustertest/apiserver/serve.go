@@ -138,7 +138,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *request) error {
 
 func (s *Server) serveSubresource(w http.ResponseWriter, r *request) error {
 	switch gr := r.groupResource(); {
-	case r.subresource == "status" && r.kind.Status:
+	case r.subresource == "status" && r.kind.Subresources.Status:
 		switch r.verb {
 		case "get":
 			return s.get(w, r)
@@ -160,7 +160,8 @@ func (s *Server) serveSubresource(w http.ResponseWriter, r *request) error {
 		}
 	case gr == serviceAccounts && r.subresource == "token" && r.verb == "create":
 		return s.createToken(w, r)
-	case slices.Contains(unimplementedSubresources, r.subresource) || r.subresource == "scale" && r.kind.Scale:
+	case slices.Contains(unimplementedSubresources, r.subresource),
+		r.subresource == "scale" && r.kind.Subresources.Scale:
 		return notImplemented(fmt.Sprintf("subresource %s of %s", r.subresource, gr))
 	case !r.kind.Builtin():
 		return apierrors.NewNotFound(gr, r.name)

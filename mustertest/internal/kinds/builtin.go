@@ -38,13 +38,6 @@ type builtin struct {
 // fieldPath is a path into an object and the value of a selector if the path does not exist.
 type fieldPath struct{ path, zero string }
 
-func (b *builtin) nameRule() validation.ValidateNameFunc {
-	if b.name == nil {
-		return validation.NameIsDNSSubdomain
-	}
-	return b.name
-}
-
 func pathSegmentName(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -74,13 +67,19 @@ func Builtins() []*Kind {
 		rules.conditional, rules.createOnUpdate = has("u"), has("o")
 		k := &Kind{
 			GVK: gv.WithKind(r.kind), Resource: gv.WithResource(r.resource), Preferred: true,
-			Storage:  schema.GroupResource{Group: gv.Group, Resource: r.resource},
-			Singular: strings.ToLower(r.kind), ListKind: r.kind + "List",
-			ShortNames: words(r.shortNames), Categories: words(r.categories),
-			Namespaced: has("n"), Status: has("s"), Scale: has("c"), Verbs: AllVerbs, builtin: &rules,
+			Storage: schema.GroupResource{Group: gv.Group, Resource: r.resource},
+			Names: Names{
+				Singular: strings.ToLower(r.kind), ListKind: r.kind + "List",
+				ShortNames: words(r.shortNames), Categories: words(r.categories),
+			},
+			Namespaced: has("n"), Subresources: Subresources{Status: has("s"), Scale: has("c")}, Verbs: AllVerbs,
+			builtin: &rules,
 		}
 		if rules.new == nil {
 			rules.new = newOf(k.GVK)
+		}
+		if rules.name == nil {
+			rules.name = validation.NameIsDNSSubdomain
 		}
 		if rules.virtual {
 			k.Verbs = []string{"create"}
@@ -90,7 +89,7 @@ func Builtins() []*Kind {
 		}
 		if r.gv == "events.k8s.io/v1" {
 			k.Storage = schema.GroupResource{Resource: "events"}
-			k.toStored, k.toServed = eventToCore, eventFromCore
+			k.conversion = conversion{toStored: eventToCore, toServed: eventFromCore}
 		}
 		out = append(out, k)
 	}
@@ -111,6 +110,6 @@ func TokenRequest() *Kind {
 		GVK: gv.WithKind("TokenRequest"), Resource: gv.WithResource("serviceaccounts/token"), Namespaced: true,
 		Verbs: []string{"create"},
 	}
-	k.builtin = &builtin{virtual: true, new: newOf(k.GVK)}
+	k.builtin = &builtin{virtual: true, new: newOf(k.GVK), name: validation.NameIsDNSSubdomain}
 	return k
 }

@@ -67,16 +67,19 @@ func fromCRD(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 		}
 		kind := &Kind{
 			GVK: c.gvk, Resource: resource, Storage: resource.GroupResource(), Preferred: preferred,
-			Singular: crd.Spec.Names.Singular, ListKind: crd.Spec.Names.ListKind,
-			ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
+			Names: Names{
+				Singular: crd.Spec.Names.Singular, ListKind: crd.Spec.Names.ListKind,
+				ShortNames: crd.Spec.Names.ShortNames, Categories: crd.Spec.Names.Categories,
+			},
 			Namespaced: c.namespaced, Verbs: AllVerbs, custom: c,
-			Status: version.Subresources != nil && version.Subresources.Status != nil,
-			Scale:  version.Subresources != nil && version.Subresources.Scale != nil,
+		}
+		if sub := version.Subresources; sub != nil {
+			kind.Subresources = Subresources{Status: sub.Status != nil, Scale: sub.Scale != nil}
 		}
 		preferred = false
 		if stored := storedVersion(crd); stored != version.Name {
-			kind.toStored = func(obj Object) { obj["apiVersion"] = crd.Spec.Group + "/" + stored }
-			kind.toServed = func(obj Object) {
+			kind.conversion.toStored = func(obj Object) { obj["apiVersion"] = crd.Spec.Group + "/" + stored }
+			kind.conversion.toServed = func(obj Object) {
 				obj["apiVersion"] = resource.GroupVersion().String()
 				if _, err := c.coerce(obj); err == nil {
 					c.defaults(obj)

@@ -27,46 +27,59 @@ var (
 	})
 )
 
+// fieldManagers are the field managers of a kind that were used.
+type fieldManagers struct {
+	mu            sync.Mutex
+	bySubresource map[string]*managedfields.FieldManager
+}
+
+// get returns the field manager of a subresource, and makes it on the first call.
+func (m *fieldManagers) get(k *Kind, subresource string) (*managedfields.FieldManager, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if manager := m.bySubresource[subresource]; manager != nil {
+		return manager, nil
+	}
+	manager, err := k.newFieldManager(subresource)
+	if err != nil {
+		return nil, fmt.Errorf("make the field manager of %s: %w", k.GVK, err)
+	}
+	if m.bySubresource == nil {
+		m.bySubresource = map[string]*managedfields.FieldManager{}
+	}
+	m.bySubresource[subresource] = manager
+	return manager, nil
+}
+
 // FieldManager returns what computes the managed fields of a subresource, or of the object if it is empty. Objects
 // must be *unstructured.Unstructured in the version of the kind.
 func (k *Kind) FieldManager(subresource string) (*managedfields.FieldManager, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if manager := k.managers[subresource]; manager != nil {
-		return manager, nil
-	}
+	return k.managers.get(k, subresource)
+}
+
+func (k *Kind) newFieldManager(subresource string) (*managedfields.FieldManager, error) {
 	helper := objects{k}
-	var manager *managedfields.FieldManager
-	var err error
 	reset := k.resetFields(subresource)
 	gv := k.GVK.GroupVersion()
 	switch {
 	case k.custom != nil:
-		var converter managedfields.TypeConverter
-		if converter, err = k.custom.typeConverter(); err == nil {
-			manager, err = managedfields.NewDefaultCRDFieldManager(converter, helper, helper, helper, k.GVK, gv, subresource,
-				reset)
+		converter, err := k.custom.typeConverter()
+		if err != nil {
+			return nil, err
 		}
+		return managedfields.NewDefaultCRDFieldManager(converter, helper, helper, helper, k.GVK, gv, subresource, reset)
 	case k.GVK.Group == apiextensionsv1.GroupName:
-		manager, err = managedfields.NewDefaultFieldManager(apiextensionsConverter(), helper, helper, helper, k.GVK, gv,
+		return managedfields.NewDefaultFieldManager(apiextensionsConverter(), helper, helper, helper, k.GVK, gv,
 			subresource, reset)
 	default:
-		manager, err = managedfields.NewDefaultFieldManager(builtinConverter(), helper, helper, helper, k.GVK, gv,
+		return managedfields.NewDefaultFieldManager(builtinConverter(), helper, helper, helper, k.GVK, gv,
 			subresource, reset)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("make the field manager of %s: %w", k.GVK, err)
-	}
-	if k.managers == nil {
-		k.managers = map[string]*managedfields.FieldManager{}
-	}
-	k.managers[subresource] = manager
-	return manager, nil
 }
 
 // resetFields are those that requests to the (sub)resource cannot own.
 func (k *Kind) resetFields(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
-	if !k.Status {
+	if !k.Subresources.Status {
 		return nil
 	}
 	var set *fieldpath.Set

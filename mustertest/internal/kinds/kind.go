@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -27,27 +25,37 @@ type Object = map[string]any
 
 // A Kind is one served version of one resource. It is immutable and may be used concurrently.
 type Kind struct {
-	GVK        schema.GroupVersionKind
-	Resource   schema.GroupVersionResource
-	Storage    schema.GroupResource // where its objects are stored; differs for events.k8s.io
+	GVK          schema.GroupVersionKind
+	Resource     schema.GroupVersionResource
+	Storage      schema.GroupResource // where its objects are stored; differs for events.k8s.io
+	Names        Names
+	Namespaced   bool
+	Verbs        []string
+	Subresources Subresources
+	// Preferred says whether the version is the preferred one of its group.
+	Preferred bool
+
+	builtin    *builtin
+	custom     *custom
+	conversion conversion
+	managers   fieldManagers
+}
+
+// Names are the further names of a kind in discovery.
+type Names struct {
 	Singular   string
 	ListKind   string
 	ShortNames []string
 	Categories []string
-	Namespaced bool
-	Verbs      []string
-	// Status says whether the kind has the subresource status. Scale says the same of scale.
-	Status, Scale bool
-	// Preferred says whether the version is the preferred one of its group.
-	Preferred bool
+}
 
-	builtin  *builtin
-	custom   *custom
-	toStored func(Object) // converts a decoded object to the stored version, in place; nil: same
+// Subresources says which subresources a kind has.
+type Subresources struct{ Status, Scale bool }
+
+// conversion converts objects between the version of a kind and the stored version. The zero value: they are the same.
+type conversion struct {
+	toStored func(Object) // converts a decoded object to the stored version, in place
 	toServed func(Object) // the reverse
-
-	mu       sync.Mutex
-	managers map[string]*managedfields.FieldManager
 }
 
 // Builtin says whether the kind is part of Kubernetes.
@@ -80,23 +88,23 @@ func (k *Kind) CreateOnUpdate() bool { return k.builtin != nil && k.builtin.crea
 
 // ToStored and ToServed convert between the version of the kind and the stored version, in place.
 func (k *Kind) ToStored(obj Object) {
-	if k.toStored != nil {
-		k.toStored(obj)
+	if k.conversion.toStored != nil {
+		k.conversion.toStored(obj)
 	}
 }
 
 // ToServed converts a stored object to the version of the kind. The result may share content with obj.
 func (k *Kind) ToServed(obj Object) Object {
-	if k.toServed == nil {
+	if !k.Converts() {
 		return obj
 	}
 	obj = runtime.DeepCopyJSON(obj)
-	k.toServed(obj)
+	k.conversion.toServed(obj)
 	return obj
 }
 
 // Converts says whether stored objects differ from served ones.
-func (k *Kind) Converts() bool { return k.toServed != nil }
+func (k *Kind) Converts() bool { return k.conversion.toServed != nil }
 
 // Default sets the default values that the API server sets when it decodes an object.
 func (k *Kind) Default(obj Object) {
@@ -125,7 +133,7 @@ func (k *Kind) Empty() Object {
 
 // PrepareCreate removes what a create request may not set.
 func (k *Kind) PrepareCreate(obj Object) {
-	if k.Status && (k.builtin == nil || !k.builtin.keepStatus) {
+	if k.Subresources.Status && (k.builtin == nil || !k.builtin.keepStatus) {
 		k.dropStatus(obj)
 	}
 	if k.custom != nil || k.builtin.generation {
@@ -138,7 +146,7 @@ func (k *Kind) PrepareCreate(obj Object) {
 
 // PrepareUpdate restores what an update may not change, and counts the generation.
 func (k *Kind) PrepareUpdate(obj, old Object) {
-	if k.Status {
+	if k.Subresources.Status {
 		copyField(obj, old, "status")
 	}
 	if k.builtin != nil && k.builtin.prepareUpdate != nil {
@@ -232,7 +240,7 @@ func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource 
 // validateMeta is ValidateObjectMeta of the core kinds, which all built-in kinds use.
 func (k *Kind) validateMeta(metadata *metav1.ObjectMeta) field.ErrorList {
 	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.nameRule(), path)
+	errs := validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.name, path)
 	for i, finalizer := range metadata.Finalizers {
 		if k.GVK.Group != "apiextensions.k8s.io" && k.GVK.Group != "coordination.k8s.io" && !strings.Contains(finalizer,
 			"/") && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents &&
