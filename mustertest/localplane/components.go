@@ -2,9 +2,14 @@ package localplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 )
 
 // The names of the programs, as upstream has them.
@@ -42,10 +47,10 @@ func (p *Plane) startComponents(ctx context.Context) error {
 	defer client.close()
 
 	// The API server retries until etcd is there. What comes after gives up early if the API server is not.
-	if p.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
+	if p.running.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
 		return err
 	}
-	if p.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
+	if p.running.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
 		return err
 	}
 	if err := p.waitForAPIServer(ctx, client); err != nil {
@@ -74,18 +79,18 @@ func (p *Plane) startControllers() error {
 		if err != nil {
 			return err
 		}
-		p.controllers[program] = started
+		p.running.controllers[program] = started
 	}
 	return nil
 }
 
 func (p *Plane) run(program string, args []string) (*process, error) {
-	return startProcess(p.watchdog, filepath.Join(p.assets, program), p.folder, filepath.Join(p.logs, program+".log"),
-		args)
+	log := filepath.Join(p.files.logs, program+".log")
+	return startProcess(p.watchdog, filepath.Join(p.files.assets, program), p.files.folder, log, args)
 }
 
 func (p *Plane) etcdArgs() []string {
-	url := "https://" + loopback(p.etcdPort)
+	url := "https://" + loopback(p.ports.etcd)
 	// A socket in the plane's folder: nobody ever calls the only member as a peer, so no port is spent on that.
 	const peer = "unix://peer:0"
 	return []string{
@@ -108,12 +113,12 @@ func (p *Plane) etcdArgs() []string {
 
 func (p *Plane) apiServerArgs() []string {
 	return []string{
-		"--etcd-servers=https://" + loopback(p.etcdPort),
+		"--etcd-servers=https://" + loopback(p.ports.etcd),
 		"--etcd-cafile=" + p.path("etcd-ca.crt"),
 		"--etcd-certfile=" + p.path("etcd-client.crt"),
 		"--etcd-keyfile=" + p.path("etcd-client.key"),
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(p.apiPort),
+		"--secure-port=" + strconv.Itoa(p.ports.apiServer),
 		"--tls-cert-file=" + p.path("serving.crt"),
 		"--tls-private-key-file=" + p.path("serving.key"),
 		"--client-ca-file=" + p.path("ca.crt"),
@@ -141,7 +146,7 @@ func (p *Plane) controllerManagerArgs() []string {
 		controllers += ",-certificatesigningrequest-signing-controller"
 	}
 	return []string{
-		"--kubeconfig=" + p.kubeconfig,
+		"--kubeconfig=" + p.Kubeconfig(),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--service-account-private-key-file=" + p.path("tokens.key"),
@@ -157,7 +162,7 @@ func (p *Plane) controllerManagerArgs() []string {
 
 func (p *Plane) schedulerArgs() []string {
 	return []string{
-		"--kubeconfig=" + p.kubeconfig,
+		"--kubeconfig=" + p.Kubeconfig(),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--kube-api-qps=" + controllerQPS,
@@ -168,11 +173,57 @@ func (p *Plane) schedulerArgs() []string {
 
 func (p *Plane) kwokArgs() []string {
 	return []string{
-		"--kubeconfig=" + p.kubeconfig,
+		"--kubeconfig=" + p.Kubeconfig(),
 		"--config=" + p.path("kwok.yaml"),
 		"--manage-all-nodes=true",
 		// Without Leases the node controller takes the nodes for dead after 50 seconds, since their stage has a heartbeat
 		// every 10 minutes, and marks their pods as not ready, which they then stay.
 		"--node-lease-duration-seconds=40",
 	}
+}
+
+// components are the processes of a plane.
+type components struct {
+	etcd        *process            // nil after a failed Restore
+	apiServer   *process            // nil while it is killed
+	controllers map[string]*process // the clients of the API server, by program
+}
+
+// stop ends all components and returns the errors of those that had ended before. Clients end before their servers.
+func (c *components) stop() error {
+	err := stopAll(slices.Collect(maps.Values(c.controllers))...)
+	return errors.Join(err, stopAll(c.apiServer), stopAll(c.etcd))
+}
+
+// kill ends all components at once.
+func (c *components) kill() {
+	for program := range c.controllers {
+		c.controllers[program].kill()
+		delete(c.controllers, program)
+	}
+	kill(&c.apiServer)
+	kill(&c.etcd)
+}
+
+// kill ends a process, if there is one, and clears the variable.
+func kill(running **process) {
+	if *running != nil {
+		(*running).kill()
+		*running = nil
+	}
+}
+
+// terminationTimeout is how long each tier of components may take to end by itself.
+const terminationTimeout = 2 * time.Second
+
+func stopAll(processes ...*process) error {
+	errs := make([]error, len(processes))
+	var wg sync.WaitGroup
+	for i, process := range processes {
+		if process != nil {
+			wg.Go(func() { errs[i] = process.stop(terminationTimeout) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -11,14 +11,14 @@ import (
 func (p *Plane) KillAPIServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped || p.apiServer == nil {
-		return fmt.Errorf("kill the API server of plane %s: it is not running", p.name)
+	if p.stopped || p.running.apiServer == nil {
+		return fmt.Errorf("kill the API server of plane %s: it is not running", p.opts.Name)
 	}
-	process := p.apiServer
-	p.apiServer = nil
+	process := p.running.apiServer
+	p.running.apiServer = nil
 	select {
 	case <-process.exited:
-		return fmt.Errorf("kill the API server of plane %s: %w", p.name, process.failure(errors.New("ended by itself")))
+		return fmt.Errorf("kill the API server of plane %s: %w", p.opts.Name, process.failure(errors.New("ended by itself")))
 	default:
 		process.kill()
 		return nil
@@ -33,7 +33,7 @@ func (p *Plane) KillAPIServer() error {
 // StartAPIServer may be tried again.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
 	if err := p.startAPIServer(ctx); err != nil {
-		return fmt.Errorf("start the API server of plane %s: %w", p.name, err)
+		return fmt.Errorf("start the API server of plane %s: %w", p.opts.Name, err)
 	}
 	return nil
 }
@@ -44,9 +44,9 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 	switch {
 	case p.stopped:
 		return errors.New("the plane is stopped")
-	case p.apiServer != nil:
+	case p.running.apiServer != nil:
 		return errors.New("the plane is running")
-	case p.etcd == nil:
+	case p.running.etcd == nil:
 		return fmt.Errorf("%s is not running", etcdName)
 	}
 	ctx, cancel := p.untilStop(ctx)
@@ -56,11 +56,11 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	defer client.close()
-	if p.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
+	if p.running.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
 		return err
 	}
 	if err := p.waitForAPIServer(ctx, client); err != nil {
-		kill(&p.apiServer)
+		kill(&p.running.apiServer)
 		return err
 	}
 	return nil

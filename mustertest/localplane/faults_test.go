@@ -27,7 +27,7 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 	user := p.User("jane")
 
 	require.ErrorContains(t, p.StartAPIServer(t.Context()), "the plane is running")
-	killed := p.apiServer.cmd.Process.Pid
+	killed := p.running.apiServer.cmd.Process.Pid
 	require.NoError(t, p.KillAPIServer())
 	require.False(t, alive(killed))
 	requireRefused(t, p.User("new"))
@@ -52,7 +52,7 @@ func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.KillAPIServer())
 	// An etcd that hangs keeps the API server from becoming ready, and does not mind SIGTERM either.
-	require.NoError(t, p.etcd.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, p.running.etcd.cmd.Process.Signal(syscall.SIGSTOP))
 	failed := make(chan error)
 	go func() { failed <- p.StartAPIServer(t.Context()) }()
 	require.Eventually(t, func() bool {

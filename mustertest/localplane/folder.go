@@ -11,11 +11,11 @@ import (
 //go:embed kwok.yaml
 var kwokConfig []byte
 
-func (p *Plane) path(name string) string { return filepath.Join(p.folder, name) }
+func (p *Plane) path(name string) string { return filepath.Join(p.files.folder, name) }
 
 // prepare makes the credentials of the plane and writes the files that its components read.
 func (p *Plane) prepare() error {
-	ca, err := newAuthority(p.name)
+	ca, err := newAuthority(p.opts.Name)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (p *Plane) prepare() error {
 	}
 	// An authority of its own, so that no user of the API server is let in by etcd, and no API
 	// server can ever write to the etcd of another plane.
-	etcdCA, err := newAuthority(p.name + "-etcd")
+	etcdCA, err := newAuthority(p.opts.Name + "-etcd")
 	if err != nil {
 		return err
 	}
@@ -47,9 +47,8 @@ func (p *Plane) prepare() error {
 		return err
 	}
 
-	p.kubeconfig = p.path("kubeconfig")
 	for path, data := range map[string][]byte{
-		p.kubeconfig:              kubeconfig,
+		p.Kubeconfig():            kubeconfig,
 		p.path("ca.crt"):          ca.cert,
 		p.path("ca.key"):          ca.key,
 		p.path("serving.crt"):     serving.cert,

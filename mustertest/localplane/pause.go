@@ -18,11 +18,11 @@ import (
 func (p *Plane) PauseAPIServer(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped || p.apiServer == nil {
-		return fmt.Errorf("pause the API server of plane %s: it is not running", p.name)
+	if p.stopped || p.running.apiServer == nil {
+		return fmt.Errorf("pause the API server of plane %s: it is not running", p.opts.Name)
 	}
-	if err := p.apiServer.pause(ctx); err != nil {
-		return fmt.Errorf("pause the API server of plane %s: %w", p.name, err)
+	if err := p.running.apiServer.pause(ctx); err != nil {
+		return fmt.Errorf("pause the API server of plane %s: %w", p.opts.Name, err)
 	}
 	return nil
 }
@@ -32,11 +32,11 @@ func (p *Plane) PauseAPIServer(ctx context.Context) error {
 func (p *Plane) ResumeAPIServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped || p.apiServer == nil {
-		return fmt.Errorf("resume the API server of plane %s: it is not running", p.name)
+	if p.stopped || p.running.apiServer == nil {
+		return fmt.Errorf("resume the API server of plane %s: it is not running", p.opts.Name)
 	}
-	if err := p.apiServer.resume(); err != nil {
-		return fmt.Errorf("resume the API server of plane %s: %w", p.name, err)
+	if err := p.running.apiServer.resume(); err != nil {
+		return fmt.Errorf("resume the API server of plane %s: %w", p.opts.Name, err)
 	}
 	return nil
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -71,28 +68,31 @@ func (o Options) withDefaults() Options {
 
 // A Plane is a running Kubernetes control plane. Its methods may be called concurrently.
 type Plane struct {
-	name       string
-	opts       Options
-	folder     string
-	logs       string
-	assets     string
-	kubeconfig string
-	ca         *authority
-	admin      *rest.Config
-	watchdog   *watchdog
-	etcdPort   int
-	apiPort    int
+	opts     Options // with defaults
+	files    files
+	ports    planePorts
+	ca       *authority
+	admin    *rest.Config
+	watchdog *watchdog
 
 	stopping context.Context // ends when Stop is called
 	stop     context.CancelFunc
 
-	mu          sync.Mutex
-	stopped     bool
-	stopErr     error
-	etcd        *process            // nil after a failed Restore
-	apiServer   *process            // nil while it is killed
-	controllers map[string]*process // the clients of the API server
+	mu      sync.Mutex
+	stopped bool
+	stopErr error
+	running components
 }
+
+// files are the folders that a plane uses.
+type files struct {
+	folder string // of the plane
+	logs   string
+	assets string // has the programs
+}
+
+// planePorts are the ports on which a plane listens.
+type planePorts struct{ etcd, apiServer int }
 
 // startAttempts bounds how often Start tries anew because another process took a port that had been free, or because a
 // component panicked.
@@ -119,36 +119,36 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 }
 
 func start(ctx context.Context, opts Options, assets string) (_ *Plane, err error) {
-	p := &Plane{name: opts.Name, opts: opts, assets: assets, controllers: map[string]*process{}}
+	p := &Plane{opts: opts, files: files{assets: assets}, running: components{controllers: map[string]*process{}}}
 	p.stopping, p.stop = context.WithCancel(context.Background())
 	parent, err := filepath.Abs(opts.Dir) // Components run in the plane's folder.
 	if err != nil {
 		return nil, fmt.Errorf("find the folder for its folder: %w", err)
 	}
-	if p.folder, err = os.MkdirTemp(parent, "muster-"+opts.Name+"-"); err != nil {
+	if p.files.folder, err = os.MkdirTemp(parent, "muster-"+opts.Name+"-"); err != nil {
 		return nil, fmt.Errorf("make its folder: %w", err)
 	}
-	if p.watchdog, err = startWatchdog(p.folder); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(p.folder))
+	if p.watchdog, err = startWatchdog(p.files.folder); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.files.folder))
 	}
 	defer func() {
 		if err != nil {
 			_ = p.Stop() // Its error would only repeat which component is not there.
 		}
 	}()
-	p.logs = filepath.Join(p.folder, "logs")
+	p.files.logs = filepath.Join(p.files.folder, "logs")
 	if opts.LogDir != "" {
-		if p.logs, err = filepath.Abs(opts.LogDir); err != nil {
+		if p.files.logs, err = filepath.Abs(opts.LogDir); err != nil {
 			return nil, fmt.Errorf("find the log folder: %w", err)
 		}
 	}
-	if err := os.MkdirAll(p.logs, 0o755); err != nil {
+	if err := os.MkdirAll(p.files.logs, 0o755); err != nil {
 		return nil, fmt.Errorf("make the log folder: %w", err)
 	}
-	if p.etcdPort, err = takePort(); err != nil {
+	if p.ports.etcd, err = takePort(); err != nil {
 		return nil, err
 	}
-	if p.apiPort, err = takePort(); err != nil {
+	if p.ports.apiServer, err = takePort(); err != nil {
 		return nil, err
 	}
 	if err := p.prepare(); err != nil {
@@ -165,7 +165,7 @@ func start(ctx context.Context, opts Options, assets string) (_ *Plane, err erro
 func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.admin) }
 
 // Kubeconfig returns the path of a kubeconfig file with the content of Config. Its mode is 0600. Stop removes it.
-func (p *Plane) Kubeconfig() string { return p.kubeconfig }
+func (p *Plane) Kubeconfig() string { return p.path("kubeconfig") }
 
 // User returns a config for the API server as a user in these groups and in system:authenticated, with a client
 // certificate. RBAC applies: a user without bindings has almost no permissions. User panics if a name is not valid
@@ -184,7 +184,7 @@ func (p *Plane) user(name string, groups ...string) (*rest.Config, error) {
 		return nil, err
 	}
 	return &rest.Config{
-		Host: "https://" + loopback(p.apiPort),
+		Host: "https://" + loopback(p.ports.apiServer),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   p.ca.cert,
 			CertData: pair.cert,
@@ -193,9 +193,6 @@ func (p *Plane) user(name string, groups ...string) (*rest.Config, error) {
 		QPS: -1,
 	}, nil
 }
-
-// terminationTimeout is how long each tier of components may take to end by itself.
-const terminationTimeout = 2 * time.Second
 
 // Stop ends the plane and removes its folder. It takes a few seconds at most. It may be called more than once, and
 // always returns the result of the first call: an error if something could not be removed, or if a component had ended
@@ -209,24 +206,10 @@ func (p *Plane) Stop() error {
 	}
 	p.stopped = true
 
-	// From the outside in, so that nobody's server goes away under them.
-	errs := stopAll(slices.Collect(maps.Values(p.controllers))...)
-	errs = errors.Join(errs, stopAll(p.apiServer), stopAll(p.etcd), p.watchdog.close())
-	releasePorts(p.etcdPort, p.apiPort)
+	errs := errors.Join(p.running.stop(), p.watchdog.close())
+	releasePorts(p.ports.etcd, p.ports.apiServer)
 	if errs != nil {
-		p.stopErr = fmt.Errorf("stop plane %s: %w", p.name, errs)
+		p.stopErr = fmt.Errorf("stop plane %s: %w", p.opts.Name, errs)
 	}
 	return p.stopErr
-}
-
-func stopAll(processes ...*process) error {
-	errs := make([]error, len(processes))
-	var wg sync.WaitGroup
-	for i, process := range processes {
-		if process != nil {
-			wg.Go(func() { errs[i] = process.stop(terminationTimeout) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

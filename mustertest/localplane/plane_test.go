@@ -184,8 +184,8 @@ func TestStop_ReportsEndedComponent(t *testing.T) {
 	skipIfShort(t)
 	p, err := startForTest(t, Options{Name: "hurt"})
 	require.NoError(t, err)
-	require.NoError(t, p.controllers[controllerManagerName].cmd.Process.Kill())
-	<-p.controllers[controllerManagerName].exited
+	require.NoError(t, p.running.controllers[controllerManagerName].cmd.Process.Kill())
+	<-p.running.controllers[controllerManagerName].exited
 	err = p.Stop()
 	require.ErrorContains(t, err, "stop plane hurt: kube-controller-manager: ended by itself (signal: killed)")
 	require.Equal(t, err.Error(), p.Stop().Error())
@@ -232,7 +232,7 @@ func TestLogDirOutlivesThePlane(t *testing.T) {
 func TestUserCertificate(t *testing.T) {
 	ca, err := newAuthority("test")
 	require.NoError(t, err)
-	p := &Plane{ca: ca, apiPort: 1}
+	p := &Plane{ca: ca, ports: planePorts{apiServer: 1}}
 	cfg := p.User("jane", "devs", "ops")
 	pair, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
 	require.NoError(t, err)
@@ -260,11 +260,11 @@ func TestPortsAreNotGivenTwice(t *testing.T) {
 // pids returns the processes of a plane by name.
 func (p *Plane) pids() map[string]int {
 	pids := map[string]int{"watchdog": p.watchdog.cmd.Process.Pid}
-	for _, process := range p.controllers {
+	for _, process := range p.running.controllers {
 		pids[process.name] = process.cmd.Process.Pid
 	}
-	pids[etcdName] = p.etcd.cmd.Process.Pid
-	pids[apiServerName] = p.apiServer.cmd.Process.Pid
+	pids[etcdName] = p.running.etcd.cmd.Process.Pid
+	pids[apiServerName] = p.running.apiServer.cmd.Process.Pid
 	return pids
 }
 

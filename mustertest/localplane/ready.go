@@ -39,10 +39,10 @@ func (c *planeClient) close() { c.transport.CloseIdleConnections() }
 func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	return p.apiServer.waitUntil(ctx, "/readyz to be ok", func(ctx context.Context) error {
+	return p.running.apiServer.waitUntil(ctx, "/readyz to be ok", func(ctx context.Context) error {
 		select {
-		case <-p.etcd.exited:
-			cancel(p.etcd.failure(errors.New("ended while the API server needs it")))
+		case <-p.running.etcd.exited:
+			cancel(p.running.etcd.failure(errors.New("ended while the API server needs it")))
 		default:
 		}
 		return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
@@ -53,7 +53,7 @@ func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error
 func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) error {
 	ready, ctx := errgroup.WithContext(ctx)
 	ready.Go(func() error {
-		return p.controllers[controllerManagerName].waitUntil(ctx, "the default ServiceAccount",
+		return p.running.controllers[controllerManagerName].waitUntil(ctx, "the default ServiceAccount",
 			client.hasDefaultServiceAccount)
 	})
 	if p.opts.Nodes > 0 {
@@ -61,14 +61,14 @@ func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) err
 			if err := client.createNodes(ctx, p.opts.Nodes, p.opts.NodeCapacity); err != nil {
 				return err
 			}
-			return p.controllers[kwokName].waitUntil(ctx, "nodes that are ready", client.hasReadyNodes(p.opts.Nodes))
+			return p.running.controllers[kwokName].waitUntil(ctx, "nodes that are ready", client.hasReadyNodes(p.opts.Nodes))
 		})
 	}
 	if err := ready.Wait(); err != nil {
 		return err
 	}
 	// The scheduler has nothing to show yet. At least it is not gone.
-	for _, controller := range p.controllers {
+	for _, controller := range p.running.controllers {
 		select {
 		case <-controller.exited:
 			return controller.failure(errors.New("ended by itself"))

@@ -27,7 +27,7 @@ type Snapshot struct {
 func (p *Plane) Snapshot(ctx context.Context) (*Snapshot, error) {
 	snapshot, err := p.snapshot(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("take a snapshot of plane %s: %w", p.name, err)
+		return nil, fmt.Errorf("take a snapshot of plane %s: %w", p.opts.Name, err)
 	}
 	return snapshot, nil
 }
@@ -35,10 +35,10 @@ func (p *Plane) Snapshot(ctx context.Context) (*Snapshot, error) {
 func (p *Plane) snapshot(ctx context.Context) (_ *Snapshot, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped || p.etcd == nil {
+	if p.stopped || p.running.etcd == nil {
 		return nil, fmt.Errorf("%s is not running", etcdName)
 	}
-	folder, err := os.MkdirTemp(p.folder, "snapshot-")
+	folder, err := os.MkdirTemp(p.files.folder, "snapshot-")
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func (p *Plane) snapshot(ctx context.Context) (_ *Snapshot, err error) {
 		}
 	}()
 	// What a paused process has written is what the next start of a killed process finds, and etcd survives that.
-	if err := p.etcd.pause(ctx); err != nil {
+	if err := p.running.etcd.pause(ctx); err != nil {
 		return nil, err
 	}
 	err = copyData(ctx, p.path(etcdFolder), folder)
-	if err := errors.Join(err, p.etcd.resume()); err != nil {
+	if err := errors.Join(err, p.running.etcd.resume()); err != nil {
 		return nil, err
 	}
 	return &Snapshot{plane: p, folder: folder}, nil
@@ -71,7 +71,7 @@ func (p *Plane) snapshot(ctx context.Context) (_ *Snapshot, err error) {
 // After an error the plane is incomplete: restore again, or stop the plane.
 func (p *Plane) Restore(ctx context.Context, snapshot *Snapshot) error {
 	if err := p.restore(ctx, snapshot); err != nil {
-		return fmt.Errorf("restore a snapshot of plane %s: %w", p.name, err)
+		return fmt.Errorf("restore a snapshot of plane %s: %w", p.opts.Name, err)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (p *Plane) restore(ctx context.Context, snapshot *Snapshot) error {
 	case p.stopped:
 		return errors.New("the plane is stopped")
 	case snapshot.plane != p:
-		return fmt.Errorf("the snapshot is of plane %s in %s", snapshot.plane.name, snapshot.plane.folder)
+		return fmt.Errorf("the snapshot is of plane %s in %s", snapshot.plane.opts.Name, snapshot.plane.files.folder)
 	}
 	ctx, cancel := p.untilStop(ctx)
 	defer cancel()
@@ -93,12 +93,7 @@ func (p *Plane) restore(ctx context.Context, snapshot *Snapshot) error {
 	}
 	defer client.close()
 
-	for program := range p.controllers {
-		p.controllers[program].kill()
-		delete(p.controllers, program)
-	}
-	kill(&p.apiServer)
-	kill(&p.etcd)
+	p.running.kill()
 	data := p.path(etcdFolder)
 	if err := os.RemoveAll(data); err != nil {
 		return err
@@ -106,15 +101,15 @@ func (p *Plane) restore(ctx context.Context, snapshot *Snapshot) error {
 	if err := copyData(ctx, snapshot.folder, data); err != nil {
 		return err
 	}
-	if p.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
+	if p.running.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
 		return err
 	}
-	if p.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
+	if p.running.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
 		return err
 	}
 	if err := p.waitForAPIServer(ctx, client); err != nil {
-		kill(&p.apiServer)
-		kill(&p.etcd)
+		kill(&p.running.apiServer)
+		kill(&p.running.etcd)
 		return err
 	}
 	if p.opts.Nodes > 0 {
@@ -125,14 +120,6 @@ func (p *Plane) restore(ctx context.Context, snapshot *Snapshot) error {
 		}
 	}
 	return p.startControllers()
-}
-
-// kill ends a process, if there is one, and clears the variable.
-func kill(running **process) {
-	if *running != nil {
-		(*running).kill()
-		*running = nil
-	}
 }
 
 // copyData copies the folder of an etcd that does not write, without the files that etcd has only allocated in advance.

@@ -103,7 +103,8 @@ func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
 }
 
 func TestRestore_InvalidCalls(t *testing.T) {
-	p, other := &Plane{name: "one"}, &Plane{name: "two", folder: "/there"}
+	p, other := &Plane{opts: Options{Name: "one"}},
+		&Plane{opts: Options{Name: "two"}, files: files{folder: "/there"}}
 	require.EqualError(t, p.Restore(t.Context(), &Snapshot{plane: other}),
 		"restore a snapshot of plane one: the snapshot is of plane two in /there")
 	_, err := p.Snapshot(t.Context())
@@ -115,12 +116,12 @@ func TestRestore_InvalidCalls(t *testing.T) {
 
 func TestSnapshot_ContextEnds(t *testing.T) {
 	p := shared.ForTest(t)
-	before := entries(t, p.folder)
+	before := entries(t, p.files.folder)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := p.Snapshot(ended)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, before, entries(t, p.folder))
+	require.Equal(t, before, entries(t, p.files.folder))
 	createConfigMap(t, clientFor(t, p.Config()), "default", "etcd-runs-again")
 }
 
