@@ -2,7 +2,6 @@ package placement
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -121,12 +120,4 @@ func setOf(names []string) map[string]bool {
 		in[name] = true
 	}
 	return in
-}
-
-// earliest is the earlier of two times, of which zero is never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/internal/assume"
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
@@ -256,10 +257,10 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	p.last.result = &s.result
 	known := propertiesOf(p.spec.policy.Spec(), a.placement.Spec.DecisionGroups, a.snapshot)
 	if len(known.unknown) > 0 {
-		s.again = earliest(s.again, a.request.Now.Add(propertiesInterval))
+		s.again = requeue.Earlier(s.again, a.request.Now.Add(propertiesInterval))
 	}
 	p.again()
-	p.again = d.requeueAt(k, earliest(s.result.Until, s.again))
+	p.again = d.requeueAt(k, requeue.Earlier(s.result.Until, s.again))
 	if d.outdated(a.snapshot, &s.result) {
 		d.queue.Add(k, 0)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -98,7 +99,7 @@ func (d *decisionController) await(a *attempt, s *step) {
 		case !on[p.cluster.Name]:
 			s.soon = true // it may be ready as soon as it is published
 		case d.running.polls && !d.available(a, p.cluster.Name):
-			s.again = earliest(s.again, a.request.Now.Add(readinessPollInterval))
+			s.again = requeue.Earlier(s.again, a.request.Now.Add(readinessPollInterval))
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-sdk/muster/internal/assume"
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -186,7 +187,7 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 	if request.Status.Answer == "" {
 		after = quietFor
 	}
-	return retry(d.conflicts, key.Name, sooner(step.After, after), err)
+	return retry(d.conflicts, key.Name, requeue.Sooner(step.After, after), err)
 }
 
 // quietFor is for how long a Pending request has no answer in its status: most are issued by then, so the write is

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/internal/tracing"
 	"github.com/muster-sdk/muster/membership"
@@ -140,7 +141,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return r.retries.result(ctx, request.Name, 0, out.failed)
 	}
 	again, err := r.report(ctx, observed, step, out)
-	return r.retries.result(ctx, request.Name, sooner(step.After, again),
+	return r.retries.result(ctx, request.Name, requeue.Sooner(step.After, again),
 		errors.Join(out.failed, out.renewing, out.confirming, err, r.restoreLease(ctx, observed)))
 }
 
@@ -196,14 +197,6 @@ func (r *members) unwatch(member string) {
 	r.memory.forget(member, membership.NamespaceFor(r.options.NamespacePrefix, member))
 	r.extensions.asked.forget(member)
 	r.deletions.forget(member)
-}
-
-// sooner is the smaller of two times until the next reconcile; zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // newConflictPauses returns the pauses after conflicts. They grow per object, because a cache with the state before a

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -159,7 +160,7 @@ func next(o observed) step {
 	case o.Joined && o.Token.Used, !o.Now.Before(o.Token.Ends):
 		s.Action = discard
 	default:
-		s.After = sooner(s.After, o.Token.Ends.Sub(o.Now))
+		s.After = requeue.Sooner(s.After, o.Token.Ends.Sub(o.Now))
 	}
 	return s
 }
@@ -176,7 +177,7 @@ func standby(o observed) step {
 		s.Condition = notReturned()
 	case o.Install.settling():
 		s = settle(o)
-		s.After = sooner(s.After, recovery.After)
+		s.After = requeue.Sooner(s.After, recovery.After)
 	case o.Install.Shown != v1alpha1.ReasonInstalled:
 		s.Condition = installed()
 	}
@@ -204,14 +205,6 @@ func due(o observed) string {
 	default:
 		return ""
 	}
-}
-
-// sooner is the smaller of two times until the next decision; zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // nextNotAccepted handles a member that is not accepted: nothing is installed, and nothing is removed.

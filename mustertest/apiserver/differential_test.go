@@ -31,11 +31,9 @@ var (
 	length    = flag.Int("differential.length", 80, "requests of each seed of the differential test")
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "differential"}}
-
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(localplane.Run(m, &plane))
+	os.Exit(localplane.Run(m))
 }
 
 // step is a request to both servers. In Path and Body, ${uid:KEY}, ${rv:KEY} and ${old:KEY} stand for the UID, the
@@ -266,7 +264,8 @@ var timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 func pair(t testing.TB) (real, memory *target) {
 	t.Helper()
-	p := plane.ForTest(t)
+	// A new plane: the in-memory server is new as well, and has no objects of an earlier run.
+	p := localplane.ForTest(t, localplane.Options{Name: "differential"})
 	s := start(t, apiserver.Options{})
 	real = newTarget(t, map[string]*rest.Config{"": p.Config(), "dev": p.User("dev", "devs")})
 	memory = newTarget(t, map[string]*rest.Config{"": s.Admin(), "dev": s.Config("dev", "devs")})

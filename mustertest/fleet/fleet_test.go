@@ -2,11 +2,13 @@ package fleet_test
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,13 +32,23 @@ var (
 
 func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &memberPlane) }
 
+// stores are the stores of the agents, by member. An agent continues its membership when a test runs again.
+var stores = map[string]*testkit.MemoryStore{}
+
+func storeOf(member string) *testkit.MemoryStore {
+	if stores[member] == nil {
+		stores[member] = &testkit.MemoryStore{}
+	}
+	return stores[member]
+}
+
 // The tests share a hub plane, so each stops its hub before the next one starts.
 
 func TestJoin_AppliesWorksAndContinuesAfterStop(t *testing.T) {
 	hub := fleet.StartHub(t, hubPlane.ForTest(t).Config(), fleet.HubOptions{})
 	member := memberPlane.ForTest(t).Config()
 	onMember := mustertest.Client(t, member, mustertest.Scheme())
-	options := assembly.AgentOptions{Membership: agent.Options{Store: &testkit.MemoryStore{}}}
+	options := assembly.AgentOptions{Membership: agent.Options{Store: storeOf("east")}}
 	stop := hub.Join("east", member, options)
 
 	var east v1alpha1.MemberCluster
@@ -65,7 +77,17 @@ func TestJoin_AppliesWorksAndContinuesAfterStop(t *testing.T) {
 	var again v1alpha1.MemberCluster
 	require.NoError(t, hub.Client().Get(t.Context(), client.ObjectKey{Name: "east"}, &again))
 	require.Equal(t, east.UID, again.UID, "the agent continues its membership")
+	remove(t, hub.Client(), work)
 	stop()
+}
+
+// remove deletes an object, and waits until it does not exist any more.
+func remove(t *testing.T, c client.Client, object client.Object) {
+	t.Helper()
+	require.NoError(t, c.Delete(t.Context(), object))
+	mustertest.Holds(t, time.Minute, object.GetName()+" does not exist any more", func() bool {
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	})
 }
 
 func greeting(text string) workv1alpha1.Manifest {
@@ -79,11 +101,10 @@ func greeting(text string) workv1alpha1.Manifest {
 func TestJoinHollow_EachIsAMemberOfItsOwn(t *testing.T) {
 	count := *hollowMembers
 	hub := fleet.StartHub(t, hubPlane.ForTest(t).Config(), fleet.HubOptions{})
-	stores := make([]testkit.MemoryStore, count)
 	options := fleet.HollowOptions{
 		Member: memberPlane.ForTest(t).Config(),
 		Configure: func(i int, o *agent.Options) {
-			o.Store, o.Labels = &stores[i], map[string]string{"hollow": "true"}
+			o.Store, o.Labels = storeOf(fmt.Sprint("hollow-", i)), map[string]string{"hollow": "true"}
 		},
 	}
 	members := func() map[string]v1alpha1.MemberCluster {

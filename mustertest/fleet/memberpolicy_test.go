@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/assembly"
-	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -32,7 +31,7 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	member := memberPlane.ForTest(t).Config()
 	onMember := mustertest.Client(t, member, mustertest.Scheme(tenancyv1alpha1.AddToScheme))
 	stop := hub.Join("closed", member, assembly.AgentOptions{Membership: agent.Options{
-		Store: &testkit.MemoryStore{}, ClusterID: "closed", Labels: map[string]string{"policy": "member"},
+		Store: storeOf("closed"), ClusterID: "closed", Labels: map[string]string{"policy": "member"},
 	}})
 	defer stop()
 	ctx, c := t.Context(), hub.Client()
@@ -49,8 +48,9 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 			return nil
 		})
 	}
-	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(closed), closed))
-	require.Nil(t, closed.Status.MemberPolicy, "a member without MemberPolicies accepts every object")
+	mustertest.Holds(t, time.Minute, "a member without MemberPolicies accepts every object", func() bool {
+		return c.Get(ctx, client.ObjectKeyFromObject(closed), closed) == nil && closed.Status.MemberPolicy == nil
+	})
 
 	policy := &tenancyv1alpha1.MemberPolicy{ObjectMeta: metav1.ObjectMeta{Name: "closed"}}
 	policy.Spec.Rules = []tenancyv1alpha1.MemberPolicyRule{
@@ -108,4 +108,5 @@ func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	mustertest.Change(t, onMember, policy, func(p *tenancyv1alpha1.MemberPolicy) { p.Spec.Rules = nil })
 	reports()
 	scheduled("", 1) // a chosen cluster stays
+	remove(t, c, work)
 }

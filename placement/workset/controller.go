@@ -20,6 +20,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/assume"
 	"github.com/muster-sdk/muster/internal/openqueue"
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/internal/scope"
 	"github.com/muster-sdk/muster/placement/internal/selection"
@@ -174,15 +175,7 @@ func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result,
 	if err := l.prune(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: earlier(earlier(again, l.rollout.After), l.after)}, nil
-}
-
-// earlier returns the shorter of two durations. Zero means never.
-func earlier(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+	return reconcile.Result{RequeueAfter: requeue.Sooner(requeue.Sooner(again, l.rollout.After), l.after)}, nil
 }
 
 // errElsewhere is the error for a WorkSet in a namespace that the manager does not watch. Its Works are watched.

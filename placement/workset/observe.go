@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/internal/progress"
 	"github.com/muster-sdk/muster/placement/rollout"
@@ -81,7 +82,7 @@ func (l *reconciliation) problem(reason, format string, args ...any) {
 const pollInterval = 15 * time.Second
 
 // requeueSoon reconciles the WorkSet again after pollInterval.
-func (l *reconciliation) requeueSoon() { l.after = earlier(l.after, pollInterval) }
+func (l *reconciliation) requeueSoon() { l.after = requeue.Sooner(l.after, pollInterval) }
 
 // observeClusters finds the clusters that the Placements selected, and those that have Works although they are not
 // selected.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -133,9 +134,9 @@ func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *sta
 		withheld: withheld, now: now})
 	wait, err := a.write(ctx, work, st, status)
 	if withheld != "" {
-		return sooner(wait, jittered(gateInterval)), err
+		return requeue.Sooner(wait, jittered(gateInterval)), err
 	}
-	return sooner(wait, st.retry(now)), err
+	return requeue.Sooner(wait, st.retry(now)), err
 }
 
 // gateInterval is how often the gate of Options is asked while it keeps something from being deleted.

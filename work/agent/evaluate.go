@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/feedback"
 	"github.com/muster-sdk/muster/work/readiness"
@@ -126,7 +127,7 @@ func (v evaluation) at(now time.Time) evaluation {
 // untilReported returns how long the agent waits until the first status of an object is overdue; 0: it waits for none.
 func untilReported(evaluations map[int]evaluation, now time.Time) (shortest time.Duration) {
 	for _, evaluation := range evaluations {
-		shortest = sooner(shortest, max(evaluation.awaited.Sub(now), 0))
+		shortest = requeue.Sooner(shortest, max(evaluation.awaited.Sub(now), 0))
 	}
 	return shortest
 }

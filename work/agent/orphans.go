@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -164,7 +165,7 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration,
 			is = r.Released
 			if wait := r.OrphanedTime.Add(grace).Sub(now); grace > 0 && !is {
 				if is = wait <= 0; !is {
-					after = sooner(after, wait)
+					after = requeue.Sooner(after, wait)
 				}
 			}
 		}

@@ -114,11 +114,3 @@ func (s *state) again() time.Duration {
 
 // jittered is a duration that differs from that of others, so that not all of them come back at the same time.
 func jittered(d time.Duration) time.Duration { return d + time.Duration(rand.Int64N(int64(d)/4+1)) }
-
-// sooner is the shorter of two waits, where 0 is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/precondition"
+	"github.com/muster-sdk/muster/internal/requeue"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -90,25 +91,26 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 		if done == 0 {
 			return 0, a.expire(ctx, work)
 		}
-		wait = sooner(wait, done)
+		wait = requeue.Sooner(wait, done)
 	}
 	if retry {
-		wait = sooner(wait, st.retry(time.Now()))
+		wait = requeue.Sooner(wait, st.retry(time.Now()))
 	} else {
 		st.succeeded()
 	}
 	if result.pruning.withheld != "" {
-		wait = sooner(wait, jittered(gateInterval))
+		wait = requeue.Sooner(wait, jittered(gateInterval))
 	}
-	wait = sooner(sooner(wait, result.deadline), sooner(result.pruning.after, retryAfter(result.changes)))
-	wait = sooner(wait, untilReported(result.evaluations, time.Now()))
-	return sooner(wait, jittered(a.options.Resync)), nil
+	wait = requeue.Sooner(requeue.Sooner(wait, result.deadline),
+		requeue.Sooner(result.pruning.after, retryAfter(result.changes)))
+	wait = requeue.Sooner(wait, untilReported(result.evaluations, time.Now()))
+	return requeue.Sooner(wait, jittered(a.options.Resync)), nil
 }
 
 // retryAfter is the shortest time after which an object needs another reconcile; 0: none does.
 func retryAfter(changes []apply.Change) (shortest time.Duration) {
 	for _, change := range changes {
-		shortest = sooner(shortest, change.RetryAfter)
+		shortest = requeue.Sooner(shortest, change.RetryAfter)
 	}
 	return shortest
 }
