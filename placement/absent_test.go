@@ -3,6 +3,7 @@ package placement_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -57,6 +59,13 @@ func TestAbsentClusters_AllMissing(t *testing.T) {
 	for name := range absences() {
 		h.untilMissing(name, 3)
 	}
+	require.Equal(t, before, versions(h.slices()), "no decision was written")
+	for _, c := range many(3, "eu") { // a source may report more than once that a cluster is missing
+		s.set(&scheduler.Cluster{Name: c.Name, Absent: true})
+	}
+	h.create("meanwhile", v1alpha1.PlacementPolicy{})
+	h.scheduled(v1alpha1.ReasonUnschedulable, "meanwhile")
+	mustertest.Quiet(t, time.Second, func() string { return fmt.Sprint(versions(h.slices())) })
 	require.Equal(t, before, versions(h.slices()), "no decision was written")
 
 	first.stop()

@@ -13,11 +13,12 @@ import (
 
 // Objects returns a [ClusterSource] of any kind of object, one cluster for each object. The kind is the type of the
 // object, which is otherwise not used; an unstructured object must have its apiVersion and kind. ClusterOf returns the
-// cluster of an object, which must not be modified, or nil while the object is none. It is called by one goroutine. It
-// must return the same name for an object each time, and different names for different objects.
+// cluster of an object, which it must not modify, or nil while the object is not a cluster. It is called by one
+// goroutine. It must return different names for different objects.
 //
 // A deleted object removes its cluster only if its deletionTimestamp was observed, so the objects should have a
-// finalizer. An object that vanishes without one, such as during a restore, is missing: the placements on it stay.
+// finalizer. Otherwise the cluster is missing, and the placements on it stay: if an object vanishes without a
+// deletionTimestamp, such as during a restore, or if ClusterOf returns nil or another name for it.
 //
 // The cache needs list and watch on the kind.
 func Objects[T client.Object](c cache.Cache, object T, clusterOf func(T) *scheduler.Cluster) ClusterSource {
@@ -37,8 +38,15 @@ func (s *objectSource[T]) Run(ctx context.Context, fleet Fleet) error {
 		if !ok {
 			return
 		}
-		if cluster := s.clusterOf(object); cluster != nil {
-			known[client.ObjectKeyFromObject(object)] = cluster.Name
+		key := client.ObjectKeyFromObject(object)
+		cluster := s.clusterOf(object)
+		before := known[key]
+		if before != "" && (cluster == nil || cluster.Name != before) { // no deletion was requested
+			delete(known, key)
+			fleet.Set(absent(before))
+		}
+		if cluster != nil {
+			known[key] = cluster.Name
 			fleet.Set(cluster)
 		}
 	}

@@ -107,13 +107,22 @@ func TestObjects(t *testing.T) {
 	expect("a new object is a cluster", "east", "north", "west")
 	require.NoError(t, c.Delete(t.Context(), secret("two", "west")))
 	expect("an object that vanishes is missing", "east", "north", "west?")
+	four := secret("four", "")
+	require.NoError(t, c.Update(t.Context(), four))
+	expect("an object that is not a cluster any more is missing", "east", "north?", "west?")
+	four.Labels["cluster"] = "south"
+	require.NoError(t, c.Update(t.Context(), four))
+	expect("an object can become another cluster", "east", "north?", "south", "west?")
+	four.Labels["cluster"] = "north"
+	require.NoError(t, c.Update(t.Context(), four))
+	expect("the former cluster is missing then", "east", "north", "south?", "west?")
 
 	require.NoError(t, c.Delete(t.Context(), first))
-	expect("a deletion that waits for a finalizer changes nothing", "east", "north", "west?")
+	expect("a deletion that waits for a finalizer changes nothing", "east", "north", "south?", "west?")
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 	first.Finalizers = nil
 	require.NoError(t, c.Update(t.Context(), first))
-	expect("an observed deletion removes the cluster", "north", "west?")
+	expect("an observed deletion removes the cluster", "north", "south?", "west?")
 
 	stop()
 	require.NoError(t, <-ended)

@@ -51,6 +51,7 @@ func (d *decisionController) lose(name string) {
 	d.fleet.taintTimes.remove(name)
 	d.presence.mu.Lock()
 	delete(d.presence.present, name)
+	delete(d.presence.missing, name) // it may be in the fleet as an absent cluster, which is removed as well
 	event := d.fleet.counted.remove(name)
 	d.presence.mu.Unlock()
 	d.changed(event)

@@ -95,7 +95,8 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 		}
 	}
 	result.RejectedBy = c.profile.rejectedBy(result.tally.rejections)
-	return result, c.rerank(&result, gone, came), nil
+	holds := c.rerank(&result, gone, came)
+	return result, holds, nil
 }
 
 // rerank takes clusters out of the ranking of a result, and puts others in. It reports whether that tells who is to be
@@ -294,6 +295,9 @@ func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) 
 		score, status := p.score.each.Score(ctx, &c.state, c.request, cluster)
 		if status != nil {
 			return 0, c.call.failed(at, statusError(status))
+		}
+		if err := invalidScore(score); err != nil {
+			return 0, c.call.failed(at, err)
 		}
 		sum += weights[i] * score
 	}

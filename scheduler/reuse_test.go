@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -326,4 +327,40 @@ func TestPreviousKeepsWhatPreFilterSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, second.Chosen)
 	require.Equal(t, noon, second.Until)
+}
+
+// scored is a local plugin with the score in a label of the cluster.
+type scored struct{}
+
+func (scored) Name() string { return "Scored" }
+
+func (scored) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
+	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	score, err := strconv.ParseFloat(cluster.Labels["score"], 64)
+	if err != nil {
+		return 0, scheduler.Fail(err)
+	}
+	return score, nil
+}
+
+func (scored) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+
+// TestPrevious_InvalidScore checks that an invalid score fails a decision with a previous one, as it does without.
+func TestPrevious_InvalidScore(t *testing.T) {
+	s := schedulerOf(t, scored{})
+	for _, score := range []string{"200", "-1", "NaN"} {
+		var cache scheduler.Cache
+		for _, name := range []string{"a", "b", "c"} {
+			cache.Update(&scheduler.Cluster{Name: name, Labels: map[string]string{"score": "50"}})
+		}
+		r := pick(t, 1)
+		first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+		require.NoError(t, err)
+		cache.Update(&scheduler.Cluster{Name: "b", Labels: map[string]string{"score": score}})
+		for _, previous := range []*scheduler.Result{nil, &first} {
+			r.Previous = previous
+			_, err = s.Schedule(t.Context(), cache.Snapshot(), r)
+			require.EqualError(t, err, fmt.Sprintf("plugin Scored, Score of cluster b: score %s is not from 0 to 100", score))
+		}
+	}
 }

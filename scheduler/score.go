@@ -91,15 +91,23 @@ func (c *cycle) add(p *plugin, weight float64) error {
 		for ; word != 0; word &= word - 1 {
 			slot := i*wordBits + bits.TrailingZeros64(word)
 			score := scores[slot]
-			if !(score >= 0 && score <= MaxScore) { // NaN is neither
+			if err := invalidScore(score); err != nil {
 				c.call.cluster = c.snapshot.clusters[slot]
-				return c.call.failed(&p.places[atScore], fmt.Errorf("score %v is not from 0 to %v", score, MaxScore))
+				return c.call.failed(&p.places[atScore], err)
 			}
 			totals[slot] += weight * score
 		}
 	}
 	c.record.score(c, p, weight)
 	return nil
+}
+
+// invalidScore returns an error if a score is outside of the range.
+func invalidScore(score float64) error {
+	if score >= 0 && score <= MaxScore { // NaN is not
+		return nil
+	}
+	return fmt.Errorf("score %v is not from 0 to %v", score, MaxScore)
 }
 
 // Normalize scales the scores of the set to the range from 0 to [MaxScore]: the lowest becomes 0, and the highest

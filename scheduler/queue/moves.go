@@ -90,9 +90,10 @@ func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 	default:
 		if outcome.succeeded {
 			e.failures = 0
+		} else {
+			e.failures++
 		}
-		e.failures++
-		e.retry = after(q.timing.now, q.options.backoff(e.failures))
+		e.retry = after(q.timing.now, q.options.backoff(max(e.failures, 1)))
 		if outcome.resultKind == rejected && !overtaken {
 			q.park(e, outcome.rejectedBy)
 		} else {

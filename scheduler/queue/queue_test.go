@@ -468,7 +468,9 @@ func TestOpen(t *testing.T) {
 			p.pop() // not before the first backoff is over
 			<-time.After(time.Second)
 		}
-		p.pop("a")
+		item, err := p.Pop(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Item[string]{Key: "a"}, item, "an open outcome is not a failure")
 	})
 }
 
