@@ -40,7 +40,8 @@ func NewCrash(at int, loss Loss) *Crash {
 
 var errCrashed = errors.New("the process of the client has ended")
 
-// Wrap returns a transport of the process that crashes. Use it with rest.Config.Wrap, for each config of the process.
+// Wrap returns a transport for the crashing process that forwards requests to next until the crash. Use it with
+// rest.Config.Wrap, for each config of the process.
 func (c *Crash) Wrap(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		dead, last := c.note(r)
@@ -59,7 +60,8 @@ func (c *Crash) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// note reports whether a request comes after the crash, and whether the process crashes at the request.
+// note counts a request. It reports whether the process crashed before the request, and whether it crashes at the
+// request.
 func (c *Crash) note(r *http.Request) (dead, last bool) {
 	resource := AttributesOf(r).Resource
 	c.mu.Lock()
@@ -87,7 +89,7 @@ func (c *Crash) Request() string {
 	return c.request
 }
 
-// Writes returns the number of writes up to now, the one at which the process crashed included.
+// Writes returns the number of writes up to now, including the write at which the process crashed.
 func (c *Crash) Writes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package mustertest tests controllers on real control planes, as muster's own tests do. It needs Go and nothing else:
-// no containers, and no cluster.
+// Package mustertest tests controllers on real control planes, as muster's own tests do. It needs only Go: no
+// containers and no cluster.
 //
 //	var plane = localplane.Shared{Options: localplane.Options{Name: "shop"}}
 //
@@ -16,19 +16,19 @@
 //
 // # Contents
 //
-//   - [StartPlane] and package localplane: control planes, shared ones, nodes without machines, and faults such as a
-//     killed, paused or restored API server and a network that is cut, slow or silent.
+//   - [StartPlane] and package localplane: control planes, shared ones, simulated nodes, and faults: an API server that
+//     is killed, paused or restored, and a network that is cut, slow or stalled.
 //   - Package fleet: a complete hub, members, and thousands of hollow members.
 //   - Package apiserver: an API server in memory.
 //   - [Grant] and [GrantFiles]: users with the roles that a product ships.
-//   - [RequestCounter] and [Crash]: the requests of a controller, and its end at any of them.
-//   - [Clock], [Eventually] and [Quiet]: time.
+//   - [RequestCounter] and [Crash]: counts of the requests of a controller, and a crash at any of its writes.
+//   - [Clock], [Eventually] and [Quiet]: a clock with an offset, and waits.
 //
 // # Rules
 //
-// Everything that a function starts ends with the test. A function that takes a testing.TB ends the test if it fails,
-// so the goroutine that runs the test must call it, unless its comment says otherwise. Timeouts are generous, for
-// machines that run many tests at once.
+// Everything that a function starts ends with the test. A function with a testing.TB parameter ends the test if it
+// fails. Call it from the goroutine that runs the test, unless its comment allows other goroutines. Timeouts are
+// generous, for machines that run many tests at the same time.
 //
 // Production code must not import this package.
 package mustertest

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spy is a test that may fail.
+// spy is a testing.TB that records failures instead of failing the real test.
 type spy struct {
 	testing.TB
 	said     []string
@@ -29,7 +29,7 @@ func (s *spy) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// watch runs a test, to its end or until it fails for good, and returns what it said.
+// watch runs a test until it returns or calls a fatal method, and returns its messages.
 func watch(t *testing.T, test func(testing.TB)) []string {
 	s, done := &spy{TB: t}, make(chan struct{})
 	go func() {
@@ -45,7 +45,7 @@ func watch(t *testing.T, test func(testing.TB)) []string {
 	return s.said
 }
 
-// server answers everything, and counts.
+// server is an HTTP server that answers every request and counts the requests.
 type server int
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,7 +57,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// send sends a request such as "GET /api/v1/pods", and reports whether there was an answer.
+// send sends a request such as "GET /api/v1/pods", and reports whether it received a response.
 func send(t *testing.T, over http.RoundTripper, request string) bool {
 	t.Helper()
 	response, err := over.RoundTrip(requestOf(t, request))

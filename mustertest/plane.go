@@ -19,12 +19,12 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// Main is TestMain of a package whose tests share planes. It discards the logs of controller-runtime, runs the tests,
-// stops the planes and exits.
+// Main implements TestMain of a package whose tests share planes. It discards the logs of controller-runtime, runs the
+// tests, stops the planes and exits.
 func Main(m *testing.M, shared ...*localplane.Shared) {
 	ctrllog.SetLogger(logr.Discard())
-	// The second handler sleeps until a time that all errors of the process share. Tests in virtual time have different
-	// times, and would sleep for years.
+	// The second handler sleeps until a time that all errors of the process share. Tests in virtual time run on different
+	// clocks, so the handler would sleep for years.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way.
 	os.Exit(localplane.Run(m, shared...))
 }
@@ -37,8 +37,8 @@ func StartPlane(t testing.TB, options localplane.Options) *localplane.Plane {
 	return localplane.ForTest(t, options)
 }
 
-// Scheme returns a scheme with the types of Kubernetes and those that the functions add. It panics if two types have
-// the same name, which is a defect of the program.
+// Scheme returns a scheme with the types of Kubernetes and the types that the functions add. It panics if two types
+// have the same name, which is a bug in the program.
 func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, add...) {
@@ -84,8 +84,9 @@ func Namespace(t testing.TB, c client.Client) string {
 	return namespace.Name
 }
 
-// Change reads an object, changes it and writes the difference as a merge patch, which never conflicts with other
-// writers. The object needs a namespace and name, and has the new state afterwards.
+// Change reads an object, changes it and writes the difference as a merge patch without a resourceVersion precondition,
+// so the write never conflicts with other writers. The object must have its namespace and name set. After the call it
+// contains the new state.
 func Change[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
 	t.Helper()
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), object))

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// RoundTripper is a function that is an http.RoundTripper, such as a fault between a client and its API server.
+// RoundTripper is a function that implements http.RoundTripper, for example to inject faults between a client and its
+// API server.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.
@@ -18,7 +19,7 @@ type Attributes struct {
 	Verb      string // such as "list" or "deletecollection"
 	Group     string // empty for the core group
 	Resource  string // with the subresource, such as "works/status"; empty for requests such as discovery
-	Namespace string // empty for cluster-scoped objects and for all namespaces; the name itself for a Namespace
+	Namespace string // empty for cluster-scoped objects and for all namespaces; for a Namespace, its own name
 	Name      string // empty for create, list, watch and deletecollection
 }
 
@@ -75,7 +76,7 @@ func verbOf(r *http.Request, many bool) string {
 	}
 }
 
-// RequestCounter counts the requests of a client. The zero value has counted none. It may be used concurrently.
+// RequestCounter counts the requests of a client. The zero value is ready to use. It may be used concurrently.
 //
 //	var counter mustertest.RequestCounter
 //	config.Wrap(counter.Wrap)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Roles reads ClusterRoles and Roles from YAML files, such as the generated files in the folders rbac. A document of
-// another kind and an unknown field are errors.
+// Roles reads ClusterRoles and Roles from YAML files, such as the generated files in the folders rbac. It returns an
+// error for a document of another kind and for an unknown field.
 func Roles(files ...string) ([]client.Object, error) {
 	var roles []client.Object
 	for _, path := range files {
@@ -72,7 +72,7 @@ func Grant(ctx context.Context, admin client.Client, user string, roles ...clien
 	return nil
 }
 
-// GrantFiles is Grant with the roles that Roles reads from files.
+// GrantFiles calls Grant with the roles that Roles reads from the files.
 func GrantFiles(ctx context.Context, admin client.Client, user string, files ...string) error {
 	roles, err := Roles(files...)
 	if err != nil {

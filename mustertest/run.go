@@ -12,12 +12,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// endTimeout bounds the end of what Run started. A manager waits 30 s for its runnables by default.
+// endTimeout limits how long stop waits for the functions that Run started. A manager waits 30 s for its runnables by
+// default.
 const endTimeout = 2 * time.Minute
 
-// Run calls each function in a goroutine, cancels their context when stop is called or the test ends, and waits for
-// their ends. The test fails, but continues, if a function returns an error or does not return within two minutes. The
-// name, such as "the hub", is for messages.
+// Run calls each function in a goroutine. It cancels their context when stop is called or the test ends, and waits
+// until they return. The test fails, but continues, if a function returns an error or does not return within two
+// minutes. The messages contain name, such as "the hub".
 func Run(t testing.TB, name string, starts ...func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +45,7 @@ func Run(t testing.TB, name string, starts ...func(context.Context) error) (stop
 	return stop
 }
 
-// Manager returns a manager that serves no metrics, after it has called each of the setups.
+// Manager calls each of the setups and returns a manager that serves no metrics.
 func Manager(t testing.TB, config *rest.Config, options manager.Options,
 	setups ...func(manager.Manager) error) manager.Manager {
 	t.Helper()
@@ -57,9 +58,10 @@ func Manager(t testing.TB, config *rest.Config, options manager.Options,
 	return mgr
 }
 
-// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does. A stop waits
-// for at most ten seconds until the caches of the manager are synced: a manager that is stopped earlier keeps a core
-// busy until then, and for ever in virtual time, which does not advance meanwhile.
+// StartManager calls each of the setups and runs a manager that serves no metrics, with the same stop semantics as Run.
+// Stop first waits, for at most ten seconds, until the caches of the manager are synced. A manager that is stopped
+// before its caches are synced keeps a core busy until then. In virtual time it never stops, because the virtual time
+// does not advance meanwhile.
 func StartManager(t testing.TB, config *rest.Config, options manager.Options,
 	setups ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
@@ -87,10 +89,10 @@ func StartManager(t testing.TB, config *rest.Config, options manager.Options,
 	})
 }
 
-// startTimeout bounds the wait for caches when a manager is stopped.
+// startTimeout limits how long stop waits for the caches of a manager.
 const startTimeout = 10 * time.Second
 
-// signal is a runnable that is closed when a manager starts it, which is after its caches are synced.
+// signal is a runnable that closes the channel when the manager starts it, which happens after the caches are synced.
 type signal chan struct{}
 
 func (s signal) Start(context.Context) error { close(s); return nil }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Eventually calls check every 20 ms at first, and every 250 ms after three seconds, because many tests wait at the
-// same time.
+// firstInterval is the initial interval between two calls of check. The interval grows to lastInterval within about
+// three seconds, because many tests wait at the same time.
 const firstInterval, lastInterval = 20 * time.Millisecond, 250 * time.Millisecond
 
-// Eventually calls check until it returns nil. After the timeout it ends the test with the description of what was
-// expected and the last error. The test's goroutine calls check, at least once, so check may fail the test.
+// Eventually calls check until it returns nil. After the timeout it ends the test with the expected state and the last
+// error. Check runs in the goroutine of the test, at least once, so it may fail the test.
 //
 //	mustertest.Eventually(t, time.Minute, "Deployment shop is available", func() error { ... })
 //
@@ -32,7 +32,7 @@ func Eventually(t testing.TB, timeout time.Duration, expected string, check func
 	}
 }
 
-// Holds is Eventually for a condition that returns no error.
+// Holds calls condition until it returns true, with the same intervals and timeout as Eventually.
 func Holds(t testing.TB, timeout time.Duration, expected string, condition func() bool) {
 	t.Helper()
 	Eventually(t, timeout, expected, func() error {
@@ -43,11 +43,11 @@ func Holds(t testing.TB, timeout time.Duration, expected string, condition func(
 	})
 }
 
-// quietTimeout bounds Quiet.
+// quietTimeout limits how long Quiet waits.
 const quietTimeout = time.Minute
 
-// Quiet waits until the value that a function returns, such as the number of writes, has not changed for a period. It
-// ends the test if the value still changes after a minute.
+// Quiet waits until the result of value, such as a number of writes, has not changed for the period. It ends the test
+// if the result still changes after a minute.
 func Quiet[T comparable](t testing.TB, period time.Duration, value func() T) {
 	t.Helper()
 	deadline := time.Now().Add(quietTimeout)

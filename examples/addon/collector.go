@@ -18,15 +18,16 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// collector is the add-on in Go: it collects the logs of each member by the rules of a ConfigMap on the hub, and sends
+// collector is the add-on in Go. It collects the logs of each member by the rules of a ConfigMap on the hub, and sends
 // them to the endpoint that an AddonConfig names.
 type collector struct {
 	version string
-	// received is how many lines came from a member in the last minute. A product would ask its own store.
+	// received returns the number of lines that arrived from a member in the last minute. A product would query its own
+	// store.
 	received func(ctx context.Context, member string) (int, error)
 }
 
-var _ interface { // all that it is
+var _ interface { // the implemented interfaces
 	addon.Agent
 	addon.Versioned
 	addon.ConfigValidator
@@ -35,11 +36,11 @@ var _ interface { // all that it is
 
 func (collector) Name() string { return "collector" }
 
-// Version has a release reach the members one by one, as the Addon says. Without it all would get what this program
-// makes, at once.
+// Version returns the version of the manifests. The rollout of the Addon updates the members to a new version one by
+// one. Without Version, all members would receive changed manifests at the same time.
 func (c collector) Version() string { return c.version }
 
-// Manifests are what is on each member.
+// Manifests returns the objects that the add-on installs on each member.
 func (c collector) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
 	meta := metav1.ObjectMeta{Namespace: in.InstallNamespace, Name: "collector"}
 	rules := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"endpoint": in.Settings.Variables["ENDPOINT"]}}
@@ -53,7 +54,7 @@ func (c collector) Manifests(_ context.Context, in addon.Input) ([]client.Object
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: c.pod()},
 	}}
-	// It sends what is left before the collector goes, and runs at no other time.
+	// The Job sends the remaining logs before the collector is removed. It runs at no other time.
 	flush := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.InstallNamespace, Name: "collector-flush",
@@ -71,8 +72,8 @@ func (c collector) pod() corev1.PodSpec {
 	}}}
 }
 
-// ValidateConfig refuses what would have it collect nothing. A member whose configuration is not valid keeps what it
-// has.
+// ValidateConfig rejects a configuration that would collect nothing. A member with an invalid configuration keeps its
+// current manifests.
 func (collector) ValidateConfig(config *unstructured.Unstructured) error {
 	if config.GetKind() != "ConfigMap" {
 		return nil
@@ -83,8 +84,8 @@ func (collector) ValidateConfig(config *unstructured.Unstructured) error {
 	return nil
 }
 
-// Health is what the rollout goes by: a release that runs everywhere and does nothing is a bad one. It is told of what
-// runs on the member, which need not be this version yet.
+// Health returns the health that the rollout evaluates. A release whose Works are available but whose collectors send
+// no logs has failed. The works are those on the member, which may still be of another version.
 func (c collector) Health(ctx context.Context, in addon.Input, works []health.Work) (health.Answer, error) {
 	for _, w := range works {
 		if w.Observed != w.Generation || w.Available != metav1.ConditionTrue {

@@ -25,7 +25,7 @@ func rules(text string) *unstructured.Unstructured {
 	return u
 }
 
-// An add-on needs no cluster to be tested.
+// TestManifests tests the manifests of an add-on, which requires no cluster.
 func TestManifests(t *testing.T) {
 	manifests, err := collector{version: "1.0"}.Manifests(t.Context(), addon.Input{
 		Member:           &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}},

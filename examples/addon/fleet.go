@@ -24,10 +24,10 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// names of the members.
+// names are the names of the members.
 var names = []string{"east", "north", "west"}
 
-// fleet is a hub, its members, and what runs on them.
+// fleet is a hub with its members and their agents.
 type fleet struct {
 	hub     client.Client
 	config  *rest.Config // of the hub
@@ -38,7 +38,7 @@ type fleet struct {
 	cancel  context.CancelFunc // of the agents
 }
 
-// start brings up all control planes, the hub, and the agents of the members.
+// start starts all control planes, the hub, and the agents of the members.
 func (f *fleet) start(ctx context.Context) (err error) {
 	f.planes, f.members = map[string]*localplane.Plane{}, map[string]client.Client{}
 	started := make([]*localplane.Plane, len(names)+1)
@@ -46,7 +46,7 @@ func (f *fleet) start(ctx context.Context) (err error) {
 	for i, name := range append([]string{"hub"}, names...) {
 		options := localplane.Options{Name: name, Prepare: prepareHub}
 		if i > 0 {
-			options.Nodes, options.Prepare = 1, prepareMember // kwok's: it needs no machine
+			options.Nodes, options.Prepare = 1, prepareMember // a node of kwok, which needs no machine
 		}
 		group.Go(func() (err error) {
 			started[i], err = localplane.Start(groupCtx, options)
@@ -70,7 +70,7 @@ func (f *fleet) start(ctx context.Context) (err error) {
 	return f.join(ctx)
 }
 
-// release replaces the hub by another release of it.
+// release stops the hub and starts another release of it.
 func (f *fleet) release(version string) {
 	if f.stopHub != nil {
 		_ = f.stopHub()
@@ -84,8 +84,8 @@ func (f *fleet) release(version string) {
 	}
 }
 
-// received plays the store that the collectors send to: nothing is executed on the nodes of local control planes. One
-// version loses all lines.
+// received simulates the store to which the collectors send, because no containers run on the nodes of local control
+// planes. Version 2.0-rc1 loses all lines.
 func (f *fleet) received(ctx context.Context, member string) (int, error) {
 	version, err := f.version(ctx, member)
 	if err != nil || version == "2.0-rc1" {
@@ -94,7 +94,7 @@ func (f *fleet) received(ctx context.Context, member string) (int, error) {
 	return 1200, nil
 }
 
-// version of the collector that a member has.
+// version returns the version of the collector on a member.
 func (f *fleet) version(ctx context.Context, member string) (string, error) {
 	collects := &appsv1.Deployment{}
 	if err := f.members[member].Get(ctx, client.ObjectKey{Namespace: "muster-addons", Name: "collector"},
@@ -104,7 +104,7 @@ func (f *fleet) version(ctx context.Context, member string) (string, error) {
 	return collects.Spec.Template.Spec.Containers[0].Env[0].Value, nil
 }
 
-// join has all members join by one token.
+// join makes all members join with one token.
 func (f *fleet) join(ctx context.Context) error {
 	token := &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "fleet"},
@@ -153,7 +153,7 @@ func (f *fleet) runAgent(ctx context.Context, name string, config *rest.Config) 
 		}
 		return a.Start(ctx)
 	})
-	// A person would carry the Secret of the token to the member.
+	// A user would copy the Secret of the token to the member.
 	bootstrap := agent.BootstrapFunc(func(ctx context.Context) (*registration.Bootstrap, error) {
 		secret := &corev1.Secret{}
 		err := f.hub.Get(ctx, client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "fleet"}, secret)
@@ -169,7 +169,7 @@ func (f *fleet) runAgent(ctx context.Context, name string, config *rest.Config) 
 	return mgr.Start(ctx)
 }
 
-// prepareMember makes what an agent needs on its member.
+// prepareMember creates the objects that an agent requires on its member.
 func prepareMember(ctx context.Context, config *rest.Config) error {
 	c, err := client.New(config, client.Options{Scheme: newScheme()})
 	if err != nil {
@@ -179,7 +179,7 @@ func prepareMember(ctx context.Context, config *rest.Config) error {
 	return errors.Join(workcrds.InstallOnMember(ctx, c), client.IgnoreAlreadyExists(c.Create(ctx, namespace)))
 }
 
-// stop ends all that was started.
+// stop stops the agents, the hub and the control planes.
 func (f *fleet) stop() (err error) {
 	if f.cancel != nil {
 		f.cancel()

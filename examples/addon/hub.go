@@ -29,19 +29,19 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// runHub is a release of the hub, which has one of the collector in it. It returns when ctx ends.
+// runHub runs a release of the hub that contains a release of the collector. It returns when ctx ends.
 func runHub(ctx context.Context, config *rest.Config, logs collector) error {
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:     newScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},              // a product would serve them
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // the next release runs in this same process
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // the next release runs in the same process
 	})
 	if err != nil {
 		return err
 	}
 	c := mgr.GetClient()
 	err = errors.Join(
-		// Who leaves has no add-ons first, and then no other Works.
+		// The gates remove the add-ons of a leaving member first, and then its other Works.
 		hub.SetupWithManager(mgr, hub.Options{
 			Gates: []membership.LeaveGate{addonleave.Gate(c), workleave.Gate(c)}, AgentRules: workagent.HubRules(),
 		}),
@@ -54,7 +54,7 @@ func runHub(ctx context.Context, config *rest.Config, logs collector) error {
 	return mgr.Start(ctx)
 }
 
-// prepareHub installs all definitions.
+// prepareHub installs all CustomResourceDefinitions.
 func prepareHub(ctx context.Context, config *rest.Config) error {
 	c, err := client.New(config, client.Options{Scheme: newScheme()})
 	if err != nil {
@@ -71,7 +71,7 @@ func newScheme() *runtime.Scheme {
 		addonv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			panic(err) // two types of one name: a fault of the program
+			panic(err) // two types have the same name, which is a bug in the program
 		}
 	}
 	return scheme

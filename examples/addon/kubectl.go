@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// show prints what kubectl get prints, which is what the API server makes of it.
+// show prints the output of kubectl get, which is the table that the API server returns.
 func (f *fleet) show(ctx context.Context, what ...string) error {
 	for _, w := range what {
 		say("\n$ kubectl get %s", w)
@@ -30,7 +30,7 @@ func (f *fleet) show(ctx context.Context, what ...string) error {
 	return nil
 }
 
-// get asks for a resource of add-ons as a table.
+// get requests a resource of add-ons as a table.
 func (f *fleet) get(ctx context.Context, resource string) (*metav1.Table, error) {
 	h, err := rest.HTTPClientFor(f.config)
 	if err != nil {
@@ -62,7 +62,7 @@ func write(table *metav1.Table, namespaced bool) error {
 		header = append(header, "NAMESPACE")
 	}
 	for _, column := range table.ColumnDefinitions {
-		if column.Priority == 0 { // others are for -o wide
+		if column.Priority == 0 { // other columns are for -o wide
 			header = append(header, strings.ToUpper(column.Name))
 		}
 	}

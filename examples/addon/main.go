@@ -1,13 +1,14 @@
-// Command addon has two add-ons go through their lives on three members: a collector of logs, which is an agent in Go,
+// Command addon demonstrates the lifecycle of two add-ons on three members: a log collector, which is an agent in Go,
 // and a message of the day, which is an AddonTemplate.
 //
 //	go run ./examples/addon          # installs them, and waits for Ctrl-C
 //	go run ./examples/addon --once   # install, configure, release a bad version and a good one, remove; then exit
 //
-// It needs nothing but Go: it starts four local control planes, one for the hub and one for each member.
+// It needs only Go: it starts four local control planes, one for the hub and one for each member.
 //
-// collector.go is the add-on in Go, addons.yaml has what one would apply for both, hub.go is how to embed them, once.go
-// is what happens. The members and their agents are in fleet.go, and are told of in examples/minimal-hub.
+// collector.go has the add-on in Go. addons.yaml has the objects that a user would apply for both add-ons. hub.go
+// embeds the add-ons in a hub. once.go has the steps. fleet.go has the members and their agents, which
+// examples/minimal-hub explains.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 		logger = zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))
 	}
 	ctrl.SetLogger(logger)
-	// The first signal ends the program in good order; a second one at once.
+	// The first signal stops the program gracefully; a second one ends it immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() { <-ctx.Done(); stop() }()
 	do := (*fleet).live
@@ -49,7 +50,7 @@ func main() {
 	}
 }
 
-// run starts the fleet, does something with it, and stops it.
+// run starts the fleet, calls do, and stops the fleet.
 func run(ctx context.Context, do func(*fleet, context.Context) error) (err error) {
 	say("Starting the control planes.")
 	f := &fleet{}
@@ -60,10 +61,11 @@ func run(ctx context.Context, do func(*fleet, context.Context) error) (err error
 	return do(f, ctx)
 }
 
-// timeLimit is for one wait; most take a second.
+// timeLimit is the timeout of one wait. Most waits take a second.
 const timeLimit = 60 * time.Second
 
-// until waits for something, and says what it has waited for in vain and why.
+// until polls done until it returns true. After the time limit, the error contains the awaited state and the last
+// reason.
 func until(ctx context.Context, what string, done func(context.Context) (bool, string)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()

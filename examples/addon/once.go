@@ -24,7 +24,7 @@ import (
 //go:embed addons.yaml
 var addons string
 
-// once goes through the life of the add-ons.
+// once runs each step of the lifecycle of the add-ons once.
 func (f *fleet) once(ctx context.Context) error {
 	began := time.Now()
 	steps := []struct {
@@ -41,7 +41,7 @@ func (f *fleet) once(ctx context.Context) error {
 		start := time.Now()
 		say("[%d/%d] %s", i+1, len(steps), step.name)
 		if err := step.do(ctx); err != nil {
-			_ = f.show(ctx, "addons", "memberaddons -A") // how far it came
+			_ = f.show(ctx, "addons", "memberaddons -A") // the state at the failure
 			return fmt.Errorf("step %q failed after %s: %w", step.name, time.Since(start).Round(time.Millisecond), err)
 		}
 		say("      done in %s", time.Since(start).Round(time.Millisecond))
@@ -64,7 +64,7 @@ func (f *fleet) live(ctx context.Context) error {
 	return nil
 }
 
-// install applies what addons.yaml has, and waits until all members have it.
+// install creates the objects of addons.yaml, and waits until all members have both add-ons.
 func (f *fleet) install(ctx context.Context) error {
 	for text := range strings.SplitSeq(addons, "\n---\n") {
 		object := &unstructured.Unstructured{}
@@ -136,7 +136,7 @@ func (f *fleet) configure(ctx context.Context) error {
 	return f.untilWell(ctx, "collector")
 }
 
-// releaseBad has the hub replaced by one with a bad collector. One member gets it.
+// releaseBad replaces the hub by a release with a bad collector. The rollout halts after one member.
 func (f *fleet) releaseBad(ctx context.Context) error {
 	f.release("2.0-rc1")
 	err := f.until(ctx, "collector", "the rollout to halt", func(a *v1alpha1.Addon) bool {
@@ -151,7 +151,7 @@ func (f *fleet) releaseBad(ctx context.Context) error {
 	return f.show(ctx, "addons", "memberaddons -A")
 }
 
-// releaseGood has it replaced by one with a good collector, which all get.
+// releaseGood replaces the hub by a release with a good collector, which all members receive.
 func (f *fleet) releaseGood(ctx context.Context) error {
 	f.release("2.0")
 	err := until(ctx, "version 2.0 on all members", func(ctx context.Context) (bool, string) {
@@ -167,7 +167,7 @@ func (f *fleet) releaseGood(ctx context.Context) error {
 	return f.show(ctx, "addons", "memberaddons -A")
 }
 
-// versions of the collector that the members have, in their order.
+// versions returns the versions of the collector on the members, in the order of names.
 func (f *fleet) versions(ctx context.Context) (has []string, _ error) {
 	for _, name := range names {
 		version, err := f.version(ctx, name)
@@ -179,8 +179,8 @@ func (f *fleet) versions(ctx context.Context) (has []string, _ error) {
 	return has, nil
 }
 
-// remove deletes one Addon after the other. Each is gone when it is gone from all members, and takes nothing of the
-// other's with it.
+// remove deletes one Addon after the other. An Addon is deleted after all members have removed the add-on. The removal
+// does not affect the other add-on.
 func (f *fleet) remove(ctx context.Context) error {
 	if err := f.delete(ctx, "motd"); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (f *fleet) untilGone(ctx context.Context, name string) error {
 	})
 }
 
-// patch changes an object of the hub.
+// patch changes an object on the hub.
 func (f *fleet) patch(ctx context.Context, object client.Object, change func()) error {
 	if err := f.hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return fmt.Errorf("read %T %s: %w", object, object.GetName(), err)
@@ -255,7 +255,7 @@ func (f *fleet) patch(ctx context.Context, object client.Object, change func()) 
 	return nil
 }
 
-// untilWell waits until all members have add-ons as they are to be, and those are well.
+// untilWell waits until the add-ons are installed and available on all members.
 func (f *fleet) untilWell(ctx context.Context, which ...string) error {
 	for _, name := range which {
 		err := f.until(ctx, name, "it to be well on all members", func(a *v1alpha1.Addon) bool {
@@ -269,7 +269,7 @@ func (f *fleet) untilWell(ctx context.Context, which ...string) error {
 	return nil
 }
 
-// until waits until an Addon is as it is to be.
+// until waits until is returns true for an Addon.
 func (f *fleet) until(ctx context.Context, name, what string, is func(*v1alpha1.Addon) bool) error {
 	return until(ctx, what, func(ctx context.Context) (bool, string) {
 		a := &v1alpha1.Addon{}

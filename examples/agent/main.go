@@ -1,12 +1,12 @@
-// Command agent is a whole agent program: it makes the cluster that it runs in a member of a hub, and applies Works
-// there. It is what the manifests of package deploy run:
+// Command agent is a complete agent program: it makes the cluster in which it runs a member of a hub, and applies Works
+// there. The manifests of package deploy run it:
 //
 //	kubectl apply -k deploy/agent/overlays/singleton     # with an image of this program
 //	kubectl -n muster-system create secret generic muster-bootstrap --from-file=join.yaml
 //
-// Without Works it is an agent of membership alone; with --member-kubeconfig it runs outside of its member. What
-// add-ons consist of comes as Works too. A product has a program like this of its own, with its own collectors,
-// cleaners and companions.
+// Without --works, it is a membership agent only. With --member-kubeconfig it runs outside of its member. The objects
+// of add-ons arrive as Works too. A product has its own version of this program, with its own collectors, cleaners and
+// companions.
 package main
 
 import (
@@ -50,18 +50,18 @@ type flags struct {
 	connection                                          connection
 }
 
-// connection is how the agent reaches the hub, if that differs from the defaults.
+// connection has the settings of the connection to the hub that differ from the defaults.
 type connection struct {
 	proxyURL, kubeconfig string
 	writesPerSecond      int
 }
 
-// methods are the values of --method.
+// methods maps the values of --method to registration methods.
 var methods = map[string]registration.Method{
 	"token": token.Method{}, "csr": csr.Method{}, "identity": identity.Method{},
 }
 
-// hubNames is a flag that may be given several times.
+// hubNames is a flag that may be repeated.
 type hubNames []string
 
 func (h *hubNames) String() string { return strings.Join(*h, ",") }
@@ -72,7 +72,7 @@ func (h *hubNames) Set(name string) error {
 	return nil
 }
 
-// labels is a flag that may be given several times, each time with one label.
+// labels is a flag that may be repeated, with one label each time.
 type labels map[string]string
 
 func (l labels) String() string {
@@ -160,7 +160,7 @@ func main() {
 	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { <-ctx.Done(); stop() }() // a second signal ends the program at once
+	go func() { <-ctx.Done(); stop() }() // a second signal ends the program immediately
 	home, err := ctrl.GetConfig()
 	if err == nil {
 		err = run(ctx, home, f)
@@ -171,7 +171,7 @@ func main() {
 	}
 }
 
-// election is what the agents of one hub elect their leader by.
+// election returns the name of the leader election of the agents of one hub.
 func (f flags) election() string {
 	if len(f.hubs) == 0 {
 		return agent.DefaultStoreSecret
@@ -179,12 +179,13 @@ func (f flags) election() string {
 	return agent.DefaultStoreSecret + "-" + f.hubs[0]
 }
 
-// untilOut calls done when the agent is out for good, of each of so many hubs that have names. Otherwise it goes on to
-// the next by itself.
+// untilOut returns a function that observes the steps of the agent and calls done when the agent has left all hubs for
+// good. Hubs is the number of named hubs. With several hubs, an agent that has left one of them continues with the next
+// one.
 func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 	out := map[string]bool{}
 	return func(step lifecycle.AgentStep) {
-		var hub string // the message begins with it
+		var hub string // the message begins with the name of the hub
 		if hubs > 1 {
 			hub, _, _ = strings.Cut(step.Message, ":")
 		}
@@ -236,8 +237,8 @@ func (f flags) hubConfig() (func(*rest.Config), error) {
 	}, nil
 }
 
-// run runs the agent until ctx ends, or the member has left for good. Kubernetes then starts the program again, and
-// it waits for another bootstrap credential.
+// run runs the agent until ctx ends, or until the member has left for good. Kubernetes then restarts the program, which
+// waits for another bootstrap credential.
 func run(ctx context.Context, home *rest.Config, f flags) error {
 	member := home
 	if f.member != "" {

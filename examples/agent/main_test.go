@@ -62,8 +62,8 @@ func TestMain(m *testing.M) {
 
 const timeLimit = 3 * time.Minute
 
-// TestHubs_ElectionAndNames checks that agents which may stand in for each other elect one leader, and that each hub of
-// the flags becomes a hub of the options.
+// TestHubs_ElectionAndNames checks that agents that can replace each other use the same leader election, and that each
+// hub of the flags becomes a hub of the options.
 func TestHubs_ElectionAndNames(t *testing.T) {
 	for _, test := range []struct {
 		args     []string
@@ -113,7 +113,7 @@ func TestLabels_FlagToOptions(t *testing.T) {
 	}
 }
 
-// TestHubConfig_ProxyAndCredential checks the flags for the connections to the hub.
+// TestHubConfig_ProxyAndCredential checks the flags for connections to the hub.
 func TestHubConfig_ProxyAndCredential(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "hub.kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte(`apiVersion: v1
@@ -144,7 +144,8 @@ users: [{name: a, user: {token: secret-words}}]
 	}
 }
 
-// TestUntilOut: a program whose agent is out for good ends, to be started anew, and no other.
+// TestUntilOut checks that the program ends when its agent has left all hubs for good, so that it is restarted, and not
+// before.
 func TestUntilOut(t *testing.T) {
 	in := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message} }
 	out := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message, Done: true} }
@@ -172,9 +173,9 @@ func TestUntilOut(t *testing.T) {
 	}
 }
 
-// The manifests are enough for the program, and the program is what they run: the hub installs them on a member, and
-// the program that is run with the arguments of the Deployment, as its ServiceAccount, makes that a member, applies a
-// Work and leaves. Then nothing is left.
+// TestInstalledAgent checks that the manifests suffice for the program. The hub installs them on a member. The test
+// runs the program with the arguments of the Deployment, as its ServiceAccount. The program makes the cluster a member,
+// applies a Work and leaves. No object remains afterwards.
 func TestInstalledAgent(t *testing.T) {
 	ctx := t.Context()
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
@@ -230,8 +231,8 @@ func TestInstalledAgent(t *testing.T) {
 	nothingNew()
 }
 
-// An agent outside of its member has on either side what it needs. Who has applied its manifests deletes them when it
-// has left, and then nothing is left.
+// TestHostedAgent checks an agent that runs outside of its member. The manifests contain everything that the agent
+// needs on both clusters. A user who has applied them deletes them after the agent has left, and no object remains.
 func TestHostedAgent(t *testing.T) {
 	ctx := t.Context()
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
@@ -286,7 +287,7 @@ func TestHostedAgent(t *testing.T) {
 	nothingNew()
 }
 
-// put applies the objects of an overlay, as kubectl apply -k does, and returns what deletes them.
+// put applies the objects of an overlay, as kubectl apply -k does. The returned function deletes them.
 func put(t *testing.T, c client.Client, overlay string) (undeploy func()) {
 	objects, err := deploy.Objects(overlay)
 	require.NoError(t, err)
@@ -303,14 +304,14 @@ func put(t *testing.T, c client.Client, overlay string) (undeploy func()) {
 	return undeploy
 }
 
-// hubsOwn is what a hub has without any member.
+// hubsOwn are the objects of a hub without members.
 var hubsOwn = []string{
 	"ClusterRole.rbac.authorization.k8s.io/v1 muster-agent", "ClusterRole.rbac.authorization.k8s.io/v1 muster-bootstrap",
 	"ConfigMap.v1 muster-registration/muster-hub", "Namespace.v1 muster-registration",
 	"ResourceQuota.v1 muster-registration/muster-registration",
 }
 
-// sweep looks at all that there is on both sides, and returns what waits until there is no more again.
+// sweep lists all objects of both clusters. The returned function waits until no additional objects exist.
 func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 	t.Helper()
 	planes := map[string]*rest.Config{"hub": hub, "member": member}
@@ -335,7 +336,8 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 	}
 }
 
-// startHub starts a hub that installs agents, and returns what has a member be connected as a fleet does.
+// startHub starts a hub that installs agents. The returned function connects a member to the hub, as a fleet management
+// system would.
 func startHub(t *testing.T, config *rest.Config,
 	c client.Client) (connect func(*v1alpha1.MemberCluster, *rest.Config)) {
 	require.NoError(t, errors.Join(crds.Install(t.Context(), c), workcrds.InstallOnHub(t.Context(), c)))
@@ -390,7 +392,7 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// asAccount is what a pod of a ServiceAccount in the agent's namespace has.
+// asAccount returns a client configuration with the credential of a Pod with a ServiceAccount in the agent's namespace.
 func asAccount(t *testing.T, admin *rest.Config, c client.Client, name string) *rest.Config {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: name}}
 	token := &authenticationv1.TokenRequest{}

@@ -19,8 +19,8 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// TestHub_PluginChoosesMembers has a complete hub decide a Placement with the plugin. The members have joined, and
-// their agents report the property that the plugin reads.
+// TestHub_PluginChoosesMembers checks that a complete hub decides a Placement with the plugin. The members have joined,
+// and their agents report the property that the plugin reads.
 func TestHub_PluginChoosesMembers(t *testing.T) {
 	decider, err := newScheduler()
 	require.NoError(t, err)

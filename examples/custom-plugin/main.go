@@ -1,10 +1,10 @@
-// Command custom-plugin has a scheduler plugin of its own, beside those that come with muster, decide on a small fleet.
+// Command custom-plugin schedules placements on a small fleet with a custom scheduler plugin and the plugins of muster.
 // It needs no cluster:
 //
 //	go run ./examples/custom-plugin
 //
-// Package carbon is the plugin. This file puts it into a profile, and tries what waits for a cluster again when a hint
-// says so.
+// Package carbon has the plugin. This file adds the plugin to a profile, and schedules a pending placement again when a
+// hint says that an event may help.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// newScheduler adds a plugin to those of muster: its factory to the registry, and its name to a profile. README.md
-// shows this function.
+// newScheduler adds the plugin to those of muster: its factory to the registry, and its name to a profile. README.md
+// contains this function.
 func newScheduler() (*scheduler.Scheduler, error) {
 	registry, profile := plugins.Registry(), plugins.DefaultProfile()
 	if err := registry.Register(carbon.Name, carbon.New); err != nil {
@@ -47,7 +47,7 @@ func newScheduler() (*scheduler.Scheduler, error) {
 	return scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{profile}})
 }
 
-// program is what a controller would keep: the fleet as its watches tell, and the placements that wait.
+// program has the state that a controller would keep: a cache of the fleet, and a queue of the pending placements.
 type program struct {
 	out       io.Writer
 	scheduler *scheduler.Scheduler
@@ -66,7 +66,7 @@ func run(ctx context.Context, out io.Writer) error {
 		Hint: func(plugin string, event scheduler.Event) func(string) bool {
 			return func(name string) bool { return s.MayHelp(p.request(name), []string{plugin}, event) }
 		},
-		InitialBackoff: 10 * time.Millisecond, // to be watched; the default is a second
+		InitialBackoff: 10 * time.Millisecond, // short for the demonstration; the default is one second
 	})
 
 	fmt.Fprintln(out, "The fleet, by region and grams of CO2 per kWh:")
@@ -95,7 +95,8 @@ func (p *program) request(name string) *scheduler.Request {
 	return &scheduler.Request{Name: name, Policy: p.policies[name], Now: time.Now()}
 }
 
-// change is what an event of a watch leads to. The queue hears of it after the cache, so that no decision misses it.
+// change updates the cache with a cluster, as an event of a watch would. The queue receives the event after the cache
+// was updated, so that no decision misses it.
 func (p *program) change(name, region, grams string) {
 	p.queue.Event(p.fleet.Update(&scheduler.Cluster{
 		Name: name, Joined: true, Healthy: true, Labels: map[string]string{"region": region},
@@ -104,7 +105,7 @@ func (p *program) change(name, region, grams string) {
 	fmt.Fprintf(p.out, "  %-6s  %s  %s\n", name, region, grams)
 }
 
-// place asks for so many clusters of a region.
+// place creates a placement with a number of clusters of a region.
 func (p *program) place(ctx context.Context, name, region string, clusters int32) (err error) {
 	p.policies[name], err = scheduler.NewPolicy(&v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickN, NumberOfClusters: &clusters,
@@ -119,7 +120,8 @@ func (p *program) place(ctx context.Context, name, region string, clusters int32
 	return p.decide(ctx)
 }
 
-// decide is what a worker does over and over. Pop waits until it is a placement's turn and its backoff is over.
+// decide processes one placement, as a worker does in a loop. Pop waits until a placement is queued and its backoff has
+// ended.
 func (p *program) decide(ctx context.Context) error {
 	item, err := p.queue.Pop(ctx)
 	if err != nil {
@@ -127,7 +129,7 @@ func (p *program) decide(ctx context.Context) error {
 	}
 	outcome := queue.Failed()
 	defer func() { p.queue.Done(item.Key, outcome) }()
-	// Pop comes before Snapshot, so that what happens from here on is not missed.
+	// Pop is called before Snapshot, so that later events are not missed.
 	result, err := p.scheduler.Schedule(ctx, p.fleet.Snapshot(), p.request(item.Key))
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The whole output, as it is wherever and however often the program runs.
+// Example prints the complete output, which is the same in every run.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // without the hint it would wait for minutes
 	defer cancel()

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// TestPlacement_DecidedByThePlugin has the placement controller decide a Placement with the profile that contains the
-// plugin. The clusters are ConfigMaps.
+// TestPlacement_DecidedByThePlugin checks that the placement controller decides a Placement with the profile that
+// contains the plugin. The clusters are ConfigMaps.
 func TestPlacement_DecidedByThePlugin(t *testing.T) {
 	server, err := apiserver.New(apiserver.Options{})
 	require.NoError(t, err)

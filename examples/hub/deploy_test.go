@@ -81,7 +81,8 @@ func TestDeployment(t *testing.T) {
 	allPartsAct(t, c, "more-apps")
 }
 
-// TestPermissions checks what the ServiceAccount of the hub must not do, and what users may do by the aggregated roles.
+// TestPermissions checks the actions that the ServiceAccount of the hub must not perform, and those that the aggregated
+// roles allow to users.
 func TestPermissions(t *testing.T) {
 	plane := localplane.ForTest(t, localplane.Options{Name: "hub-permissions"})
 	scheme := runtime.NewScheme()
@@ -148,7 +149,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// bind gives a user a ClusterRole of Kubernetes once the controller manager has aggregated muster's rules into view.
+// bind binds a ClusterRole of Kubernetes to a user, after the controller manager has aggregated muster's rules into
+// view.
 func bind(t *testing.T, c client.Client, user, role string) error {
 	t.Helper()
 	view := &unstructured.Unstructured{}
@@ -212,7 +214,7 @@ type replica struct {
 	stop func()
 }
 
-// start runs a replica until stop is called or the test ends. A replica that ends by itself fails the test.
+// start runs a replica until stop is called or the test ends. The test fails if a replica ends by itself.
 func start(t *testing.T, name, binary string, config *rest.Config, args []string) *replica {
 	t.Helper()
 	content, err := localplane.Kubeconfig(config)

@@ -6,7 +6,7 @@
 // Inside the hub's cluster, set --api-server-url and --api-server-ca-file: members cannot reach the address that a Pod
 // uses.
 //
-// A product has a program like this one of its own, with its own controllers, add-ons and scheduler plugins in the same
+// A product has its own version of this program, with its own controllers, add-ons and scheduler plugins in the same
 // manager.
 package main
 
@@ -53,16 +53,16 @@ type flags struct {
 	connect                    connectionFlags
 }
 
-// connectionFlags are the flags of a hub that connects to members.
+// connectionFlags are the flags of a hub that connects to its members.
 type connectionFlags struct {
 	push         bool
 	installImage string
-	// clusterAPI are the namespaces of Clusters, separated by commas.
+	// clusterAPI contains the namespaces of Clusters of cluster-api, separated by commas.
 	clusterAPI   string
 	leaveDeleted bool
 }
 
-// quotaFlag is a list of limits such as count/works.work.muster.dev=500,count/secrets=20.
+// quotaFlag is a comma-separated list of limits, such as count/works.work.muster.dev=500,count/secrets=20.
 type quotaFlag corev1.ResourceList
 
 func (q quotaFlag) String() string { return "" }
@@ -139,7 +139,7 @@ func main() {
 	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { <-ctx.Done(); stop() }() // A second signal ends the program at once.
+	go func() { <-ctx.Done(); stop() }() // A second signal ends the program immediately.
 	config, err := ctrl.GetConfig()
 	if err == nil {
 		err = run(ctx, config, f)
@@ -150,8 +150,8 @@ func main() {
 	}
 }
 
-// run runs the hub until ctx ends. It also ends, with an error, if the API server's store was restored from a backup:
-// Kubernetes starts the program again, and it reads everything anew.
+// run runs the hub until ctx ends. It returns an error if the API server's store was restored from a backup. Kubernetes
+// then restarts the program, which lists all objects again.
 func run(ctx context.Context, config *rest.Config, f flags) error {
 	scheme := runtime.NewScheme()
 	if err := assembly.AddToScheme(scheme); err != nil {
@@ -190,7 +190,7 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	return mgr.Start(ctx)
 }
 
-// options returns the options of a hub that connects to members, or nil.
+// options returns the options of a hub that connects to its members, or nil if it does not.
 func (f connectionFlags) options() (*assembly.Connections, error) {
 	if !f.push && f.installImage == "" {
 		return nil, nil

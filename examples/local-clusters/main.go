@@ -1,11 +1,11 @@
-// Command local-clusters starts Kubernetes control planes on this machine, without containers, to try muster with:
+// Command local-clusters starts Kubernetes control planes on this machine, without containers, for trying out muster:
 //
 //	go run ./examples/local-clusters hub east west    # until Ctrl-C
 //	export KUBECONFIG=clusters/kubeconfig             # with the contexts hub, east and west
 //	kubectl --context hub get namespaces
 //
-// The folder clusters also contains one kubeconfig for each cluster. Pods become ready on simulated nodes, although
-// nothing is executed. The first start builds etcd and Kubernetes, which takes some minutes.
+// The folder clusters also contains one kubeconfig for each cluster. Pods become ready on simulated nodes, although no
+// containers run. The first start builds etcd and Kubernetes, which takes some minutes.
 package main
 
 import (
@@ -73,7 +73,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { <-ctx.Done(); stop() }() // A second signal ends the program at once.
+	go func() { <-ctx.Done(); stop() }() // A second signal ends the program immediately.
 	if err := run(ctx, f, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "local-clusters:", err)
 		os.Exit(1)
@@ -104,7 +104,7 @@ func run(ctx context.Context, f flags, out io.Writer) (err error) {
 	}
 	if err := group.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return nil // The user has ended the program.
+			return nil // The user has interrupted the program.
 		}
 		return err
 	}
@@ -118,8 +118,8 @@ func run(ctx context.Context, f flags, out io.Writer) (err error) {
 	return nil
 }
 
-// write writes a kubeconfig for each cluster, and last the one that has all clusters as contexts. The first cluster is
-// the current context. The returned function removes the files.
+// write writes a kubeconfig for each cluster, and then one that contains all clusters as contexts. The first cluster is
+// its current context. The returned function removes the files.
 func (f flags) write(planes []*localplane.Plane) (path string, remove func(), err error) {
 	folder, err := filepath.Abs(f.folder)
 	if err != nil {
@@ -155,7 +155,7 @@ func (f flags) write(planes []*localplane.Plane) (path string, remove func(), er
 			return "", nil, fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 		}
 	}
-	// Scripts wait for this file, so it appears complete.
+	// Scripts wait for this file, so it must appear only when it is complete.
 	path = filepath.Join(folder, "kubeconfig")
 	files = append(files, path)
 	partial := path + ".partial"

@@ -17,7 +17,8 @@ import (
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// greeter is an add-on: a Deployment on each member that has it, which greets in the words of the variable GREETING.
+// greeter is an add-on with a Deployment on each selected member. The environment variable GREETING contains its
+// greeting.
 type greeter struct{}
 
 func (greeter) Name() string { return "greeter" }
@@ -39,8 +40,8 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 	}}, nil
 }
 
-// who gets the add-on: whatever member the Placement of the shop has chosen. And what configures it, where nothing else
-// is said.
+// greetingAddon is the Addon. It installs the add-on on the members that the Placement of the shop has selected, and
+// uses the AddonConfig greeting as the default configuration.
 const greetingAddon = `
 metadata: {name: greeter}
 spec:
@@ -49,13 +50,13 @@ spec:
   install: {type: Placements, placements: [{namespace: apps, name: shop}]}
 `
 
-// how it greets.
+// how is the AddonConfig with the greeting.
 const how = `
 metadata: {name: greeting, namespace: apps}
 spec: {variables: [{name: GREETING, value: Welcome!}]}
 `
 
-// install has the hub install the add-on, and then greet in other words.
+// install makes the hub install the add-on, and then changes the greeting.
 func (f *fleet) install(ctx context.Context) error {
 	greeting, greets := &addonv1alpha1.AddonConfig{}, &addonv1alpha1.Addon{}
 	for object, text := range map[client.Object]string{greets: greetingAddon, greeting: how} {
@@ -86,8 +87,8 @@ func (f *fleet) install(ctx context.Context) error {
 	return f.show(ctx)
 }
 
-// untilGreeted waits until the member that has the shop has the add-on, in those words, and the hub knows that it is
-// well.
+// untilGreeted waits until the member with the shop has the add-on with this greeting, and the hub reports that the
+// add-on is available.
 func (f *fleet) untilGreeted(ctx context.Context, m *member, words string) error {
 	return until(ctx, timeLimit, m.name+" to greet: "+words, func(ctx context.Context) (bool, string) {
 		greets, deployment := &addonv1alpha1.Addon{}, &appsv1.Deployment{}
@@ -104,7 +105,7 @@ func (f *fleet) untilGreeted(ctx context.Context, m *member, words string) error
 	})
 }
 
-// uninstall deletes the Addon. It is gone when it is gone from all members.
+// uninstall deletes the Addon and waits until it is deleted, which is after all members have removed the add-on.
 func (f *fleet) uninstall(ctx context.Context) error {
 	greets := &addonv1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "greeter"}}
 	if err := f.client.Delete(ctx, greets); err != nil {
@@ -116,7 +117,7 @@ func (f *fleet) uninstall(ctx context.Context) error {
 	})
 }
 
-// installed is a line for the add-on.
+// installed returns a line with the status of the add-on.
 func (f *fleet) installed(ctx context.Context) string {
 	greets := &addonv1alpha1.Addon{}
 	if f.client.Get(ctx, client.ObjectKey{Name: "greeter"}, greets) != nil {

@@ -19,7 +19,7 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// runAgent is a complete agent, which applies Works too. It returns when ctx ends.
+// runAgent runs a complete agent, which also applies Works. It returns when ctx ends.
 func runAgent(ctx context.Context, config *rest.Config, options agent.Options) error {
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:  newScheme(),
@@ -34,7 +34,7 @@ func runAgent(ctx context.Context, config *rest.Config, options agent.Options) e
 	return mgr.Start(ctx)
 }
 
-// A member is one cluster with its agent, which can be paused as if it had died.
+// A member is one cluster with its agent. The agent can be stopped and started to simulate a failure.
 type member struct {
 	name       string
 	config     *rest.Config
@@ -47,7 +47,7 @@ type member struct {
 	done   chan error
 }
 
-// give puts a join.yaml where the agent looks for it, as kubectl would.
+// give creates the Secret with a join.yaml that the agent reads, as kubectl would.
 func (m *member) give(ctx context.Context, joinYAML []byte) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
 	if err := client.IgnoreAlreadyExists(m.client.Create(ctx, namespace)); err != nil {
@@ -71,7 +71,7 @@ func (m *member) give(ctx context.Context, joinYAML []byte) error {
 	return nil
 }
 
-// start starts the agent. It remembers where it was.
+// start starts the agent. The agent continues its membership, because its state is stored on the member.
 func (m *member) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *member) start() {
 	m.cancel, m.done = cancel, done
 }
 
-// stop ends the agent between any two of its actions, and waits for it.
+// stop stops the agent, between any two of its actions, and waits until it has stopped.
 func (m *member) stop() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

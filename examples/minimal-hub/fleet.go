@@ -29,10 +29,12 @@ type fleet struct {
 	planes     []*localplane.Plane
 }
 
-// methods are taken in turn: the first member joins by token, the second by certificate.
+// methods are the registration methods, which the members use alternately: the first member joins by token, the second
+// by certificate.
 var methods = []registration.Method{token.Method{}, csr.Method{}}
 
-// connect takes the clusters that the flags name, or starts local ones. The fleet is to be stopped also after an error.
+// connect connects to the clusters that the flags name, or starts local clusters. The caller must stop the fleet even
+// after an error.
 func connect(ctx context.Context, f flags) (*fleet, error) {
 	files := append([]string{"hub=" + f.hub}, f.members...)
 	if f.hub == "" {
@@ -49,12 +51,12 @@ func connect(ctx context.Context, f flags) (*fleet, error) {
 				if configs[i], err = clientcmd.BuildConfigFromFlags("", file); err != nil {
 					return fmt.Errorf("read the kubeconfig of %s: %w", name, err)
 				}
-				configs[i].QPS = -1 // the API server knows best what it can bear
+				configs[i].QPS = -1 // no client-side rate limit: the API server limits requests itself
 				return nil
 			}
 			options := localplane.Options{Name: name}
 			if i > 0 {
-				options.Nodes = 2 // kwok's: they need no machine
+				options.Nodes = 2 // nodes of kwok, which need no machine
 			}
 			if planes[i], err = localplane.Start(groupCtx, options); err != nil {
 				return fmt.Errorf("start control plane %s: %w", name, err)
@@ -93,7 +95,7 @@ func connect(ctx context.Context, f flags) (*fleet, error) {
 	return fleet, nil
 }
 
-// stop ends the agents and the local control planes.
+// stop stops the agents and the local control planes.
 func (f *fleet) stop() error {
 	var group errgroup.Group
 	for _, m := range f.members {
@@ -107,8 +109,7 @@ func (f *fleet) stop() error {
 	return errors.Join(err, planes.Wait())
 }
 
-// run brings up the fleet and shows it, or goes through everything once. What goes wrong at the end is an error of its
-// own.
+// run starts the fleet and shows it live, or runs each step once. The returned error includes errors of the cleanup.
 func run(ctx context.Context, f flags) (err error) {
 	if f.hub == "" {
 		say("Starting the control planes.")
@@ -119,7 +120,7 @@ func run(ctx context.Context, f flags) (err error) {
 		return outcome(ctx, f, err)
 	}
 
-	// A hub that ends by itself ends the program.
+	// If the hub ends by itself, the program ends.
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	hubCtx, stopHub := context.WithCancel(context.Background())
@@ -133,7 +134,7 @@ func run(ctx context.Context, f flags) (err error) {
 	}()
 	defer func() {
 		stopHub()
-		if failed := <-hubDone; err == nil && ctx.Err() == nil { // it went wrong at the very end
+		if failed := <-hubDone; err == nil && ctx.Err() == nil { // the hub failed after the last step
 			err = failed
 		}
 	}()
@@ -151,7 +152,8 @@ func run(ctx context.Context, f flags) (err error) {
 
 var errInterrupted = errors.New("interrupted before all steps were done")
 
-// outcome returns nil for an end that the user requested, which is how a live fleet ends.
+// outcome returns nil if the user interrupted a live fleet, which is its normal end. With --once, an interrupt is an
+// error.
 func outcome(ctx context.Context, f flags, err error) error {
 	switch {
 	case err == nil || ctx.Err() == nil:
@@ -163,7 +165,8 @@ func outcome(ctx context.Context, f flags, err error) error {
 	}
 }
 
-// until waits for something, and says what it has waited for in vain and why.
+// until polls done until it returns true. After the time limit, the error contains the awaited state and the last
+// reason.
 func until(ctx context.Context, timeLimit time.Duration, what string, done func(context.Context) (bool, string)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()

@@ -24,12 +24,12 @@ import (
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := assembly.AddToScheme(scheme); err != nil {
-		panic(err) // Two types have the same name, which is a defect of the program.
+		panic(err) // Two types have the same name, which is a bug in the program.
 	}
 	return scheme
 }
 
-// runHub is a complete hub with one add-on. It returns when ctx ends.
+// runHub runs a complete hub with one add-on. It returns when ctx ends.
 func runHub(ctx context.Context, config *rest.Config) error {
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:  newScheme(),
@@ -45,7 +45,8 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// newJoinToken makes a JoinToken, and returns what the hub then puts into its Secret: all that an agent needs.
+// newJoinToken creates a JoinToken. It returns the join.yaml that the hub writes to the Secret of the token, which
+// contains everything an agent needs.
 func newJoinToken(ctx context.Context, c client.Client, name string, spec v1alpha1.JoinTokenSpec) ([]byte, error) {
 	token := &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},

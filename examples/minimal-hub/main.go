@@ -1,4 +1,4 @@
-// Command minimal-hub is a hub and its members in one program: the smallest one that does the whole job.
+// Command minimal-hub runs a hub and its members in one program. It is the smallest program that uses all features.
 //
 //	go run ./examples/minimal-hub          # a live table, until Ctrl-C
 //	go run ./examples/minimal-hub --once   # each step once, then exit
@@ -6,8 +6,8 @@
 // The steps are: join, place, install an add-on, heal, move by a taint, lose a heartbeat, leave, search for remaining
 // objects.
 //
-// It needs nothing but Go: it starts three local control planes, one for the hub and one for each of the members east
-// and west. With --hub and --member it does the same with clusters that are there:
+// It needs only Go: it starts three local control planes, one for the hub and one for each of the members east and
+// west. With --hub and --member it uses existing clusters instead:
 //
 //	go run ./examples/minimal-hub --hub hub.kubeconfig --member east=east.kubeconfig --member west=west.kubeconfig
 //
@@ -80,7 +80,7 @@ func main() {
 		logger = zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))
 	}
 	ctrl.SetLogger(logger)
-	// The first signal ends the program in good order; a second one at once.
+	// The first signal stops the program gracefully; a second one ends it immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() { <-ctx.Done(); stop() }()
 	if err := run(ctx, f); err != nil {

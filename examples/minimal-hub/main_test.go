@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A script that checks the exit code must not take an interrupted run for a successful one; a live fleet has no other
-// end.
+// TestOutcome checks that an interrupted run with --once is an error, so that a script does not mistake it for a
+// successful run. An interrupt is the normal end of a live fleet.
 func TestOutcome(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("interrupt signal received"))
@@ -34,7 +34,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// An interruption while there is nothing yet.
+// TestRunIsInterrupted checks an interruption before any cluster was reached.
 func TestRunIsInterrupted(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(nowhere, []byte(`{apiVersion: v1, kind: Config, current-context: c,

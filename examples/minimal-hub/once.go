@@ -20,13 +20,13 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// timeLimit is for one step; most take a second.
+// timeLimit is the timeout of one step. Most steps take a second.
 const timeLimit = 60 * time.Second
 
-// period is the time between two heartbeats. A fleet would take a minute; this is to be watched.
+// period is the heartbeat period in seconds. It is short for the demonstration; a real fleet would use a minute.
 const period = 1
 
-// once goes through the life of the members.
+// once runs each step of the demonstration once.
 func (f *fleet) once(ctx context.Context) error {
 	began := time.Now()
 	steps := []struct {
@@ -54,7 +54,8 @@ func (f *fleet) once(ctx context.Context) error {
 	return nil
 }
 
-// join lets the first member in by a token that accepts by itself, and all others by an administrator's word.
+// join joins the members: the first one by a token that accepts it automatically, all others after an administrator's
+// approval.
 func (f *fleet) join(ctx context.Context) error {
 	for i, m := range f.members {
 		joinYAML, err := newJoinToken(ctx, f.client, m.name, v1alpha1.JoinTokenSpec{AutoAccept: i == 0,
@@ -95,7 +96,7 @@ func (f *fleet) join(ctx context.Context) error {
 	return f.show(ctx)
 }
 
-// loseHeartbeat pauses the agent of the first member, and lets it go on.
+// loseHeartbeat stops the agent of the first member until the member is unhealthy, and starts it again.
 func (f *fleet) loseHeartbeat(ctx context.Context) error {
 	m := f.members[0]
 	if err := m.stop(); err != nil {
@@ -114,7 +115,7 @@ func (f *fleet) loseHeartbeat(ctx context.Context) error {
 	return f.show(ctx)
 }
 
-// leave deletes all MemberClusters; each is gone when its member has confirmed that it is clean.
+// leave deletes all MemberClusters. A MemberCluster is deleted after its member has confirmed that it is clean.
 func (f *fleet) leave(ctx context.Context) error {
 	for _, m := range f.members {
 		if err := f.client.Delete(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}); err != nil {
@@ -134,7 +135,7 @@ func (f *fleet) leave(ctx context.Context) error {
 	return nil
 }
 
-// leftOvers looks for what a member that has left must not leave behind.
+// leftOvers checks that a member that has left has no remaining objects.
 func (f *fleet) leftOvers(ctx context.Context) error {
 	if err := f.uninstall(ctx); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The agent takes its leave after the hub does.
+		// The agent deletes its Secrets after the hub has deleted the MemberCluster.
 		err = until(ctx, timeLimit, "the agent of "+m.name+" to forget", func(ctx context.Context) (bool, string) {
 			return nothing(ctx, m.client, &corev1.SecretList{}, client.InNamespace(agent.DefaultNamespace))
 		})
@@ -199,7 +200,7 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 	return nil
 }
 
-// nothing reports whether a list is empty, and what is on it.
+// nothing reports whether a list is empty. If not, it also returns a message with its items.
 func nothing(ctx context.Context, c client.Client, list client.ObjectList, where client.ListOption) (bool, string) {
 	if err := c.List(ctx, list, where); err != nil {
 		return false, err.Error()
@@ -227,7 +228,7 @@ func (f *fleet) untilCondition(ctx context.Context, name, kind string, status me
 		})
 }
 
-// explain says why a member is not where it should be.
+// explain returns the reason why a member does not have the expected condition.
 func explain(cluster *v1alpha1.MemberCluster, kind string) string {
 	if condition := meta.FindStatusCondition(cluster.Status.Conditions, kind); condition != nil {
 		return fmt.Sprintf("%s=%s, %s: %s", kind, condition.Status, condition.Reason, condition.Message)

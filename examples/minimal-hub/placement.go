@@ -20,11 +20,11 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// apps is the hub's namespace for what is distributed.
+// apps is the namespace on the hub for the distributed objects.
 const apps = "apps"
 
-// where says which members come into question for the shop, and that one of them will do: as one would write it for
-// kubectl.
+// where is the Placement of the shop, as a user would write it for kubectl. Members with the label tier=retail are
+// eligible, and one of them is selected.
 const where = `
 metadata: {name: shop, namespace: apps}
 spec:
@@ -36,7 +36,7 @@ spec:
       - labelSelector: {matchLabels: {tier: retail}}
 `
 
-// what is the shop.
+// what is the WorkSet with the manifests of the shop.
 const what = `
 metadata: {name: shop, namespace: apps}
 spec:
@@ -64,14 +64,15 @@ spec:
             image: registry.k8s.io/pause:3.10
 `
 
-// allowed lets the namespace place on every member. Without a ClusterSetBinding, its Placements choose no member.
+// allowed is the ClusterSetBinding that allows the Placements of the namespace to select any member. Without a
+// ClusterSetBinding, they select no member.
 const allowed = `
 metadata: {name: global, namespace: apps}
 spec:
   clusterSetName: global
 `
 
-// distribute labels the members and has the hub bring the shop to one of them.
+// distribute labels the members and creates the objects with which the hub distributes the shop to one of them.
 func (f *fleet) distribute(ctx context.Context) error {
 	for _, m := range f.members {
 		err := f.patch(ctx, m, func(c *v1alpha1.MemberCluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "tier", "retail") })
@@ -106,7 +107,7 @@ func (f *fleet) distribute(ctx context.Context) error {
 	return f.show(ctx)
 }
 
-// heal deletes the Deployment on its member, behind the hub's back.
+// heal deletes the Deployment directly on its member, and waits until the agent has created it again.
 func (f *fleet) heal(ctx context.Context) error {
 	m, err := f.untilAvailable(ctx, func(*member) bool { return true })
 	if err != nil {
@@ -121,7 +122,7 @@ func (f *fleet) heal(ctx context.Context) error {
 	if err := m.client.Delete(ctx, web); err != nil {
 		return fmt.Errorf("delete Deployment web on %s: %w", m.name, err)
 	}
-	// Looked at more often than the other steps, since it is quick.
+	// The Deployment is created again quickly, so poll it without an interval.
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	for err := error(nil); err != nil || web.UID == before; err = m.client.Get(ctx, client.ObjectKeyFromObject(web), web) {
@@ -135,8 +136,8 @@ func (f *fleet) heal(ctx context.Context) error {
 	return err
 }
 
-// move taints the member that has the shop, which then goes to another one; if there is none, it comes back when the
-// taint is gone.
+// move taints the member that has the shop. The shop then moves to another member. If there is none, it returns after
+// the taint was removed.
 func (f *fleet) move(ctx context.Context) error {
 	m, err := f.untilAvailable(ctx, func(*member) bool { return true })
 	if err != nil {
@@ -175,7 +176,7 @@ func (f *fleet) move(ctx context.Context) error {
 	return err
 }
 
-// takeBack deletes what was distributed; the members have left.
+// takeBack deletes the namespace with the distributed objects. The members have left before.
 func (f *fleet) takeBack(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps}}
 	if err := f.client.Delete(ctx, namespace); err != nil {
@@ -187,8 +188,8 @@ func (f *fleet) takeBack(ctx context.Context) error {
 	})
 }
 
-// untilAvailable waits until the shop is available on one of the members that will do, and on no other, and returns
-// that one.
+// untilAvailable waits until the shop is available on exactly one member for which will returns true, and returns that
+// member.
 func (f *fleet) untilAvailable(ctx context.Context, will func(*member) bool) (on *member, _ error) {
 	err := until(ctx, timeLimit, "the shop to be available", func(ctx context.Context) (bool, string) {
 		set := &placementv1alpha1.WorkSet{}
@@ -209,7 +210,7 @@ func (f *fleet) untilAvailable(ctx context.Context, will func(*member) bool) (on
 	return on, err
 }
 
-// patch changes a MemberCluster.
+// patch changes a MemberCluster with a resourceVersion precondition.
 func (f *fleet) patch(ctx context.Context, m *member, change func(*v1alpha1.MemberCluster)) error {
 	cluster := &v1alpha1.MemberCluster{}
 	if err := f.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster); err != nil {
@@ -217,7 +218,8 @@ func (f *fleet) patch(ctx context.Context, m *member, change func(*v1alpha1.Memb
 	}
 	before := cluster.DeepCopy()
 	change(cluster)
-	// Taints are a list with keys, which the hub writes as well: one that has changed meanwhile is a conflict.
+	// Taints are a list with keys, which the hub writes too. The optimistic lock turns a concurrent change into a
+	// conflict.
 	if err := f.client.Patch(ctx, cluster, client.MergeFromWithOptions(before,
 		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("change MemberCluster %s: %w", m.name, err)
@@ -225,7 +227,7 @@ func (f *fleet) patch(ctx context.Context, m *member, change func(*v1alpha1.Memb
 	return nil
 }
 
-// placed is a line for what is distributed: where it is, and how it is doing.
+// placed returns a line with the status of the Placement and of the WorkSet.
 func (f *fleet) placed(ctx context.Context) string {
 	placement, set := &placementv1alpha1.Placement{}, &placementv1alpha1.WorkSet{}
 	key := client.ObjectKey{Namespace: apps, Name: "shop"}
@@ -236,7 +238,7 @@ func (f *fleet) placed(ctx context.Context) string {
 		placement.Status.SelectedClusters, placement.Status.DesiredClusters, orDash(set.Status.Message))
 }
 
-// noShop reports whether a member has nothing of the shop any more.
+// noShop reports whether a member has no objects of the shop any more.
 func noShop(ctx context.Context, m *member) (bool, string) {
 	if ok, why := nothing(ctx, m.client, &workv1alpha1.AppliedWorkList{}, client.MatchingLabels{}); !ok {
 		return false, why

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// view is what the live fleet shows, in the order of its importance.
+// view is the content of the screen of a live fleet, in order of importance.
 type view struct {
 	export  string   // the command that sets KUBECONFIG
 	table   []string // the members; the first line is the header
@@ -16,7 +16,7 @@ type view struct {
 }
 
 // lines returns at most height lines of at most width columns. The table comes first, then the summary and the newest
-// events. Hints are left out if there is no room for five events beside them.
+// events. The hints are omitted if there is no room for five events in addition.
 func (v view) lines(width, height int, colors bool) []string {
 	out := []string{v.export, ""}
 	out = append(out, v.table...)

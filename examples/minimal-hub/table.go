@@ -25,7 +25,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// live lets the members join and shows the fleet until the user ends the program.
+// live joins the members and shows the fleet until the user ends the program.
 func (f *fleet) live(ctx context.Context) error {
 	if err := f.join(ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (f *fleet) live(ctx context.Context) error {
 	}
 }
 
-// report prints the view now and then, for an output that is no terminal.
+// report prints the view at intervals, for an output that is not a terminal.
 func (f *fleet) report(ctx context.Context) error {
 	for {
 		if v, err := f.view(ctx); err == nil {
@@ -81,7 +81,7 @@ func (f *fleet) report(ctx context.Context) error {
 	}
 }
 
-// view reads what the screen shows.
+// view reads the state that the screen shows.
 func (f *fleet) view(ctx context.Context) (v view, err error) {
 	table, err := f.table(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *fleet) writeKubeconfig() (path string, remove func(), err error) {
 	return path, remove, nil
 }
 
-// table shows each member in a line.
+// table returns a table with a row for each member.
 func (f *fleet) table(ctx context.Context) (string, error) {
 	var clusters v1alpha1.MemberClusterList
 	if err := f.client.List(ctx, &clusters); err != nil {
@@ -190,7 +190,7 @@ func condition(cluster v1alpha1.MemberCluster, kind string) string {
 	return "-"
 }
 
-// heartbeat is how long ago the last one was, by the Lease: the one thing that changes in a quiet fleet.
+// heartbeat returns the time since the last renewal of the member's Lease. In an idle fleet, only this value changes.
 func (f *fleet) heartbeat(ctx context.Context, namespace string) string {
 	var lease coordinationv1.Lease
 	err := f.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: membership.LeaseName}, &lease)
@@ -200,7 +200,7 @@ func (f *fleet) heartbeat(ctx context.Context, namespace string) string {
 	return duration.HumanDuration(time.Since(lease.Spec.RenewTime.Time).Abs()) + " ago"
 }
 
-// share is what is available of what may be used.
+// share returns the available and the allocatable quantity of a resource.
 func share(usage v1alpha1.ResourceUsage, name corev1.ResourceName) string {
 	allocatable, ok := usage.Allocatable[name]
 	if !ok {

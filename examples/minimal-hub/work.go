@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// worksOf is how the Works of a member are doing, as in "apps.shop-0 3/3".
+// worksOf returns the readiness of the Works of a member, such as "apps.shop-0 3/3".
 func (f *fleet) worksOf(ctx context.Context, namespace string) string {
 	var list v1alpha1.WorkList
 	if namespace == "" || f.client.List(ctx, &list, client.InNamespace(namespace)) != nil || len(list.Items) == 0 {

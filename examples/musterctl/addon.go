@@ -23,7 +23,7 @@ func (a *app) addonCommand() *cobra.Command {
 	return requireSubcommand(cmd)
 }
 
-// addonFlags are those of enable and disable.
+// addonFlags are the flags of enable and disable.
 type addonFlags struct {
 	members []string
 	timeout time.Duration
@@ -145,7 +145,7 @@ command refuses to remove an add-on that a Placement installs: the hub would ins
 	return cmd
 }
 
-// memberAddonSteps change a MemberAddon, and observe whether the change is complete.
+// memberAddonSteps contains the functions that change a MemberAddon and check whether the change is complete.
 type memberAddonSteps struct {
 	change  func(context.Context, client.ObjectKey) (done string, err error)
 	observe func(context.Context, client.ObjectKey) (waiting string, err error)

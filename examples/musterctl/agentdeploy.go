@@ -27,7 +27,7 @@ const (
 	modeHosted    = "hosted"
 )
 
-// The Secrets with kubeconfigs for the agent, and where its container has them.
+// The Secrets with kubeconfigs for the agent, and their mount paths in its container.
 const (
 	memberSecret, memberPath = "muster-member-kubeconfig", "/etc/muster/member"
 	hubSecret, hubPath       = "muster-hub-kubeconfig", "/etc/muster/hub"
@@ -106,7 +106,7 @@ func (f *agentFlags) validate(hub string, works bool) error {
 	configured := len(f.labels) > 0 || f.applyAnything || f.mode != modeDefault || f.proxyURL != "" ||
 		f.keepBootstrap
 	if identity := f.method == "identity" && f.hubKubeconfig != "" && f.clusterName != ""; !identity {
-		// Otherwise these flags say what to join with, for an agent that is deployed in another way.
+		// Otherwise these flags specify the bootstrap credential, for an agent that is deployed in another way.
 		configured = configured || f.clusterName != "" || f.method != "" || f.hubKubeconfig != ""
 	}
 	switch {
@@ -202,7 +202,7 @@ func customizeAgent(objects []*unstructured.Unstructured, c deploy.Customization
 	})
 }
 
-// eachContainer changes the containers of Deployments, and the Pods that they are in.
+// eachContainer calls change for each container of the Deployments and for its Pod template spec, and stores both.
 func eachContainer(objects []*unstructured.Unstructured, change func(container, pod map[string]any) error) error {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
@@ -234,8 +234,8 @@ func eachContainer(objects []*unstructured.Unstructured, change func(container, 
 	return nil
 }
 
-// kubeconfigSecret returns a Secret with one context of a kubeconfig, which contains everything that it needs. An empty
-// file is the default kubeconfig, an empty context the current one.
+// kubeconfigSecret returns a Secret with one context of a kubeconfig, including the content of the files that it
+// references. If file is empty, it uses the default kubeconfig; if the context is empty, the current context.
 func kubeconfigSecret(flag, file, kubeContext, namespace, name string) (*unstructured.Unstructured, error) {
 	raw, err := clientConfig(file, kubeContext).RawConfig()
 	if err != nil {
@@ -273,7 +273,7 @@ func beforeDeployment(objects []*unstructured.Unstructured, more ...*unstructure
 	return slices.Insert(objects, max(i, 0), more...)
 }
 
-// deployAgent returns a function that deploys the objects of an agent and reports that to progress.
+// deployAgent returns a function that deploys the objects of an agent and reports its steps to progress.
 func (f *agentFlags) deployAgent(objects []*unstructured.Unstructured, progress func(admin.Step),
 ) func(context.Context, client.Client) error {
 	return func(ctx context.Context, member client.Client) error {
@@ -289,7 +289,7 @@ func (f *agentFlags) deployAgent(objects []*unstructured.Unstructured, progress 
 	}
 }
 
-// noteRollout prints why the Deployment of the agent is not available, if that explains why the agent has not joined.
+// noteRollout prints why the Deployment of the agent is not available, if err is a timeout.
 func (a *app) noteRollout(ctx context.Context, member client.Client, namespace string, err error) {
 	if _, timeout := errors.AsType[*admin.TimeoutError](err); !timeout {
 		return

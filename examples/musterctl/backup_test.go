@@ -31,8 +31,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestBackupAndRestore_Commands runs every command of docs/operations/backup-restore.md as it is written there, in the
-// situation that the document describes. The names of the clusters are contexts of one kubeconfig.
+// TestBackupAndRestore_Commands runs every command of docs/operations/backup-restore.md verbatim, in the situation that
+// the document describes. The names of the clusters are contexts of one kubeconfig.
 func TestBackupAndRestore_Commands(t *testing.T) {
 	blocks := commandBlocks(t, filepath.Join("..", "..", "docs", "operations", "backup-restore.md"))
 	require.Len(t, blocks, 5, "the document has another number of blocks with commands")
@@ -133,7 +133,7 @@ func TestBackupAndRestore_Commands(t *testing.T) {
 	stop()
 }
 
-// commandBlocks returns the commands of a document, without comments, for each block with the language sh.
+// commandBlocks returns the commands of each block of a document with the language sh, without comments.
 func commandBlocks(t *testing.T, file string) (blocks [][]string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -153,14 +153,14 @@ func commandBlocks(t *testing.T, file string) (blocks [][]string) {
 	return blocks
 }
 
-// documented are the clusters of the document.
+// documented contains the clusters of the document.
 type documented struct {
 	t      *testing.T
 	planes map[string]*localplane.Plane
 }
 
-// use writes the kubeconfig that commands use, in which the context of a cluster is the current one. It has a second
-// name.
+// use writes the kubeconfig that the commands use, with the given current context. Each alias is another context of the
+// current cluster.
 func (d *documented) use(current string, alias ...string) {
 	d.t.Helper()
 	file := clientcmdapi.NewConfig()
@@ -178,7 +178,7 @@ func (d *documented) use(current string, alias ...string) {
 	d.t.Setenv("KUBECONFIG", "kubeconfig")
 }
 
-// run runs commands of musterctl, with an answer to its questions, and of kubectl.
+// run runs commands of musterctl, and confirms their questions, and commands of kubectl.
 func (d *documented) run(commands ...string) {
 	d.t.Helper()
 	for _, command := range commands {
@@ -198,7 +198,7 @@ func (d *documented) run(commands ...string) {
 	}
 }
 
-// kubectl does what kubectl would do: get RESOURCE and delete RESOURCE NAME.
+// kubectl implements the kubectl commands of the document: get RESOURCE and delete RESOURCE NAME.
 func (d *documented) kubectl(arguments []string) {
 	d.t.Helper()
 	current, err := clientcmd.LoadFromFile("kubeconfig")
@@ -237,7 +237,7 @@ func (d *documented) kubectl(arguments []string) {
 	}
 }
 
-// serve runs a complete hub until stop is called, or the test ends.
+// serve runs a complete hub until stop is called or the test ends.
 func (d *documented) serve(name string) (stop func()) {
 	d.t.Helper()
 	return mustertest.StartManager(d.t, d.planes[name].Config(), d.manager(), func(mgr manager.Manager) error {

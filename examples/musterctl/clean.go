@@ -72,7 +72,7 @@ with unjoin instead.`,
 	return cmd
 }
 
-// agrees asks, and takes nothing but a yes for one.
+// agrees prints a question and reports whether the user answered yes. Any other answer is a no.
 func (a *app) agrees(question string) bool {
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(a.in).ReadString('\n')

@@ -76,9 +76,9 @@ func (a *app) cleanHub(ctx context.Context, hub *hubClient, yes, dryRun bool) ([
 
 var errNotConfirmed = errors.New("nothing was changed: answer with y, or add --yes")
 
-// remove deletes objects in the reverse of the order in which they are applied: the program first, because it must not
-// run without its permissions. Namespaces and CustomResourceDefinitions, which may contain other objects, and objects
-// that musterctl has not applied stay. An error names the object, and the next call continues.
+// remove deletes objects in the reverse order of apply. The program is deleted first, because it must not run without
+// its permissions. Namespaces and CustomResourceDefinitions, which may contain other objects, and objects that
+// musterctl has not applied remain. An error names the object, and the next call continues.
 func remove(ctx context.Context, c client.Client, objects []*unstructured.Unstructured,
 	dryRun bool) ([]applied, error) {
 	var results []applied
@@ -110,7 +110,7 @@ func remove(ctx context.Context, c client.Client, objects []*unstructured.Unstru
 	return results, nil
 }
 
-// mayCleanHub returns a [*admin.PreflightError] that names the objects for which the hub must run.
+// mayCleanHub returns a [*admin.PreflightError] with the objects whose deletion requires a running hub.
 func (a *app) mayCleanHub(ctx context.Context, hub *hubClient) error {
 	members, tokens := &v1alpha1.MemberClusterList{}, &v1alpha1.JoinTokenList{}
 	for _, list := range []client.ObjectList{members, tokens} {
@@ -139,7 +139,7 @@ func (a *app) mayCleanHub(ctx context.Context, hub *hubClient) error {
 	return &admin.PreflightError{Findings: findings}
 }
 
-// someNames returns the first names of a list.
+// someNames returns the first five names of a list.
 func someNames(list client.ObjectList) string {
 	const limit = 5
 	var names []string
@@ -160,8 +160,8 @@ func ownedByMusterctl(object client.Object) bool {
 	})
 }
 
-// preconditions are the preconditions of a delete. A Deployment has no resourceVersion among them, because its
-// controller writes the status at any time.
+// preconditions returns the preconditions of a delete. Those of a Deployment do not contain the resourceVersion,
+// because its controller writes the status at any time.
 func preconditions(object client.Object) client.Preconditions {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if object.GetObjectKind().GroupVersionKind().Kind == "Deployment" {
@@ -219,8 +219,9 @@ The command refuses while the cluster is a member: let it leave first, or clean 
 	return cmd
 }
 
-// deployedAgent returns the objects that register may have deployed in a namespace. Several agents outside of their
-// members can be on one cluster, next to the agent of that cluster, so their objects are those in their namespace only.
+// deployedAgent returns the objects that register may have deployed in a namespace. One cluster can have the agent of
+// that cluster and several hosted agents of other clusters. The objects of a hosted agent are therefore only those in
+// its namespace.
 func deployedAgent(ctx context.Context, c client.Client, namespace string) ([]*unstructured.Unstructured, error) {
 	exists := func(object client.Object, name string) (bool, error) {
 		key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -234,7 +235,7 @@ func deployedAgent(ctx context.Context, c client.Client, namespace string) ([]*u
 	if err != nil {
 		return nil, err
 	}
-	// The account is removed last of an agent on its member.
+	// The ServiceAccount is the last object that is removed of an agent on its member.
 	account, err := exists(&corev1.ServiceAccount{}, agentName)
 	if err != nil || !account && !hosted {
 		return nil, err

@@ -22,10 +22,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// requestTimeout bounds each request, so that a cluster that does not answer ends a command.
+// requestTimeout limits each request, so that a command ends if a cluster does not respond.
 const requestTimeout = 10 * time.Second
 
-// hub is how to reach the hub.
+// hub returns the config of the hub, including the user to impersonate.
 func (a *app) hub() (*rest.Config, error) {
 	config, err := load("hub", a.hubFile, a.hubContext)
 	if err == nil && (a.as != "" || len(a.asGroups) > 0) {
@@ -43,7 +43,7 @@ func (a *app) contextNamespace() (string, error) {
 	return namespace, nil
 }
 
-// member is how to reach the member: by its own file, or by another context of the hub's.
+// member returns the config of the member, from a separate kubeconfig or from another context of the hub's kubeconfig.
 func (a *app) member() (*rest.Config, error) {
 	file := a.memberFile
 	if file == "" {
@@ -52,7 +52,7 @@ func (a *app) member() (*rest.Config, error) {
 	return load("member", file, a.memberContext)
 }
 
-// namesMember reports whether the command line says which cluster the member is.
+// namesMember reports whether the flags specify the member cluster.
 func (a *app) namesMember() bool { return a.memberFile != "" || a.memberContext != "" }
 
 func clientConfig(file, kubeContext string) clientcmd.ClientConfig {
@@ -71,7 +71,7 @@ func load(side, file, kubeContext string) (*rest.Config, error) {
 	return config, nil
 }
 
-// hubClient is for what needs no function of package admin.
+// hubClient returns a client for requests that package admin does not implement.
 func (a *app) hubClient() (*hubClient, error) {
 	config, err := a.hub()
 	if err != nil {
@@ -101,7 +101,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// hubClient tells that the hub cannot be reached as package admin does.
+// hubClient is a client that returns the same errors as package admin if the hub is unreachable.
 type hubClient struct {
 	client.Client
 	server string

@@ -12,8 +12,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestDrain_ClusterPlacement checks that a drain evicts a ClusterPlacement and a Placement with its name from a member,
-// each by an eviction of its own, and that no eviction follows from a decision that a tenant wrote.
+// TestDrain_ClusterPlacement checks that a drain creates separate evictions for a ClusterPlacement and a Placement with
+// the same name, and no eviction for a decision that a tenant wrote.
 func TestDrain_ClusterPlacement(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1alpha1.AddToScheme(scheme))
@@ -45,7 +45,7 @@ func TestDrain_ClusterPlacement(t *testing.T) {
 		[]string{placementOf(evictions[0]), placementOf(evictions[1])})
 }
 
-// TestClusterScopedObjects checks that requests about an object without a namespace are about the cluster-scoped kind.
+// TestClusterScopedObjects checks that a request for an object without a namespace uses the cluster-scoped kind.
 func TestClusterScopedObjects(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1alpha1.AddToScheme(scheme))

@@ -51,7 +51,7 @@ func (f *deployFlags) addManifests(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.manifests, "manifests", false, "print the manifests as YAML, and do not connect to the cluster")
 }
 
-// validate returns an error that names the flag.
+// validate returns an error that names the invalid flag.
 func (f *deployFlags) validate() error {
 	switch {
 	case f.image == "" && f.manifests:
@@ -86,7 +86,7 @@ const (
 	actionUnchanged = "unchanged"
 )
 
-// applied is an object and what apply has done with it, or would do.
+// applied is an object with the action that apply has taken, or would take in a dry run.
 type applied struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -94,7 +94,7 @@ type applied struct {
 	Action    string `json:"action"`
 }
 
-// about returns an object with an action.
+// about returns the result for an object with an action.
 func about(object client.Object, action string) applied {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	return applied{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), Action: action}
@@ -127,9 +127,9 @@ func summary(objects []applied) string {
 	return strings.Join(parts, ", ")
 }
 
-// apply applies objects in their order by server-side apply. CustomResourceDefinitions are left out: the packages that
-// declare them install them, and never replace a definition of a newer version. An error names the object. The objects
-// before it stay, and the next call continues.
+// apply applies objects in order by server-side apply. It omits CustomResourceDefinitions, because the packages that
+// declare them install them and never replace a definition of a newer version. An error names the object. The objects
+// before it remain, and the next call continues.
 func (f *deployFlags) apply(ctx context.Context, c client.Client,
 	objects []*unstructured.Unstructured) ([]applied, error) {
 	options := []client.ApplyOption{client.FieldOwner(fieldOwner)}
@@ -182,7 +182,7 @@ func (f *deployFlags) apply(ctx context.Context, c client.Client,
 	return results, nil
 }
 
-// rollout reports whether a Deployment runs its current template, or what is pending.
+// rollout reports whether a Deployment runs its current template. If not, pending is the reason.
 func rollout(d *appsv1.Deployment) (done bool, pending string) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -207,7 +207,7 @@ func rollout(d *appsv1.Deployment) (done bool, pending string) {
 	}
 }
 
-// podProblem returns why the first of the Pods is not ready; empty: the Pods state no problem.
+// podProblem returns why the first of the Pods is not ready. It returns an empty string if no Pod states a reason.
 func podProblem(pods []corev1.Pod) string {
 	for _, pod := range pods {
 		for _, status := range pod.Status.ContainerStatuses {
@@ -229,7 +229,8 @@ func podProblem(pods []corev1.Pod) string {
 	return ""
 }
 
-// rolloutState observes a Deployment and, if it is not available, its Pods.
+// rolloutState returns the state of a Deployment. If the Deployment is not available, pending contains the reason of
+// its Pods.
 func rolloutState(ctx context.Context, c client.Client, key client.ObjectKey) (done bool, pending string, err error) {
 	deployment := &appsv1.Deployment{}
 	if err := c.Get(ctx, key, deployment); err != nil {
@@ -299,7 +300,7 @@ func deployedArguments(ctx context.Context, c client.Client, key client.ObjectKe
 	return containers[0].Args, nil
 }
 
-// additional returns the arguments that are not among those of the manifests.
+// additional returns the arguments that the manifests do not contain.
 func additional(args, manifests []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return slices.Contains(manifests, arg) })
 }

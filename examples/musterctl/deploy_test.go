@@ -177,8 +177,8 @@ func TestManifests_NeedNoCluster(t *testing.T) {
 	}
 }
 
-// TestDeploy_Hub installs, upgrades and removes a hub on a plane whose nodes are simulated: the Pods become ready, and
-// no program runs in them.
+// TestDeploy_Hub installs, upgrades and removes a hub on a plane with simulated nodes: the Pods become ready, and no
+// containers run.
 func TestDeploy_Hub(t *testing.T) {
 	plane := deployedHub.ForTest(t)
 	kubeconfig := plane.Kubeconfig()
@@ -430,7 +430,7 @@ func TestDeploy_HostedAgent(t *testing.T) {
 	check("agent:v2")
 }
 
-// TestKubeconfigSecret_NoPrograms checks that a kubeconfig that runs a program to log in is refused.
+// TestKubeconfigSecret_NoPrograms checks that a kubeconfig with an exec credential plugin is rejected.
 func TestKubeconfigSecret_NoPrograms(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, writeSecretFile(file, []byte(`apiVersion: v1
@@ -447,7 +447,7 @@ users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, com
 	require.Equal(t, exitUsage, codeOf(err))
 }
 
-// TestNoteRollout states why an agent has not joined.
+// TestNoteRollout checks that the reason why an agent has not joined is printed.
 func TestNoteRollout(t *testing.T) {
 	plane := deployedHub.ForTest(t)
 	c, err := newClient(plane.Config())

@@ -32,8 +32,8 @@ func TestDocuments_CommandsParse(t *testing.T) {
 	require.GreaterOrEqual(t, commands, 30)
 }
 
-// commandsIn returns the arguments of the calls of musterctl in a line of a document: in a block, or between
-// backquotes.
+// commandsIn returns the arguments of the musterctl commands in a line of a document. Commands are in code blocks or
+// between backquotes.
 func commandsIn(line string) (calls [][]string) {
 	texts := strings.Split(line, "`")
 	for i, text := range texts {

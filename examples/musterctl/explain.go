@@ -131,7 +131,8 @@ func placementObject(p *v1alpha1.Placement) client.Object {
 	return p
 }
 
-// explainOnHub requests the explanation of the hub and waits for it. The request is withdrawn in any case.
+// explainOnHub requests an explanation from the hub with an annotation, and waits for it. It always removes the
+// annotation at the end.
 func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, timeout time.Duration) (
 	*v1alpha1.Explanation, error,
 ) {
@@ -158,7 +159,7 @@ func explainOnHub(ctx context.Context, hub *hubClient, p *v1alpha1.Placement, ti
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
-		_ = annotate(ctx, nil) // An annotation that stays costs the hub nothing.
+		_ = annotate(ctx, nil) // An annotation that remains costs the hub nothing.
 	}()
 	doing := fmt.Sprintf("wait until the hub has explained Placement %s", key)
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {

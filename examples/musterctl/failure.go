@@ -27,13 +27,13 @@ const (
 	exitDenied
 )
 
-// errNoHub is about a cluster without muster's CustomResourceDefinitions.
+// errNoHub is the error for a cluster without muster's CustomResourceDefinitions.
 var errNoHub = errors.New("does not know muster's kinds, so it is no hub, or not yet")
 
-// errManaged is about an object that the hub would create again.
+// errManaged is the error for an object that the hub would create again.
 var errManaged = errors.New("the hub manages it")
 
-// usageError is about the command line, or a file that it names.
+// usageError is an error of the command line, or of a file that it names.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -41,8 +41,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// report tells of an error in one line and one more for what to do, and returns the exit code. A preflight gets a
-// table.
+// report prints an error in one line, and the remedy in a second line. It prints the findings of a preflight error as a
+// table. It returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitDone
@@ -95,7 +95,7 @@ func message(err error) string {
 	return strings.Replace(text, invalid.Field+":", flag+":", 1)
 }
 
-// codeOf is the exit code of an error: the most telling one, where several are true.
+// codeOf returns the exit code of an error. If several codes apply, it returns the most specific one.
 func codeOf(err error) int {
 	_, preflight := errors.AsType[*admin.PreflightError](err)
 	_, badUsage := errors.AsType[*usageError](err)
@@ -122,13 +122,13 @@ func codeOf(err error) int {
 	}
 }
 
-// untrusted reports whether who answers could not show that it is the hub.
+// untrusted reports whether the server could not prove that it is the hub.
 func untrusted(err error) bool {
 	return errors.Is(err, discovery.ErrWrongPin) || errors.Is(err, discovery.ErrWrongSignature) || errors.Is(err,
 		discovery.ErrUntrusted)
 }
 
-// hint says what to do about an error whose words do not.
+// hint returns the remedy for an error whose message contains none.
 func (a *app) hint(err error) string {
 	_, badUsage := errors.AsType[*usageError](err)
 	switch codeOf(err) {
@@ -169,7 +169,7 @@ func (a *app) hint(err error) string {
 	return ""
 }
 
-// sentence begins with a capital letter.
+// capitalized returns words with an upper-case first letter.
 func capitalized(words string) string {
 	if words == "" {
 		return ""

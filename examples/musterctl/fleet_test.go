@@ -33,7 +33,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// runningHub has a complete hub. Its members east and west apply no Works.
+// runningHub is the plane of a complete hub. Its members east and west apply no Works.
 var runningHub = localplane.Shared{Options: localplane.Options{Name: "running"}}
 
 // TestFleet_Commands runs the commands about Placements, WorkSets, add-ons and taints against a complete hub.
@@ -99,7 +99,8 @@ func TestFleet_Commands(t *testing.T) {
 }
 
 // TestExplain_PluginsOfTheHub checks that explain shows the reasons of a plugin that only the hub has. The command
-// requests the explanation and removes the request. With --local it decides itself, without the plugin.
+// requests the explanation and removes the request. With --local the command evaluates the Placement itself, without
+// the plugin.
 func TestExplain_PluginsOfTheHub(t *testing.T) {
 	const property = "carbon.example.com/intensity"
 	registry, profile := plugins.Registry(), plugins.DefaultProfile()
@@ -155,13 +156,13 @@ func TestExplain_PluginsOfTheHub(t *testing.T) {
 		"this program does not have the profile")
 }
 
-// commands calls commands for one hub.
+// commands runs commands against one hub.
 type commands struct {
 	t   *testing.T
 	hub string
 }
 
-// ok returns the output of a command, notes included.
+// ok runs a command that must succeed, and returns its output, including notes.
 func (f *commands) ok(args ...string) string {
 	f.t.Helper()
 	code, out, errs := call(f.t, "", append(args, "--kubeconfig", f.hub)...)
@@ -169,7 +170,7 @@ func (f *commands) ok(args ...string) string {
 	return out + errs
 }
 
-// fails returns the error of a command.
+// fails runs a command that must fail with an exit code, and returns its error output.
 func (f *commands) fails(code int, args ...string) string {
 	f.t.Helper()
 	got, out, errs := call(f.t, "", append(args, "--kubeconfig", f.hub)...)
@@ -177,7 +178,7 @@ func (f *commands) fails(code int, args ...string) string {
 	return errs
 }
 
-// workSet returns a WorkSet whose rollout has two stages, of which the second needs an approval.
+// workSet returns a WorkSet whose rollout has two stages. The second stage needs an approval.
 func workSet(t *testing.T, value string) *placementv1alpha1.WorkSet {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{
@@ -236,7 +237,7 @@ func testGet(t *testing.T, f *commands, plane *localplane.Plane) {
 	testWatch(t, f)
 }
 
-// lockedBuffer is written by a command that runs.
+// lockedBuffer is a buffer that a test reads while a command writes to it.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -254,7 +255,7 @@ func (b *lockedBuffer) String() string {
 	return b.data.String()
 }
 
-// testWatch checks that a watch shows a change, and that an interrupt ends it.
+// testWatch checks that a watch prints a change, and that an interrupt ends the watch.
 func testWatch(t *testing.T, f *commands) {
 	t.Helper()
 	for args, want := range map[string]string{

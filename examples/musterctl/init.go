@@ -105,7 +105,8 @@ func (f *initFlags) validate() error {
 	}
 }
 
-// hubObjects returns the manifests of the hub. Server is the URL for members; empty: the program derives it.
+// hubObjects returns the manifests of the hub. Server is the URL for members. If it is empty, the hub program
+// determines the URL.
 func hubObjects(f *initFlags, server string) ([]*unstructured.Unstructured, error) {
 	for _, component := range f.components {
 		if !slices.Contains(deploy.HubComponents(), component) {
@@ -180,7 +181,7 @@ func (a *app) init(ctx context.Context, f *initFlags, format *output) error {
 	return nil
 }
 
-// install prepares the hub and deploys its objects, if there are any.
+// install prepares the hub and deploys its objects, if objects is not empty.
 func (a *app) install(ctx context.Context, hub *hubClient, f *initFlags, objects []*unstructured.Unstructured,
 	notify func(admin.Step),
 ) ([]applied, error) {
@@ -209,7 +210,7 @@ func (a *app) install(ctx context.Context, hub *hubClient, f *initFlags, objects
 	return append(results, more...), waitForRollout(ctx, hub.Client, key, f.timeout, notify)
 }
 
-// isLoopback reports whether a server is an address of this machine only.
+// isLoopback reports whether a server is only reachable from this machine.
 func isLoopback(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil {
@@ -219,7 +220,8 @@ func isLoopback(server string) bool {
 	return address.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// publish publishes the hub. If it is published already, publish makes sure that unauthenticated users may read that.
+// publish publishes the hub in cluster-info. If it is already published, publish makes sure that unauthenticated users
+// may read cluster-info.
 func (a *app) publish(ctx context.Context, hub client.Client, server string, notify func(admin.Step)) error {
 	config, err := a.hub()
 	if err != nil {

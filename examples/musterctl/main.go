@@ -1,5 +1,5 @@
-// Command musterctl administers a fleet from a terminal: it is package membership/admin with flags, tables and exit
-// codes. Installed as kubectl-muster it is "kubectl muster".
+// Command musterctl administers a fleet from a terminal. It adds flags, tables and exit codes to package
+// membership/admin. Installed as kubectl-muster, it is the kubectl plugin "kubectl muster".
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(interruptible()) }
 
-// interruptible runs the command line until it has ended, or the user ends it by Ctrl-C.
+// interruptible runs the command line until it ends, or until the user interrupts it with Ctrl-C.
 func interruptible() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &hub, &emptyHub, &deployedHub, &east, &runningHub))
 }
 
-// golden compares with a file in testdata, which -update writes.
+// golden compares got with a file in testdata. The flag -update writes the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -54,7 +54,7 @@ func golden(t *testing.T, name, got string) {
 	require.Empty(t, cmp.Diff(string(want), got), "run the test with -update, and look at the difference")
 }
 
-// call runs a command line.
+// call runs a command line with an input, and returns its exit code and output.
 func call(t *testing.T, in string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer

@@ -26,7 +26,7 @@ import (
 const (
 	// cordonTaint is the key of the taint of a cordoned member.
 	cordonTaint = "muster.dev/unschedulable"
-	// drainLabel on a PlacementEviction is the member whose drain created it.
+	// drainLabel is a label of a PlacementEviction. Its value is the member whose drain created the eviction.
 	drainLabel = "muster.dev/drain"
 )
 
@@ -95,7 +95,7 @@ func removeEvictions(ctx context.Context, hub *hubClient, member string) error {
 	return nil
 }
 
-// eachMember changes members, and prints one line for each.
+// eachMember changes the taints of members, and prints one line for each of them.
 func (a *app) eachMember(ctx context.Context, hub *hubClient, names []string, done string,
 	change func(*v1alpha1.MemberCluster) error,
 ) error {
@@ -118,7 +118,7 @@ func (a *app) eachMember(ctx context.Context, hub *hubClient, names []string, do
 	return nil
 }
 
-// changeMember changes the spec of a member, and reports whether that was necessary.
+// changeMember changes the taints of a member, and retries on conflicts. It reports whether the taints have changed.
 func changeMember(ctx context.Context, hub *hubClient, name string, change func(*v1alpha1.MemberCluster) error) (
 	changed bool, err error,
 ) {
@@ -142,7 +142,8 @@ func changeMember(ctx context.Context, hub *hubClient, name string, change func(
 	return changed, err
 }
 
-// setTaint adds a taint. Without overwrite, a taint with the same key and effect and another value is an error.
+// setTaint adds a taint. Without overwrite, it returns an error if the member has a taint with the same key and effect
+// and another value.
 func setTaint(member *v1alpha1.MemberCluster, taint v1alpha1.Taint, overwrite bool) error {
 	for i := range member.Spec.Taints {
 		is := &member.Spec.Taints[i]
@@ -205,18 +206,18 @@ Placements that do not tolerate the taint leave the member.`,
 	return cmd
 }
 
-// taintChange is one argument of taint.
+// taintChange is an argument of the command taint.
 type taintChange struct {
 	taint  v1alpha1.Taint
 	remove bool
 }
 
-// matches reports whether a change removes a taint.
+// matches reports whether a removal applies to a taint.
 func (c taintChange) matches(is v1alpha1.Taint) bool {
 	return is.Key == c.taint.Key && (c.taint.Effect == "" || is.Effect == c.taint.Effect)
 }
 
-// parseTaints divides the arguments into names of members and taints.
+// parseTaints splits the arguments into names of members and taints.
 func parseTaints(args []string) (names []string, changes []taintChange, err error) {
 	effects := []corev1.TaintEffect{
 		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
@@ -327,7 +328,7 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 		isMember := func(d placementv1alpha1.ClusterDecision) bool { return d.ClusterName == member }
 		chosen := slices.ContainsFunc(decision.Decisions, isMember)
 		if owner := metav1.GetControllerOf(&decision); owner != nil && owner.Kind == "Placement" {
-			placement = owner.Name // A label has a limited length.
+			placement = owner.Name // The value of a label has a limited length.
 		}
 		if !chosen {
 			continue
@@ -354,7 +355,8 @@ func evictionsFor(ctx context.Context, hub *hubClient, member string) ([]*placem
 	return evictions, nil
 }
 
-// clusterEviction returns an eviction for the ClusterPlacement that owns a decision. Nil: another object owns it.
+// clusterEviction returns an eviction for the ClusterPlacement that owns a decision, or nil if another object owns the
+// decision.
 func clusterEviction(decision *placementv1alpha1.PlacementDecision,
 	member string) *placementv1alpha1.PlacementEviction {
 	owner := metav1.GetControllerOf(decision)
@@ -372,7 +374,7 @@ func clusterEviction(decision *placementv1alpha1.PlacementDecision,
 	}
 }
 
-// placementOf returns how messages name the Placement or ClusterPlacement of an eviction.
+// placementOf returns the name of the Placement or ClusterPlacement of an eviction for messages.
 func placementOf(e *placementv1alpha1.PlacementEviction) string {
 	if e.Spec.ClusterPlacement != "" {
 		return "clusterplacement/" + e.Spec.ClusterPlacement
@@ -380,7 +382,7 @@ func placementOf(e *placementv1alpha1.PlacementEviction) string {
 	return e.Spec.Placement
 }
 
-// evictionName returns the same name for each drain, so that a repeated drain continues.
+// evictionName returns the name of an eviction. Each drain uses the same name, so that a repeated drain continues.
 func evictionName(member, placement string) string {
 	name := "drain-" + member + "-" + placement
 	if len(name) > maxNameLength {
@@ -429,10 +431,10 @@ func (a *app) evict(
 	})
 }
 
-// pollInterval is the pause between two observations of an object that a command waits for.
+// pollInterval is the time between two observations of an object for which a command waits.
 const pollInterval = 200 * time.Millisecond
 
-// await repeats an observation until it returns no reason to wait any more. It reports the reason as a step.
+// await calls observe repeatedly until it returns an empty reason. It reports each reason as a step.
 func await(ctx context.Context, report func(admin.Step), doing string, timeout time.Duration,
 	observe func(context.Context) (waiting string, err error),
 ) error {

@@ -87,7 +87,7 @@ func (a *app) watchMembers(ctx context.Context, format *output, names []string, 
 		member, is := change.Object.(*v1alpha1.MemberCluster)
 		switch {
 		case ctx.Err() != nil:
-			return nil // The user has ended the watch, which can show as an error.
+			return nil // The user has ended the watch, which may return an error.
 		case !is:
 			return apierrors.FromObject(change.Object)
 		}
@@ -108,7 +108,7 @@ func (a *app) watchMembers(ctx context.Context, format *output, names []string, 
 	return errors.New("the API server has ended the watch: repeat the command")
 }
 
-// named returns the members of these names, or all when there are none.
+// named returns the members with these names, or all members if there are no names.
 func named(members []v1alpha1.MemberCluster, names []string) ([]v1alpha1.MemberCluster, error) {
 	if len(names) == 0 {
 		return members, nil
@@ -160,7 +160,7 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 	return rows
 }
 
-// wideMembersTable has what membersTable leaves out.
+// wideMembersTable returns membersTable with additional columns.
 func wideMembersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 	rows := membersTable(now, members...)
 	why := len(rows.header) - 1
@@ -249,7 +249,7 @@ A cluster is named by its MemberCluster, by its JoinRequest, or by the name that
 	return cmd
 }
 
-// undecided returns the members on which no administrator has decided.
+// undecided returns the members that an administrator has neither accepted nor denied.
 func undecided(ctx context.Context, hub *hubClient) (names []string, err error) {
 	var members v1alpha1.MemberClusterList
 	if err := hub.List(ctx, &members); err != nil {
@@ -292,7 +292,7 @@ func (a *app) awaitJoined(
 	return nil
 }
 
-// printMembers prints a list of members, or the one member that a user has named.
+// printMembers prints a list of members, or the member itself if single is true.
 func (a *app) printMembers(format *output, members *v1alpha1.MemberClusterList, single bool) error {
 	rows := membersTable(time.Now(), members.Items...)
 	if format.format == outputWide {
@@ -304,7 +304,7 @@ func (a *app) printMembers(format *output, members *v1alpha1.MemberClusterList, 
 	return a.printList(format, members, rows)
 }
 
-// asObject has an object say what it is.
+// asObject sets the apiVersion and kind of an object, and removes its managed fields.
 func asObject(object client.Object) client.Object {
 	switch object.(type) {
 	case *v1alpha1.MemberCluster:
@@ -316,7 +316,7 @@ func asObject(object client.Object) client.Object {
 	return object
 }
 
-// printList prints a list, whose objects say what they are as kubectl has it.
+// printList prints a list. It sets the apiVersion and kind of the list and its items, as kubectl does.
 func (a *app) printList(format *output, list client.ObjectList, rows table) error {
 	switch l := list.(type) {
 	case *v1alpha1.MemberClusterList:
@@ -344,10 +344,10 @@ func (a *app) printList(format *output, list client.ObjectList, rows table) erro
 	return format.print(a.out, list, rows)
 }
 
-// note tells a person something that is no result.
+// note prints a message that is not part of the result to stderr.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
 
-// line writes a result.
+// line prints a line of the result to stdout.
 func (a *app) line(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.out, format+"\n", args...)
 	return err
@@ -355,12 +355,12 @@ func (a *app) line(format string, args ...any) error {
 
 const completionTimeout = 3 * time.Second
 
-// completeMembers lists the names of members for a shell.
+// completeMembers returns the names of members for shell completion.
 func (a *app) completeMembers(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return a.complete(cmd, &v1alpha1.MemberClusterList{})
 }
 
-// completeTokens lists the names of join tokens.
+// completeTokens returns the names of join tokens for shell completion.
 func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	namespace, _ := cmd.Flags().GetString("registration-namespace")
 	return a.complete(cmd, &v1alpha1.JoinTokenList{}, client.InNamespace(namespace))

@@ -56,7 +56,7 @@ Works whose objects that member keeps. A Work with the same namespace and name a
 	return cmd
 }
 
-// appliedWorks lists the AppliedWorks of the member that have orphaned objects.
+// appliedWorks returns the AppliedWorks of the member that have orphaned objects.
 func (a *app) appliedWorks(cmd *cobra.Command) (*workv1alpha1.AppliedWorkList, error) {
 	member, err := a.memberClient()
 	if err != nil {
@@ -145,8 +145,8 @@ has by then stays. A name is that of an AppliedWork, or the namespace and the na
 	return cmd
 }
 
-// chosen returns the AppliedWorks of these names, or all if there are no names. A name can also be that of a Work,
-// unless several hubs have one.
+// chosen returns the AppliedWorks with these names, or all if there are no names. A name can also be the namespace and
+// name of a Work, unless AppliedWorks of several hubs match it.
 func chosen(works []workv1alpha1.AppliedWork, names []string) ([]workv1alpha1.AppliedWork, error) {
 	if len(names) == 0 {
 		return works, nil

@@ -13,8 +13,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestOrphans_ReleasedOnRequest checks that get orphans shows AppliedWorks with orphaned objects and no others, and
-// that release marks what is named and nothing else.
+// TestOrphans_ReleasedOnRequest checks that get orphans shows only AppliedWorks with orphaned objects, and that release
+// marks only the named AppliedWorks.
 func TestOrphans_ReleasedOnRequest(t *testing.T) {
 	plane := hub.ForTest(t)
 	c, err := newClient(plane.Config())
@@ -60,7 +60,7 @@ func TestOrphans_ReleasedOnRequest(t *testing.T) {
 	require.Equal(t, []string{"shop"}, releases(t, c))
 }
 
-// releases are the names of the AppliedWorks whose release was requested by their UID.
+// releases returns the names of the AppliedWorks whose release annotation contains their UID.
 func releases(t *testing.T, c client.Client) (names []string) {
 	t.Helper()
 	var list workv1alpha1.AppliedWorkList

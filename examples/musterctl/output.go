@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// output is the flag -o.
+// output is the value of the flag -o.
 type output struct {
 	format   string
 	template string   // of the format jsonpath
-	formats  []string // those that the command supports
+	formats  []string // the formats that the command supports
 }
 
 const (
@@ -32,12 +32,12 @@ const (
 	jsonPath    = "jsonpath="
 )
 
-// outputFlag adds the flag -o for results of any kind.
+// outputFlag adds the flag -o for results that are not API objects.
 func outputFlag(cmd *cobra.Command) *output {
 	return addOutputFlag(cmd, outputTable, "json", "yaml")
 }
 
-// objectOutputFlag adds the flag -o for objects of the API.
+// objectOutputFlag adds the flag -o for API objects.
 func objectOutputFlag(cmd *cobra.Command) *output {
 	return addOutputFlag(cmd, outputTable, outputWide, outputName, "json", "yaml", jsonPath+"TEMPLATE")
 }
@@ -66,10 +66,10 @@ func (o *output) Set(value string) error {
 	return nil
 }
 
-// isTable reports whether the result is for a person.
+// isTable reports whether the result is printed as a table.
 func (o *output) isTable() bool { return o.format == outputTable || o.format == outputWide }
 
-// print writes an object as it is, or its table.
+// print writes an object in the selected format, or its table.
 func (o *output) print(w io.Writer, object any, rows table) error {
 	switch o.format {
 	case "json":
@@ -95,7 +95,7 @@ func (o *output) print(w io.Writer, object any, rows table) error {
 	}
 }
 
-// printNames writes the objects of the API as <resource>.<group>/<name>, which kubectl accepts.
+// printNames writes API objects as <resource>.<group>/<name>, which kubectl accepts.
 func printNames(w io.Writer, object any) error {
 	printName := func(object runtime.Object) error {
 		meta, err := meta.Accessor(object)
@@ -142,7 +142,7 @@ func printPath(w io.Writer, object any, template string) error {
 	return err
 }
 
-// table has a header and rows of as many cells.
+// table is a header and rows with the same number of cells.
 type table struct {
 	header []string
 	rows   [][]string
@@ -180,7 +180,7 @@ func (t *table) writeRows(w io.Writer, header bool) error {
 	return nil
 }
 
-// age is how long ago something was made, as kubectl says it.
+// age returns the time since the creation of an object, as kubectl prints it.
 func age(of metav1.Time, now time.Time) string {
 	if of.IsZero() {
 		return "-"
@@ -188,7 +188,7 @@ func age(of metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(of.Time))
 }
 
-// until is when something ends.
+// until returns the time until an end, "never" for nil, or "ended" for an end in the past.
 func until(end *metav1.Time, now time.Time) string {
 	switch {
 	case end == nil:

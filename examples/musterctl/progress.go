@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// quietFor is how long something may take before it is told of while it goes on.
+	// quietFor is how long a step may take before it is shown while it is in progress.
 	quietFor = 2 * time.Second
 	redraw   = 120 * time.Millisecond
 )
 
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// progress shows steps: on a terminal by a line that is drawn anew, elsewhere by one line for each that is done, and
-// for what one is waiting for that takes its time.
+// progress shows steps. On a terminal it rewrites one line. On another output it prints one line for each completed
+// step, and one for a step that waits for longer than quietFor.
 type progress struct {
 	w        io.Writer
 	terminal bool
 
 	mu    sync.Mutex
-	step  admin.Step // under way, unless Done
-	since time.Time  // when it began
-	shown admin.Step // last
+	step  admin.Step // in progress, unless Done
+	since time.Time  // when the step began
+	shown admin.Step // the last step that was shown
 	frame int
 
 	stop, stopped chan struct{}
@@ -44,7 +44,7 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// notify is a function that package admin reports to.
+// notify records a step, and prints the step when it is complete. Package admin calls notify for each step.
 func (p *progress) notify(step admin.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *progress) notify(step admin.Step) {
 	}
 }
 
-// end stops showing. A step that was under way is left for the error to tell.
+// end stops the display. If a step is in progress, end removes it, because the error describes it.
 func (p *progress) end() {
 	close(p.stop)
 	<-p.stopped
@@ -120,7 +120,7 @@ func (p *progress) width() int {
 	return 80
 }
 
-// fit cuts a line, so that it can be drawn over.
+// fit truncates a line to a width, so that the line can be rewritten. It does not truncate below 20 columns.
 func fit(line string, width int) string {
 	runes := []rune(line)
 	if width < 20 || len(runes) <= width {

@@ -31,7 +31,7 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// credentialSource is where the bootstrap credential comes from.
+// credentialSource specifies the source of the bootstrap credential.
 type credentialSource struct {
 	file        string
 	caFile      string
@@ -39,15 +39,15 @@ type credentialSource struct {
 	proxyURL    string
 	discovery   discovery.Options
 	ownFile     string // kubeconfig of the agent's own credential for the hub
-	member      string // the MemberCluster whose spec.identity is that credential's subject
+	member      string // the MemberCluster whose spec.identity is the subject of that credential
 }
 
-// byIdentity reports whether the hub offers the credential to the agent's own identity.
+// byIdentity reports whether the bootstrap credential is the one that the hub offers to the agent's own identity.
 func (c credentialSource) byIdentity() bool {
 	return c.file == "" && c.discovery.Token == "" && c.ownFile != "" && c.member != ""
 }
 
-// check returns an error unless there is exactly one source of the credential.
+// check returns an error unless exactly one source of the credential is set.
 func (c credentialSource) check() error {
 	if !c.byIdentity() && (c.file == "") == (c.discovery.Token == "") {
 		return usage("say what to join with: --join-file, or --server and --token, or --method identity with " +
@@ -213,7 +213,7 @@ func (a *app) register(ctx context.Context, f *agentFlags, from credentialSource
 	return rows.write(a.out)
 }
 
-// objectsOf returns the objects of an agent, for the cluster where it runs.
+// objectsOf returns the objects of an agent for the cluster in which the agent runs.
 func (a *app) objectsOf(f *agentFlags, namespace string, works bool) ([]*unstructured.Unstructured, error) {
 	program := deploy.Customization{Image: f.image, Namespace: namespace, Arguments: f.arguments()}
 	var secrets []*unstructured.Unstructured
@@ -242,7 +242,7 @@ func (a *app) objectsOf(f *agentFlags, namespace string, works bool) ([]*unstruc
 	return beforeDeployment(objects, secrets...), nil
 }
 
-// hosting returns the config of the cluster where a hosted agent runs.
+// hosting returns the config of the cluster in which a hosted agent runs.
 func (a *app) hosting(f *agentFlags) (*rest.Config, error) {
 	if f.hostingFile == "" && f.hostingCtx == "" {
 		return a.hub()
@@ -250,7 +250,7 @@ func (a *app) hosting(f *agentFlags) (*rest.Config, error) {
 	return load("hosting cluster", cmp.Or(f.hostingFile, a.hubFile), f.hostingCtx)
 }
 
-// prepareHosted returns a function that applies to a member what a hosted agent needs there.
+// prepareHosted returns a function that applies the objects to a member that a hosted agent requires there.
 func (f *agentFlags) prepareHosted(works bool) (func(context.Context, client.Client) error, error) {
 	var components []string
 	if f.applyAnything {
@@ -271,7 +271,8 @@ func (f *agentFlags) prepareHosted(works bool) (func(context.Context, client.Cli
 	}, nil
 }
 
-// hubConfig returns a function that sets the proxy in the config of the hub; nil: the environment decides.
+// hubConfig returns a function that sets the proxy in the config of the hub. It returns nil if the environment
+// determines the proxy.
 func (c credentialSource) hubConfig() (func(*rest.Config), error) {
 	proxy, err := c.proxy()
 	if err != nil || proxy == nil {
@@ -318,7 +319,8 @@ func (a *app) printAgent(ctx context.Context, from credentialSource, o admin.Reg
 	return printManifests(a.out, objects)
 }
 
-// credential reads the file, or asks the hub what a short token stands for, and applies the other flags to that.
+// credential reads the join file, or requests the credential of a short token from the hub. It then applies the other
+// flags to the credential.
 func (a *app) credential(ctx context.Context, from credentialSource) (*registration.Bootstrap, error) {
 	var ca, proxyCA []byte
 	for _, file := range []struct {
@@ -346,7 +348,7 @@ func (a *app) credential(ctx context.Context, from credentialSource) (*registrat
 	if ca != nil {
 		bootstrap.CA = ca
 	}
-	if proxyCA != nil { // verifies the proxy, and servers whose connections it terminates
+	if proxyCA != nil { // verifies the proxy, and servers whose connections the proxy terminates
 		bootstrap.CA = slices.Concat(bytes.TrimSpace(bootstrap.CA), []byte("\n"), proxyCA)
 	}
 	return bootstrap, nil
@@ -388,7 +390,7 @@ func (a *app) bootstrap(ctx context.Context, from credentialSource, ca []byte) (
 	return bootstrap, nil
 }
 
-// offered reads what the hub offers to the agent's own identity.
+// offered reads the bootstrap credential that the hub offers to the agent's own identity.
 func (c credentialSource) offered(ctx context.Context) (bootstrap *registration.Bootstrap, err error) {
 	own, err := load("hub", c.ownFile, "")
 	if err != nil {
@@ -405,7 +407,7 @@ func (c credentialSource) offered(ctx context.Context) (bootstrap *registration.
 	}
 	limited, cancel := context.WithTimeout(ctx, signingTime)
 	defer cancel()
-	// A MemberCluster that was just created has no offer yet.
+	// The hub has not created the offer yet if the MemberCluster is new.
 	_ = wait.PollUntilContextCancel(limited, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		found, failed := source.Load(ctx)
 		if ctx.Err() == nil || err == nil {
@@ -416,10 +418,10 @@ func (c credentialSource) offered(ctx context.Context) (bootstrap *registration.
 	return bootstrap, err
 }
 
-// signingTime is how long a hub may take to sign with a token that was just made.
+// signingTime limits how long a hub may take to sign cluster-info with a new token.
 const signingTime = 5 * time.Second
 
-// discover finds the hub.
+// discover finds the hub with a short token, and retries while the hub does not know the token.
 func discover(ctx context.Context, o discovery.Options) (found *registration.Bootstrap, err error) {
 	limited, cancel := context.WithTimeout(ctx, signingTime)
 	defer cancel()

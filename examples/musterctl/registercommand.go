@@ -34,7 +34,7 @@ func (f *registerFlags) addImage(cmd *cobra.Command) {
 		"image of the agent in the printed command, which then deploys the agent (default: it stores the credential only)")
 }
 
-// image is the flag --image of the printed command; empty: none.
+// image returns the flag --image of the printed command, or an empty string.
 func (f *registerFlags) image() string {
 	if f.agentImage == "" {
 		return ""
@@ -42,7 +42,7 @@ func (f *registerFlags) image() string {
 	return " --image " + quoted(f.agentImage)
 }
 
-// createToken makes a token, and shows how far it is.
+// createToken creates a token and shows the progress.
 func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOptions) (
 	*v1alpha1.JoinToken, *registration.Bootstrap, error,
 ) {
@@ -52,9 +52,9 @@ func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOp
 	return admin.CreateToken(ctx, hub, o)
 }
 
-// printRegisterCommand makes a token and prints what to call where the member is. Everyone who reads the output can
-// use it. A short token is made where the hub can be found by it, or where one was asked for; for any other the
-// command has, or names, a join file.
+// printRegisterCommand creates a token and prints the command to run on the member. Every reader of the output can use
+// the token. It creates a short token if the hub can be found with it or the user requested it. For any other token,
+// the command contains or names a join file.
 func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions,
 	f registerFlags) error {
 	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name,
@@ -80,9 +80,9 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 	return a.printCommandFor(ctx, bootstrap, why == "", why, f)
 }
 
-// printCommandFor prints the command that registers a cluster with a credential: a short one if the token is short and
-// the hub can be found with it, otherwise one that contains or names a join file. Why is the reason for the join file,
-// if it is known.
+// printCommandFor prints the command that registers a cluster with a credential. If the token is short and clusters can
+// find the hub with it, the command is short. Otherwise the command contains or names a join file. Why is the reason
+// for the join file, if it is known.
 func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Bootstrap, short bool, why string,
 	f registerFlags) error {
 	data, err := bootstrap.Marshal()
@@ -108,7 +108,7 @@ func (a *app) printCommandFor(ctx context.Context, bootstrap *registration.Boots
 	return a.line("%s register --join-file -%s <<'JOIN'\n%sJOIN", a.program, f.image(), data)
 }
 
-// published returns the publication of the hub, or why clusters cannot find the hub by it.
+// published returns the publication of the hub, or the reason why clusters cannot find the hub with it.
 func (a *app) published(ctx context.Context) (there *discovery.Publication, why string, err error) {
 	hub, err := a.hubClient()
 	if err != nil {
@@ -127,8 +127,8 @@ func (a *app) published(ctx context.Context) (there *discovery.Publication, why 
 	}
 }
 
-// pins waits until the hub can be found by a token that was just made, and returns those of its CA, or why it cannot be
-// found.
+// pins waits until clusters can find the hub with a new token. It returns the pins of the hub's CA, or the reason why
+// clusters cannot find the hub.
 func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins []string, why string) {
 	known, err := discovery.CACertHashes(bootstrap.CA)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins
 	return pins, why
 }
 
-// discovering is the command by which a hub is found.
+// discovering returns the register command that finds a hub by discovery.
 func (a *app) discovering(bootstrap *registration.Bootstrap, pins []string) []string {
 	words := []string{a.program, "register", "--server", bootstrap.Server, "--token", bootstrap.Token}
 	for _, pin := range pins {
@@ -170,7 +170,7 @@ func (a *app) discovering(bootstrap *registration.Bootstrap, pins []string) []st
 	return words
 }
 
-// quoted is a word for a shell.
+// quoted returns a word quoted for a shell.
 func quoted(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:@_-") == "" {
 		return word

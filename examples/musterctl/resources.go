@@ -21,13 +21,13 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// shownKind is a kind that get shows as the API server prints it.
+// shownKind is a kind that get prints with the table of the API server.
 type shownKind struct {
 	group, plural string
 	use           string // the subcommand of get
 	aliases       []string
 	short         string
-	namespace     string // of all objects; empty: that of -n
+	namespace     string // of all objects; empty: the namespace of -n
 	clusterScoped bool
 }
 
@@ -102,7 +102,7 @@ func (o *getOptions) validate() error {
 	return nil
 }
 
-// get shows objects of a resource.
+// get prints objects of a resource.
 func (a *app) get(ctx context.Context, o *getOptions) error {
 	config, err := a.hub()
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) get(ctx context.Context, o *getOptions) error {
 	return hub.explain(err)
 }
 
-// notFound returns an error about the object with a name, or about the kind if the API server does not serve it.
+// notFound returns an error for the object with a name, or for the kind if the API server does not serve it.
 func (o *getOptions) notFound(ctx context.Context, c *rest.RESTClient, name string) error {
 	if name != "" {
 		_, err := o.request(c, "application/json", "").Param("limit", "1").Do(ctx).Raw()
@@ -144,17 +144,17 @@ func (o *getOptions) notFound(ctx context.Context, c *rest.RESTClient, name stri
 	return fmt.Errorf("the API server does not serve %s.%s: it %w", o.plural, o.group, errNoHub)
 }
 
-// errNotFoundHere is about an object that get was asked for by name.
+// errNotFoundHere is the error for an object that does not exist, although its kind is served.
 var errNotFoundHere = errors.New("not found")
 
-// restClient returns a client for requests of any kind.
+// restClient returns a client for requests for any kind.
 func restClient(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// tableAccept requests the table that kubectl prints.
+// tableAccept is the Accept header that requests the table that kubectl prints.
 const tableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 func (o *getOptions) request(c *rest.RESTClient, accept, name string) *rest.Request {
@@ -173,7 +173,8 @@ func (o *getOptions) request(c *rest.RESTClient, accept, name string) *rest.Requ
 	return request
 }
 
-// each calls a function with the answer of each request: one for all objects, or one for each name.
+// each calls do with the response of each request. Without names, it sends one request for all objects; otherwise one
+// for each name.
 func (o *getOptions) each(ctx context.Context, c *rest.RESTClient, accept string, do func([]byte) error) error {
 	names := o.names
 	if len(names) == 0 {
@@ -194,7 +195,7 @@ func (o *getOptions) each(ctx context.Context, c *rest.RESTClient, accept string
 	return nil
 }
 
-// getTable prints the table of the API server, and returns the version of the list.
+// getTable prints the table of the API server, and returns the resourceVersion of the list.
 func (a *app) getTable(ctx context.Context, c *rest.RESTClient, o *getOptions) (version string, err error) {
 	var all metav1.Table
 	err = o.each(ctx, c, tableAccept, func(data []byte) error {
@@ -293,7 +294,7 @@ func (a *app) watchTable(ctx context.Context, c *rest.RESTClient, o *getOptions,
 			return fmt.Errorf("watch %s: %w", o.use, err)
 		}
 		if len(changed.ColumnDefinitions) > 0 {
-			columns = changed.ColumnDefinitions // Only the first event has them.
+			columns = changed.ColumnDefinitions // Only the first event has columns.
 		}
 		changed.ColumnDefinitions = columns
 		if err := a.printTable(o, &changed, false); err != nil {
@@ -302,7 +303,7 @@ func (a *app) watchTable(ctx context.Context, c *rest.RESTClient, o *getOptions,
 	}
 }
 
-// getObjects prints the objects themselves: one object for one name, otherwise a list.
+// getObjects prints the objects: one object for one name, otherwise a list.
 func (a *app) getObjects(ctx context.Context, c *rest.RESTClient, o *getOptions) error {
 	list := &unstructured.UnstructuredList{}
 	err := o.each(ctx, c, "application/json", func(data []byte) error {

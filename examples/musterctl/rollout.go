@@ -24,7 +24,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	return requireSubcommand(cmd)
 }
 
-// workSetFlags are those of commands about one WorkSet.
+// workSetFlags are the flags of commands for one WorkSet.
 type workSetFlags struct {
 	namespace    string
 	clusterScope bool
@@ -67,7 +67,7 @@ func workSetObject(set *v1alpha1.WorkSet) client.Object {
 	return set
 }
 
-// changeWorkSet changes the spec of a WorkSet, which another user may change at the same time.
+// changeWorkSet changes the spec of a WorkSet, and retries on conflicts with other writers.
 func changeWorkSet(
 	ctx context.Context, hub *hubClient, key client.ObjectKey, change func(*v1alpha1.WorkSet) error,
 ) error {
@@ -128,7 +128,8 @@ rolled back, and 4 if it is not complete in time.`,
 	return cmd
 }
 
-// rolloutWaits returns why a rollout is not complete, or an error if it does not continue by itself.
+// rolloutWaits returns the reason why a rollout is not complete. It returns an error if the rollout does not continue
+// by itself.
 func rolloutWaits(set *v1alpha1.WorkSet) (waiting string, err error) {
 	rollout := set.Status.Rollout
 	if set.Status.ObservedGeneration < set.Generation || rollout.Phase == "" {
@@ -264,7 +265,7 @@ can be approved before the rollout reaches it.`,
 	return cmd
 }
 
-// complete adds the revision, and the gate for which the rollout waits, to an approval that does not name them.
+// complete sets the revision, and the gate for which the rollout waits, in an approval that does not contain them.
 func complete(approval *v1alpha1.RolloutApproval, set *v1alpha1.WorkSet) error {
 	if approval.Revision = cmp.Or(approval.Revision, set.Status.Rollout.Revision); approval.Revision == "" {
 		return fmt.Errorf("WorkSet %s has no revision yet: retry when the hub has observed it", set.Name)
@@ -328,7 +329,7 @@ current one.`,
 	return cmd
 }
 
-// earlierRevision returns the revision to return to; empty: the latest content.
+// earlierRevision returns the name of the revision for a rollback. An empty name means the latest content.
 func earlierRevision(set *v1alpha1.WorkSet, to string) (string, error) {
 	if to == "latest" {
 		return "", nil

@@ -37,17 +37,17 @@ Results are written to the standard output, progress and errors to the standard 
   6  a cluster cannot be reached
   7  denied, or the join token has ended`
 
-// streams are what a command reads and writes.
+// streams are the input and the outputs of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// app is one call of the command.
+// app is one invocation of the command.
 type app struct {
 	streams
 	program string // as the user calls it: "musterctl" or "kubectl muster"
-	started bool   // the command line makes sense so far
+	started bool   // the command line is valid so far
 
 	hubFile, hubContext       string
 	memberFile, memberContext string
@@ -56,13 +56,13 @@ type app struct {
 	asGroups []string
 }
 
-// quiet has libraries log nothing: what there is to say is in the errors as well.
+// quiet disables the logs of libraries. The errors contain all relevant information.
 func quiet() {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 }
 
-// run runs the command line, whose first word is the name of the program, and returns the exit code.
+// run runs the command line and returns the exit code. The first argument is the name of the program.
 func run(ctx context.Context, args []string, io streams) int {
 	a := &app{streams: io, program: programOf(args[0])}
 	root := a.root()
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, io streams) int {
 	return a.report(root.ExecuteContext(ctx))
 }
 
-// programOf is how a user calls the program of that file.
+// programOf returns the command by which a user calls the program with this file name.
 func programOf(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), ".exe")
 	if plugin, is := strings.CutPrefix(name, "kubectl-"); is {
@@ -108,7 +108,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// requireSubcommand makes a command whose subcommands do the work fail without one of them, or with an unknown one.
+// requireSubcommand makes a command fail without a subcommand, or with an unknown one.
 func requireSubcommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ func requireSubcommand(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// rename has the examples call the program as the user does.
+// rename replaces the program name in the examples by the name that the user called.
 func (a *app) rename(cmd *cobra.Command) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, "musterctl ", a.program+" ")
 	for _, sub := range cmd.Commands() {
@@ -134,19 +134,19 @@ func (a *app) rename(cmd *cobra.Command) {
 	}
 }
 
-// memberFlags are those of commands that reach a member.
+// memberFlags adds the flags of commands that connect to a member.
 func (a *app) memberFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.memberFile, "member-kubeconfig", "", "kubeconfig of the member (default that of the hub)")
 	cmd.Flags().StringVar(&a.memberContext, "member-context", "", "context of the member in it (default the current one)")
 }
 
-// namespaceFlag is of commands about join tokens and requests.
+// namespaceFlag adds the flag of commands for join tokens and requests.
 func namespaceFlag(cmd *cobra.Command, namespace *string) {
 	cmd.Flags().StringVar(namespace, "registration-namespace", "muster-registration",
 		"namespace of the hub for join tokens and requests")
 }
 
-// progress shows what one of package admin's functions is doing. Call end before writing anything else.
+// progress shows the steps of a function of package admin. Call end before any other output.
 func (a *app) progress() (notify func(admin.Step), end func()) {
 	p := newProgress(a.err)
 	return p.notify, p.end

@@ -22,7 +22,8 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// loadGrants returns the grants of the hub, or nil if the hub does not restrict namespaces: it has no ClusterSet then.
+// loadGrants returns the grants of the hub. It returns nil if the hub has no ClusterSet, and therefore does not
+// restrict namespaces.
 func loadGrants(ctx context.Context, hub client.Reader) (*tenancy.Grants, error) {
 	var sets tenancyv1alpha1.ClusterSetList
 	err := hub.List(ctx, &sets, client.Limit(1))
@@ -38,7 +39,7 @@ func loadGrants(ctx context.Context, hub client.Reader) (*tenancy.Grants, error)
 	return tenancy.Load(ctx, hub)
 }
 
-// grant is one line of can-place and who-may: of a namespace, or of a subject whose ClusterPlacements and
+// grant is one row of can-place and who-may. It belongs to a namespace, or to a subject whose ClusterPlacements and
 // ClusterWorkSets can reach every member.
 type grant struct {
 	Namespace string `json:"namespace,omitempty"`
@@ -157,7 +158,7 @@ ClusterRoleBinding that grants it: they can reach every member.`,
 	return cmd
 }
 
-// printGrants prints the grants of namespaces, and those of subjects. It leaves out an empty table.
+// printGrants prints the grants of namespaces and those of subjects. It omits an empty table.
 func (a *app) printGrants(format *output, found, platform []grant) error {
 	if !format.isTable() {
 		return format.print(a.out, append(found, platform...), table{})
@@ -186,7 +187,7 @@ func (a *app) printGrants(format *output, found, platform []grant) error {
 }
 
 // clusterScopeGrants returns the subjects that may write ClusterPlacements or ClusterWorkSets, and the
-// ClusterRoleBindings that grant it. A RoleBinding grants nothing about cluster-scoped kinds.
+// ClusterRoleBindings that grant it. A RoleBinding grants nothing for cluster-scoped kinds.
 func clusterScopeGrants(ctx context.Context, hub client.Reader, wanted func(rbacv1.Subject) bool) ([]grant, error) {
 	var roles rbacv1.ClusterRoleList
 	var bindings rbacv1.ClusterRoleBindingList
@@ -223,7 +224,7 @@ func clusterScopeGrants(ctx context.Context, hub client.Reader, wanted func(rbac
 	return found, nil
 }
 
-// clusterScopeVerbs returns the verbs by which rules allow to write ClusterPlacements or ClusterWorkSets.
+// clusterScopeVerbs returns the verbs with which rules allow writes of ClusterPlacements or ClusterWorkSets.
 func clusterScopeVerbs(rules []rbacv1.PolicyRule) (verbs []string) {
 	contains := func(list []string, names ...string) bool {
 		return slices.ContainsFunc(list, func(name string) bool { return name == "*" || slices.Contains(names, name) })

@@ -22,7 +22,7 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// TestTenancy_Permissions checks both commands without sets, without a binding, and with a binding.
+// TestTenancy_Permissions checks both commands without ClusterSets, without a binding, and with a binding.
 func TestTenancy_Permissions(t *testing.T) {
 	plane := hub.ForTest(t)
 	c, err := newClient(plane.Config())
@@ -74,8 +74,8 @@ func TestTenancy_Permissions(t *testing.T) {
 	require.Contains(t, command("who-may", "tenant-eu", "-o", "json"), `"binding": "use-europe"`)
 }
 
-// TestTenancy_ClusterScope checks that who-may lists the subjects that may write ClusterPlacements with the object that
-// grants it, and can-place those that are ServiceAccounts of the namespace, and no others.
+// TestTenancy_ClusterScope checks that who-may lists the subjects that may write ClusterPlacements, with the object
+// that grants it. It checks that can-place lists only the ServiceAccounts of the namespace among them.
 func TestTenancy_ClusterScope(t *testing.T) {
 	plane := hub.ForTest(t)
 	c, err := newClient(plane.Config())

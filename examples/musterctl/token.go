@@ -145,7 +145,7 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 	return cmd
 }
 
-// writeSecretFile writes a file that only its owner may read, also if it existed with another mode.
+// writeSecretFile writes a file that only its owner may read, even if the file existed with another mode.
 func writeSecretFile(file string, data []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 	return cmd
 }
 
-// getTokensCommand is the command list under the verb get.
+// getTokensCommand returns the command that lists tokens as a subcommand of get.
 func (a *app) getTokensCommand() *cobra.Command {
 	cmd := a.tokenListCommand()
 	cmd.Use, cmd.Aliases = "tokens", nil

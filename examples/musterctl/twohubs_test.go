@@ -21,8 +21,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestTwoHubs has one cluster be a member of two hubs at once, by an agent for each, and takes it out of them one after
-// the other. The cluster is the second hub as well.
+// TestTwoHubs makes one cluster a member of two hubs at the same time, with one agent for each hub, and removes it from
+// the hubs one after the other. The cluster is also the second hub.
 func TestTwoHubs(t *testing.T) {
 	first, second := hub.ForTest(t), east.ForTest(t)
 	onMember := func(args ...string) []string { return append(args, "--member-kubeconfig", second.Kubeconfig()) }

@@ -153,7 +153,7 @@ func prepareAgent(ctx context.Context, member client.Client, args []string, noti
 	return nil
 }
 
-// deployedProgram is a program that init or register has deployed. Its functions get the arguments of the current
+// deployedProgram is a program that init or register has deployed. Its functions receive the arguments of the current
 // Deployment.
 type deployedProgram struct {
 	name string // of the Deployment
@@ -200,7 +200,7 @@ func (a *app) upgrade(ctx context.Context, c client.Client, f *upgradeFlags, p d
 	return waitForRollout(ctx, c, key, f.timeout, notify)
 }
 
-// installedComponents returns the components of the hub of which every object exists.
+// installedComponents returns the components of the hub whose objects all exist.
 func installedComponents(ctx context.Context, c client.Client) (installed []string, err error) {
 	base, err := deploy.Hub()
 	if err != nil {

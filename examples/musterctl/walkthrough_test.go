@@ -50,7 +50,7 @@ func start(t *testing.T, config *rest.Config, setup func(manager.Manager) error)
 	return stop
 }
 
-// nothingNew waits until a cluster has nothing that it did not have before, but for what is allowed.
+// nothingNew waits until a cluster has no objects that it did not have before, except the allowed ones.
 func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Set[string], allowed ...string) {
 	t.Helper()
 	var added sets.Set[string]
@@ -68,7 +68,7 @@ func eventually(is func() bool) bool {
 		func(context.Context) (bool, error) { return is(), nil }) == nil
 }
 
-// TestWalkthrough is what an administrator does, from an empty hub to an empty hub.
+// TestWalkthrough runs the commands of an administrator, from an empty hub to an empty hub.
 func TestWalkthrough(t *testing.T) {
 	hubPlane, eastPlane := emptyHub.ForTest(t), east.ForTest(t)
 	dir := t.TempDir()

@@ -27,8 +27,9 @@ const Label = "example.com/region"
 // Key is the namespace and name of the ConfigMap.
 var Key = types.NamespacedName{Namespace: "default", Name: "regions"}
 
-// SetupWithManager adds the controller to a manager, whose scheme must contain membership.muster.dev/v1alpha1. The
-// controller needs get, list and watch on MemberClusters, and get, create and update on ConfigMaps.
+// SetupWithManager adds the controller to a manager. The scheme of the manager must contain
+// membership.muster.dev/v1alpha1. The controller needs get, list and watch on MemberClusters, and get, create and
+// update on ConfigMaps.
 func SetupWithManager(mgr manager.Manager) error {
 	key := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: Key}}
@@ -55,7 +56,7 @@ func write(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// count returns the number of healthy members by region.
+// count returns the number of healthy members in each region.
 func count(members []v1alpha1.MemberCluster) map[string]string {
 	healthy := map[string]int{}
 	for i := range members {

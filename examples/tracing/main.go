@@ -1,5 +1,5 @@
-// Command tracing is a complete hub that exports OpenTelemetry traces to standard output: a span for each
-// reconciliation of a controller of muster, and in it a span for each request to the API server. A product replaces the
+// Command tracing is a complete hub that exports OpenTelemetry traces to standard output. Each reconciliation of a
+// controller of muster has a span, which contains a span for each request to the API server. A product replaces the
 // exporter with that of its collector.
 //
 //	KUBECONFIG=hub.kubeconfig go run .
@@ -62,8 +62,8 @@ func run(ctx context.Context) (err error) {
 	return mgr.Start(ctx)
 }
 
-// export sends the spans of the program to an exporter, a tenth of the traces. The returned function sends the last
-// ones.
+// export exports the spans of a tenth of the traces to an exporter. The returned function exports the remaining spans
+// and stops.
 func export(exporter sdktrace.SpanExporter) (end func() error) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampled))))
@@ -75,11 +75,11 @@ func export(exporter sdktrace.SpanExporter) (end func() error) {
 	}
 }
 
-// sampled is the part of the traces that are exported.
+// sampled is the fraction of the traces that are exported.
 var sampled = 0.1
 
-// requests adds a span to each request of a reconciliation. Requests of no reconciliation, such as watches and the
-// renewal of Leases, have none.
+// requests adds a span to each request of a reconciliation. Requests outside of a reconciliation, such as watches and
+// the renewal of Leases, have no span.
 func requests(inner http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(inner, otelhttp.WithFilter(func(r *http.Request) bool {
 		return trace.SpanContextFromContext(r.Context()).IsValid()

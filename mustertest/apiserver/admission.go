@@ -17,11 +17,11 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// The admission plugins of kube-apiserver that this server has: NamespaceLifecycle, CertificateApproval,
+// This server implements these admission plugins of kube-apiserver: NamespaceLifecycle, CertificateApproval,
 // CertificateSubjectRestriction, ResourceQuota for object counts, and the parts of ServiceAccount and of the registries
 // that set fields of new objects.
 
-// admitCreate runs before the object is validated.
+// admitCreate admits a new object before it is validated.
 func (s *Server) admitCreate(tx *store.Tx, r *request, obj kinds.Object) error {
 	if r.kind.Namespaced {
 		if err := liveNamespace(tx, r, obj); err != nil {
@@ -57,7 +57,7 @@ func liveNamespace(tx *store.Tx, r *request, obj kinds.Object) error {
 	return err
 }
 
-// fillNew sets what the registry of a built-in kind sets in new objects.
+// fillNew sets the fields that the registry of a built-in kind sets in new objects.
 func (s *Server) fillNew(tx *store.Tx, r *request, obj kinds.Object) error {
 	spec, _ := obj["spec"].(map[string]any)
 	switch {
@@ -98,7 +98,7 @@ func (s *Server) fillSigningRequest(r *request, obj kinds.Object) error {
 	return nil
 }
 
-// allocateIP gives a Service a cluster IP, the lowest one that is free.
+// allocateIP sets the cluster IP of a Service to the lowest free address.
 func (s *Server) allocateIP(tx *store.Tx, spec map[string]any) {
 	if ip, _ := spec["clusterIP"].(string); ip != "" || spec["type"] == "ExternalName" {
 		if ip != "" && spec["clusterIPs"] == nil {
@@ -126,7 +126,8 @@ func (s *Server) allocateIP(tx *store.Tx, spec map[string]any) {
 	}
 }
 
-// validateCreate runs after the object is valid, as the last step before it is stored.
+// validateCreate checks privilege escalation and quotas for a new object. It is the last step before the object is
+// stored, after the object was validated.
 func (s *Server) validateCreate(tx *store.Tx, r *request, obj kinds.Object) error {
 	if err := s.checkEscalation(tx, r, obj, nil); err != nil {
 		return err
@@ -144,10 +145,10 @@ func (s *Server) validateUpdate(tx *store.Tx, r *request, obj, old kinds.Object)
 	return s.checkEscalation(tx, r, obj, old)
 }
 
-// protected is the message of Kubernetes.
+// protected is the error message of Kubernetes.
 const protected = "this namespace may not be deleted"
 
-// admitDelete protects the namespaces of the control plane.
+// admitDelete rejects the deletion of the namespaces of the control plane.
 func (s *Server) admitDelete(r *request, live kinds.Object) error {
 	if r.kind.Storage == namespaces && slices.Contains([]string{"default", "kube-system", "kube-public"}, nameOf(live)) {
 		return apierrors.NewForbidden(namespaces, nameOf(live), errors.New(protected))
@@ -155,7 +156,7 @@ func (s *Server) admitDelete(r *request, live kinds.Object) error {
 	return nil
 }
 
-// mayApprove checks the verb approve on the signer.
+// mayApprove returns an error unless the user may use the verb approve on the signer.
 func (s *Server) mayApprove(tx *store.Tx, r *request, obj, old kinds.Object) error {
 	spec, _ := old["spec"].(map[string]any)
 	signer, _ := spec["signerName"].(string)
@@ -176,7 +177,7 @@ func (s *Server) mayApprove(tx *store.Tx, r *request, obj, old kinds.Object) err
 		"user not permitted to approve requests with signerName %q", signer))
 }
 
-// countNames are the names under which a quota counts a resource.
+// countNames returns the names under which a quota counts the resource of a request.
 func countNames(r *request) []corev1.ResourceName {
 	gr := r.kind.Storage
 	names := []corev1.ResourceName{corev1.ResourceName("count/" + gr.String())}
@@ -187,7 +188,7 @@ func countNames(r *request) []corev1.ResourceName {
 	return names
 }
 
-// countQuota charges a new object to the quotas of its namespace.
+// countQuota adds a new object to the usage of the quotas of its namespace. It returns an error if a quota is exceeded.
 func (s *Server) countQuota(tx *store.Tx, r *request, name string) error {
 	counted := countNames(r)
 	one := resource.MustParse("1")

@@ -42,7 +42,7 @@ func TestApply_ListMapsConflictsAndForce(t *testing.T) {
 	require.Len(t, spec["parts"], 2)
 }
 
-// installed serves the CustomResourceDefinition of widgets.
+// installed creates the CustomResourceDefinition of widgets and returns a client for widgets.
 func installed(t testing.TB, s *apiserver.Server) dynamic.ResourceInterface {
 	t.Helper()
 	c := dynamic.NewForConfigOrDie(s.Admin())

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// user is who sends a request.
+// user is the user that sends a request.
 type user struct {
 	Name   string
 	UID    string
@@ -34,7 +34,7 @@ const (
 
 type userKey struct{}
 
-// withUser sets the user of requests that have no other credential.
+// withUser returns a context with the user of requests that have no other credential.
 func withUser(ctx context.Context, u user) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
@@ -87,7 +87,7 @@ func (s *Server) certificateUser(certificate *x509.Certificate) (user, error) {
 	}, nil
 }
 
-// tokenUser returns the user of a valid token, for one of the audiences.
+// tokenUser returns the user of a token that is valid for one of the audiences.
 func (s *Server) tokenUser(token string, audiences []string) (user, bool) {
 	u, ok := s.tokens.user(token)
 	if ok {
@@ -126,7 +126,8 @@ func serviceAccountUser(namespace, name, uid string) user {
 	}
 }
 
-// impersonate replaces the user by the one that the headers name, if the user may do that.
+// impersonate returns the user that the impersonation headers name, if u may impersonate that user. Without the headers
+// it returns u.
 func (s *Server) impersonate(r *request, u user) (user, error) {
 	header := r.http.Header
 	name := header.Get(authenticationv1.ImpersonateUserHeader)

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// reconcileSigningRequest signs an approved request.
+// reconcileSigningRequest signs an approved CertificateSigningRequest.
 func (s *Server) reconcileSigningRequest(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil {
@@ -42,7 +42,7 @@ func (s *Server) reconcileSigningRequest(key store.Key) {
 	})
 }
 
-// aggregateRoles fills the rules of ClusterRoles with an aggregationRule.
+// aggregateRoles sets the rules of ClusterRoles that have an aggregationRule.
 func (s *Server) aggregateRoles() {
 	items, _ := s.store.List(clusterRoles, "")
 	for _, item := range items {
@@ -93,7 +93,7 @@ func (s *Server) quotasOf(namespace string) []store.Key {
 	return out
 }
 
-// reconcileQuota counts the objects that a quota limits.
+// reconcileQuota writes the usage of a ResourceQuota to its status.
 func (s *Server) reconcileQuota(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil {
@@ -123,7 +123,7 @@ func (s *Server) reconcileQuota(key store.Key) {
 	})
 }
 
-// quotaResource returns what a name of a quota counts.
+// quotaResource returns the resource that a quota counts under a name.
 func quotaResource(name corev1.ResourceName) (schema.GroupResource, bool) {
 	if counted, ok := strings.CutPrefix(string(name), "count/"); ok {
 		return schema.ParseGroupResource(counted), true

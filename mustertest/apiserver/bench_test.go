@@ -34,7 +34,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch_FanOut is one write and its delivery to 100 watches.
+// BenchmarkWatch_FanOut measures one write and its delivery to 100 watches.
 func BenchmarkWatch_FanOut(b *testing.B) {
 	const watches = 100
 	maps := kubernetes.NewForConfigOrDie(start(b, apiserver.Options{}).Admin()).CoreV1().ConfigMaps("default")

@@ -15,7 +15,7 @@ import (
 
 const bootstrapManager = "kube-apiserver"
 
-// bootstrap creates what a new cluster has.
+// bootstrap creates the objects that a new cluster contains.
 func (s *Server) bootstrap() error {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -77,7 +77,7 @@ func initialMeta(name string) metav1.ObjectMeta {
 	}
 }
 
-// initialRoles are the roles of Kubernetes that users bind. Those of system components are left out.
+// initialRoles returns the ClusterRoles of Kubernetes that users bind. Those of system components are omitted.
 func initialRoles() []*rbacv1.ClusterRole {
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "delete", "deletecollection", "patch", "update"}

@@ -53,14 +53,14 @@ func inBubble(t *testing.T, name string) *apiserver.Server {
 	return s
 }
 
-// until polls in virtual time.
+// until polls a condition in virtual time, for ten minutes at most.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for range 6000 {
 		if done() {
 			return
 		}
-		<-time.After(100 * time.Millisecond) // virtual
+		<-time.After(100 * time.Millisecond) // virtual time
 	}
 	t.Fatalf("%s: not within ten virtual minutes", what)
 }
@@ -77,7 +77,7 @@ func newManager(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, elect bo
 	return mgr
 }
 
-// run starts a manager and returns what ends it and waits for it.
+// run starts a manager. The returned function stops the manager and waits for its end.
 func run(t *testing.T, ctx context.Context, mgr manager.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -89,7 +89,8 @@ func run(t *testing.T, ctx context.Context, mgr manager.Manager) (stop func()) {
 	}
 }
 
-// client-go passes errors that it cannot return, such as those of watches, to handlers of the process.
+// TestBubble_UnhandledErrorDoesNotSleep checks that the handlers of errors that client-go cannot return, such as those
+// of watches, do not sleep.
 func TestBubble_UnhandledErrorDoesNotSleep(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context) {
 		began := time.Now()
@@ -98,7 +99,8 @@ func TestBubble_UnhandledErrorDoesNotSleep(t *testing.T) {
 	})
 }
 
-// A manager with leader election and informers runs for a virtual hour, and leaves no goroutine behind.
+// TestBubble_ManagerWithLeaderElection runs a manager with leader election and informers for a virtual hour. No
+// goroutine remains afterwards.
 func TestBubble_ManagerWithLeaderElection(t *testing.T) {
 	began := time.Now()
 	bubble(t, func(t *testing.T, ctx context.Context) {
@@ -142,7 +144,8 @@ func TestBubble_ManagerWithLeaderElection(t *testing.T) {
 	t.Logf("an hour took %s", time.Since(began))
 }
 
-// A hub with three members: agents join, send heartbeats for ten virtual minutes, and leave.
+// TestBubble_HubWithThreeMembers runs a hub with three members. Their agents join, send heartbeats for ten virtual
+// minutes, and leave.
 func TestBubble_HubWithThreeMembers(t *testing.T) {
 	began := time.Now()
 	bubble(t, func(t *testing.T, ctx context.Context) {

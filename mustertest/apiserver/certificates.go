@@ -21,7 +21,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// authority is the certificate authority of a server. It signs the server's own certificate and those of clients.
+// authority is the certificate authority of a server. It signs the server's certificate and client certificates.
 type authority struct {
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
@@ -90,7 +90,7 @@ func (a *authority) verifyClient(certificate *x509.Certificate, now time.Time) e
 	return err
 }
 
-// clientCertificate returns a certificate and a key of a user, both in PEM.
+// clientCertificate returns a client certificate and a key for a user, both in PEM.
 func (a *authority) clientCertificate(u user, now time.Time) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -113,8 +113,8 @@ var clientUsages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 }
 
-// signed returns a copy of an approved CertificateSigningRequest with a certificate or the condition Failed, or nil if
-// there is nothing to do.
+// signed returns a copy of an approved CertificateSigningRequest with a certificate or the condition Failed. It returns
+// nil if the request is not approved, is already complete or is for another signer.
 func (s *Server) signed(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	has := func(kind certificatesv1.RequestConditionType) bool {
 		return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {

@@ -32,7 +32,8 @@ func start(t testing.TB, options apiserver.Options) *apiserver.Server {
 	return s
 }
 
-// Both ways to reach the server, with both encodings, lead to the same answers.
+// TestClients_EveryWayAndEncoding checks that calls and connections to the server return the same responses in both
+// encodings.
 func TestClients_EveryWayAndEncoding(t *testing.T) {
 	s := start(t, apiserver.Options{})
 	tls, err := s.ConfigTLS("someone", "system:masters")

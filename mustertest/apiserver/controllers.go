@@ -19,17 +19,17 @@ func compareKubeVersions(a, b string) int {
 	return apimachineryversion.CompareKubeAwareVersionStrings(a, b)
 }
 
-// controllers do what kube-controller-manager and the background controllers of kube-apiserver do. They react to each
-// change of the store, in its order, and need no timers.
+// controllers implement the behavior of kube-controller-manager and of the background controllers of kube-apiserver.
+// They react to each change of the store, in order, and need no timers.
 type controllers struct {
 	mu sync.Mutex // held while controllers run
 
 	// The indexes of the garbage collector.
 	byUID      map[string]store.Key
 	dependents map[string]map[store.Key]bool // by the UID of the owner
-	// Work that is left, in the order in which it was found.
+	// Pending work, in the order in which it was queued.
 	queue []func()
-	// Namespaces and CustomResourceDefinitions that wait for their contents to be deleted.
+	// Namespaces and CustomResourceDefinitions whose contents must be deleted.
 	namespaces map[string]bool
 	crds       map[string]bool
 }
@@ -40,7 +40,7 @@ func (c *controllers) init() {
 	c.queue = nil
 }
 
-// runControllers runs until the server is closed.
+// runControllers runs the controllers until the server is closed.
 func (s *Server) runControllers() {
 	for {
 		revision := s.store.Revision()
@@ -53,7 +53,7 @@ func (s *Server) runControllers() {
 	}
 }
 
-// Settle runs the controllers until they have nothing left to do: dependents of deleted owners are deleted, contents of
+// Settle runs the controllers until they have no pending work: dependents of deleted owners are deleted, contents of
 // terminating namespaces are deleted, approved CertificateSigningRequests are signed, and so on.
 func (s *Server) Settle() { s.settle() }
 
@@ -77,7 +77,7 @@ func (s *Server) settle() {
 	}
 }
 
-// rebuild fills the indexes after a restore and looks at every object once.
+// rebuild rebuilds the indexes after a restore, and reconciles every object once.
 func (s *Server) rebuild() {
 	s.resyncCRDs()
 	for _, resource := range s.storedResources() {
@@ -100,7 +100,7 @@ func (s *Server) storedResources() []schema.GroupResource {
 	})
 }
 
-// observe updates the indexes and queues what follows from a change.
+// observe updates the indexes and queues the work that a change causes.
 func (s *Server) observe(event store.Event) {
 	c := &s.controllers
 	item := event.Item
@@ -146,12 +146,13 @@ func (s *Server) observe(event store.Event) {
 
 func (c *controllers) later(f func()) { c.queue = append(c.queue, f) }
 
-// controllerUser is the user of requests that controllers send to the server itself.
+// controllerUser returns the user of requests that controllers send to the server.
 func controllerUser(name string) user {
 	return user{Name: "system:serviceaccount:kube-system:" + name, Groups: []string{groupMasters, groupAuthenticated}}
 }
 
-// controllerRequest is a request for an object, as a controller sends it.
+// controllerRequest returns a request for an object, as a controller sends it. It returns nil if no kind is stored
+// under the resource.
 func (s *Server) controllerRequest(key store.Key, verb string) *request {
 	kind := s.served.stored(key.Resource)
 	if kind == nil {
@@ -163,9 +164,9 @@ func (s *Server) controllerRequest(key store.Key, verb string) *request {
 	}
 }
 
-// edit changes an object in place, if it exists and change says so.
+// edit changes an object in place, if the object exists and change returns true.
 func (s *Server) edit(key store.Key, change func(obj kinds.Object) bool) {
-	_ = s.store.Do(func(tx *store.Tx) error { // has no error
+	_ = s.store.Do(func(tx *store.Tx) error { // never returns an error
 		item := tx.Get(key)
 		if item == nil {
 			return nil
@@ -183,7 +184,7 @@ func (s *Server) edit(key store.Key, change func(obj kinds.Object) bool) {
 	})
 }
 
-// put stores an object that a controller or the bootstrap makes, if it does not exist.
+// put stores an object of a controller or of the bootstrap, if the object does not exist.
 func (s *Server) put(key store.Key, typed runtime.Object, manager string) error {
 	r := s.controllerRequest(key, "create")
 	if r == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// terminating says whether the CustomResourceDefinition of a resource is being deleted.
+// terminating reports whether the CustomResourceDefinition of a resource is being deleted.
 func (s *Server) terminating(resource schema.GroupResource) bool {
 	item := s.store.Get(store.Key{Resource: customResourceDefinitions, Name: resource.String()})
 	return item != nil && deleted(item)
@@ -54,7 +54,8 @@ func setCRDCondition(obj kinds.Object, c crdCondition, now string) {
 	status["conditions"] = list
 }
 
-// reconcileCRD serves a CustomResourceDefinition, or removes its instances if it is being deleted.
+// reconcileCRD serves the kinds of a CustomResourceDefinition, or deletes its instances if the definition is being
+// deleted.
 func (s *Server) reconcileCRD(name string) {
 	key := store.Key{Resource: customResourceDefinitions, Name: name}
 	item := s.store.Get(key)
@@ -103,7 +104,8 @@ func (s *Server) reconcileCRD(name string) {
 	}
 }
 
-// nameConflict says which name of a CustomResourceDefinition another one of its group has.
+// nameConflict returns a message if another CustomResourceDefinition of the group uses a name of the definition.
+// Otherwise it returns an empty string.
 func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, kind := range s.served.inOrder() {
 		if kind.Resource.Group != crd.Spec.Group || kind.Resource.Resource == crd.Spec.Names.Plural {
@@ -121,13 +123,13 @@ func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) str
 	return ""
 }
 
-// serveCRD replaces what is served for a CustomResourceDefinition. Nil serves nothing.
+// serveCRD replaces the served kinds of a CustomResourceDefinition. If crd is nil, none of its kinds is served.
 func (s *Server) serveCRD(name string, crd *apiextensionsv1.CustomResourceDefinition) {
 	var served []*kinds.Kind
 	if crd != nil {
 		var err error
 		if served, err = kinds.FromCRD(crd); err != nil {
-			return // validation rejected it; only a restore can bring one here
+			return // the definition was validated when it was created; only a restore can bring an invalid one
 		}
 	}
 	s.served.replace(name, served)
@@ -146,7 +148,7 @@ func (s *Server) resyncCRDs() {
 	}
 }
 
-// finalizeCRD deletes the instances, and the finalizer when they are gone.
+// finalizeCRD deletes the instances of a CustomResourceDefinition, and removes its finalizer when no instance exists.
 func (s *Server) finalizeCRD(key store.Key, crd *apiextensionsv1.CustomResourceDefinition) {
 	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// result is the outcome of a write: an object that is or would be stored.
+// result is the result of a write: the object that was stored, or that a dry run would store.
 type result struct {
 	code int
 	item *store.Item
@@ -58,7 +58,7 @@ func (s *Server) create(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// createObject stores a decoded object. It takes over obj.
+// createObject stores a decoded object. The caller must not use obj after the call.
 func (s *Server) createObject(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
 	var out result
 	metadata := metaOf(obj)
@@ -75,7 +75,7 @@ func (s *Server) createObject(tx *store.Tx, r *request, obj kinds.Object) (resul
 	return s.finishCreate(tx, r, obj)
 }
 
-// finishCreate is the part of a creation that server-side apply and updates that create share.
+// finishCreate completes a creation. Creates, server-side apply and updates that create an object share it.
 func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
 	var out result
 	if err := s.admitCreate(tx, r, obj); err != nil {
@@ -140,7 +140,8 @@ func (s *Server) keyOf(r *request, name string) store.Key {
 	return key
 }
 
-// matchNamespace sets the namespace of the request, or says that the object names another one.
+// matchNamespace sets the namespace of the request in the metadata. It returns an error if the object specifies another
+// namespace.
 func (r *request) matchNamespace(metadata map[string]any) error {
 	wanted := r.namespace
 	if !r.kind.Namespaced {
@@ -160,7 +161,7 @@ func (r *request) matchNamespace(metadata map[string]any) error {
 	return nil
 }
 
-// manager is the name under which managed fields are recorded.
+// manager returns the field manager of the request: the parameter fieldManager, or the prefix of the user agent.
 func (r *request) manager() string {
 	if manager := r.query.Get("fieldManager"); manager != "" {
 		return manager
@@ -200,7 +201,8 @@ func (s *Server) track(r *request, subresource string, live, obj kinds.Object, m
 	return nil
 }
 
-// stampManagedFields replaces the times of new entries, which come from the real clock, by that of the Server.
+// stampManagedFields sets the times of new managed fields entries to the time of the Server. Structured merges set them
+// by the real clock.
 func (s *Server) stampManagedFields(live, obj kinds.Object) {
 	known := map[string]bool{}
 	if live != nil {
@@ -247,7 +249,7 @@ func nameOf(obj kinds.Object) string {
 	return name
 }
 
-// warnFinalizers warns about names of new finalizers of custom resources.
+// warnFinalizers adds a warning for each new finalizer of a custom resource whose name is not recommended.
 func (r *request) warnFinalizers(obj, old kinds.Object) {
 	if r.kind.Builtin() {
 		return

@@ -73,13 +73,14 @@ func (s *Server) delete(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// deletion is what a deletion did. Obj is the object if it still exists, or if the kind returns it.
+// deletion is the result of a deletion. Obj is the object if it still exists, or if the API returns deleted objects of
+// the kind.
 type deletion struct {
 	obj kinds.Object
 	uid types.UID
 }
 
-// deleteObject deletes an object, or marks it as deleted if finalizers are left.
+// deleteObject deletes an object. If the object has finalizers, it sets the deletionTimestamp instead.
 func (s *Server) deleteObject(tx *store.Tx, r *request, item *store.Item,
 	options *metav1.DeleteOptions) (deletion, error) {
 	live := s.live(r.kind, item)
@@ -167,10 +168,10 @@ type gracefulness int
 const (
 	immediate gracefulness = iota
 	waiting                // the deletion waits for a kubelet; the object was changed
-	pending                // the same, and nothing changes
+	pending                // the deletion waits for a kubelet; the object does not change
 )
 
-// grace marks a Pod on a node as deleted and leaves the rest to its kubelet.
+// grace sets the deletionTimestamp of a Pod on a node, whose kubelet would complete the deletion.
 func (s *Server) grace(r *request, live kinds.Object, options *metav1.DeleteOptions) gracefulness {
 	if !r.kind.Graceful(live) {
 		return immediate
@@ -230,7 +231,8 @@ func setFinalizers(metadata map[string]any, finalizers []string) {
 	metadata["finalizers"] = list
 }
 
-// gcFinalizers returns the finalizers of an object that is being deleted, with the one for the propagation policy.
+// gcFinalizers returns the finalizers of an object that is being deleted, including the finalizer of the propagation
+// policy.
 func gcFinalizers(kind *kinds.Kind, metadata map[string]any, options *metav1.DeleteOptions) []string {
 	existing := finalizersOf(metadata)
 	orphan := slices.Contains(existing, metav1.FinalizerOrphanDependents)
@@ -256,7 +258,7 @@ func gcFinalizers(kind *kinds.Kind, metadata map[string]any, options *metav1.Del
 	return out
 }
 
-// deleteNamespace marks a namespace as terminating; its contents are deleted by a controller.
+// deleteNamespace marks a namespace as terminating. A controller deletes its contents.
 func (s *Server) deleteNamespace(tx *store.Tx, r *request, item *store.Item, live kinds.Object) (deletion, error) {
 	metadata := metaOf(live)
 	spec, _ := live["spec"].(map[string]any)
@@ -321,7 +323,7 @@ func (s *Server) deleteCollection(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// returnsDeleted says whether a deletion is answered with the deleted object instead of a Status.
+// returnsDeleted reports whether the response to a deletion is the deleted object instead of a Status.
 func returnsDeleted(resource schema.GroupResource) bool {
 	switch resource.String() {
 	case "pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "podtemplates",

@@ -36,8 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m))
 }
 
-// step is a request to both servers. In Path and Body, ${uid:KEY}, ${rv:KEY} and ${old:KEY} stand for the UID, the
-// resourceVersion and an earlier resourceVersion of an object, as the server itself returned them.
+// step is a request to both servers. In Path and Body, ${uid:KEY}, ${rv:KEY} and ${old:KEY} are placeholders for the
+// UID, the resourceVersion and an earlier resourceVersion of an object. Each server receives the values that it
+// returned itself.
 type step struct {
 	User, Method, Path, Type, Accept, Body string
 	// Ignore names what differs on purpose and is removed before the comparison.
@@ -48,7 +49,7 @@ func (s step) String() string {
 	return fmt.Sprintf("%s %s %s (%s) as %q\n%s", s.Method, s.Path, s.Type, s.Accept, s.User, s.Body)
 }
 
-// target is a server under comparison.
+// target is one of the compared servers.
 type target struct {
 	base    string
 	clients map[string]*http.Client
@@ -152,7 +153,7 @@ func without(value any, path []string) any {
 	return value
 }
 
-// learn notes UIDs and resourceVersions, by kind and name.
+// learn records the UIDs and resourceVersions of a response, by kind and name.
 func (g *target) learn(value any) {
 	obj, _ := value.(map[string]any)
 	if items, ok := obj["items"].([]any); ok {
@@ -193,7 +194,7 @@ var (
 	versions  = regexp.MustCompile(`(?i)(resource ?version[^0-9]{1,40}|current: |record \(|version: )\d+( \(\d+\))?`)
 )
 
-// normalize replaces what may differ: UIDs, times, resourceVersions and generated names.
+// normalize replaces values that may differ: UIDs, times, resourceVersions and generated names.
 func (g *target) normalize(key string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -272,7 +273,7 @@ func pair(t testing.TB) (real, memory *target) {
 	return real, memory
 }
 
-// both sends a step to both servers and compares the answers.
+// both sends a step to both servers and compares the responses.
 func both(t testing.TB, real, memory *target, s step) (answer, bool) {
 	t.Helper()
 	want, got := real.send(t, s), memory.send(t, s)
@@ -364,8 +365,8 @@ spec:
               count: {type: integer, minimum: 0}
 `
 
-// TestDifferential_RandomRequests sends the same random requests to a real control plane and compares all answers and
-// watch events.
+// TestDifferential_RandomRequests sends the same random requests to this server and to a real control plane, and
+// compares all responses and watch events.
 func TestDifferential_RandomRequests(t *testing.T) {
 	real, memory := pair(t)
 	installWidgets(t, real, memory)
@@ -402,7 +403,7 @@ func TestDifferential_RandomRequests(t *testing.T) {
 	t.Logf("%d seeds, %d requests", *seeds, total)
 }
 
-// watched is a watch on both servers.
+// watched is a pair of watches, one on each server.
 type watched struct {
 	path    string
 	streams [2]*bufio.Reader

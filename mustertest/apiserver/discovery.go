@@ -17,10 +17,11 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// Version is the version of Kubernetes that the server reports: that of the libraries it is built from.
+// Version is the version of Kubernetes that the server reports. It is the version of the libraries with which the
+// server is built.
 const Version = "v1.37.0"
 
-// servePath answers what is no resource.
+// servePath responds to requests for paths that are not resources.
 func (s *Server) servePath(w http.ResponseWriter, r *request) {
 	path := strings.TrimRight(r.http.URL.Path, "/")
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
@@ -108,7 +109,7 @@ func (r *request) aggregated(w http.ResponseWriter, list apidiscoveryv2.APIGroup
 	reply(w, http.StatusOK, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", body)
 }
 
-// groups returns all groups but the core, in the order in which they were installed.
+// groups returns all groups except the core group, in the order in which they were installed.
 func (s *Server) groups() []metav1.APIGroup {
 	var out []metav1.APIGroup
 	for _, kind := range s.served.inOrder() {
@@ -186,7 +187,7 @@ func subresources(kind *kinds.Kind) []subresource {
 	return out
 }
 
-// verbs are those of discovery. A terminating custom resource has fewer.
+// verbs returns the verbs of a kind in discovery. A terminating custom resource has fewer verbs.
 func (s *Server) verbs(kind *kinds.Kind) []string {
 	if kind.Builtin() {
 		return kind.Verbs

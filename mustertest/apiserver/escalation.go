@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// checkEscalation rejects roles and bindings by which a user would get permissions that the user does not have, unless
-// the user has the verb escalate or bind. Old is nil for a new object.
+// checkEscalation rejects roles and bindings that would grant permissions that the user does not have, unless the user
+// has the verb escalate or bind. Old is nil for a new object.
 func (s *Server) checkEscalation(tx *store.Tx, r *request, obj, old kinds.Object) error {
 	if slices.Contains(r.user.Groups, groupMasters) {
 		return nil
@@ -89,7 +89,7 @@ func (s *Server) checkBinding(tx *store.Tx, r *request, obj, old kinds.Object) e
 	return s.confirmGranted(tx, r, b.Name, rules)
 }
 
-// confirmGranted says which of the rules the user of the request does not have.
+// confirmGranted returns an error that contains the rules which the user of the request does not have.
 func (s *Server) confirmGranted(tx *store.Tx, r *request, name string, rules []rbacv1.PolicyRule) error {
 	var granted []rbacv1.PolicyRule
 	s.visitRules(tx, r.user, r.namespace, func(rule *rbacv1.PolicyRule, err error) bool {
@@ -116,7 +116,7 @@ func (s *Server) confirmGranted(tx *store.Tx, r *request, name string, rules []r
 		r.user.Name, strings.Join(groups, " "), strings.Join(texts, "\n")))
 }
 
-// uncovered returns the parts of wanted that no rule of held contains, one verb, group and resource each.
+// uncovered returns the parts of wanted that no rule of granted contains. Each part has one verb, group and resource.
 func uncovered(granted, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, rule := range wanted {
@@ -170,7 +170,7 @@ func ruleCovers(granted, part rbacv1.PolicyRule) bool {
 		part.ResourceNames[0])
 }
 
-// compacted joins rules that differ in verbs only.
+// compacted merges rules that differ only in their verbs.
 func compacted(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, rule := range rules {

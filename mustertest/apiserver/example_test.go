@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
-// An owner is deleted, and the garbage collector deletes what it owns.
+// Example deletes an owner. The garbage collector then deletes the dependents of the owner.
 func Example() {
 	ctx := context.Background()
 	s, err := apiserver.New(apiserver.Options{})

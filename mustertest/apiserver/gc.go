@@ -42,7 +42,7 @@ func ownersOf(obj kinds.Object) []owner {
 	return out
 }
 
-// observeOwners keeps the indexes of the garbage collector and queues its work.
+// observeOwners updates the indexes of the garbage collector and queues its work.
 func (s *Server) observeOwners(event store.Event) {
 	c := &s.controllers
 	item := event.Item
@@ -110,8 +110,8 @@ func sortedKeys(set map[store.Key]bool) []store.Key {
 	return out
 }
 
-// collect deletes an object all of whose owners are gone, and removes references to owners that are gone while others
-// exist.
+// collect deletes an object whose owners are all deleted. If some of the owners exist, it removes the references to the
+// deleted ones.
 func (s *Server) collect(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil {
@@ -152,8 +152,7 @@ func (s *Server) collect(key store.Key) {
 	}
 }
 
-// ownerItem returns the owner that a reference names, or nil. A namespaced owner must be in the namespace of the
-// object.
+// ownerItem returns the owner of an owner reference, or nil. A namespaced owner must be in the namespace of the object.
 func (s *Server) ownerItem(item *store.Item, ref owner) *store.Item {
 	var kind *kinds.Kind
 	for _, candidate := range s.served.inOrder() {
@@ -161,7 +160,7 @@ func (s *Server) ownerItem(item *store.Item, ref owner) *store.Item {
 			kind = candidate
 		}
 	}
-	if kind == nil { // the collector does not know the kind and leaves the object alone
+	if kind == nil { // the garbage collector does not know the kind and does not delete the object
 		return item
 	}
 	key := store.Key{Resource: kind.Storage, Name: ref.name}
@@ -213,7 +212,7 @@ func (s *Server) dropReferences(key store.Key, gone []owner) {
 	})
 }
 
-// orphan removes the references of all dependents and then the finalizer of the owner.
+// orphan removes the references of all dependents to the owner, and then the orphan finalizer of the owner.
 func (s *Server) orphan(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil || !deleted(item) {
@@ -226,7 +225,7 @@ func (s *Server) orphan(key store.Key) {
 	s.dropFinalizer(key, metav1.FinalizerOrphanDependents)
 }
 
-// deleteDependents starts the deletion of all dependents of an owner that waits for them.
+// deleteDependents starts the deletion of all dependents of an owner that is deleted in the foreground.
 func (s *Server) deleteDependents(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil {
@@ -238,7 +237,7 @@ func (s *Server) deleteDependents(key store.Key) {
 	s.finishForeground(key)
 }
 
-// finishForeground removes the finalizer of an owner that no dependent blocks any more.
+// finishForeground removes the foregroundDeletion finalizer of an owner if no dependent blocks its deletion any more.
 func (s *Server) finishForeground(key store.Key) {
 	item := s.store.Get(key)
 	if item == nil || !deleted(item) || !slices.Contains(finalizersOf(metaOf(item.Object)),

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// generator makes the random requests of a seed.
+// generator creates the random requests of a seed.
 type generator struct {
 	random            *rand.Rand
 	namespace, suffix string
@@ -28,7 +28,7 @@ func text(value any) string {
 	return string(out)
 }
 
-// resource is a kind of which requests are made.
+// resource is a kind for which requests are generated.
 type resource struct {
 	kind, api, collection string
 	namespaced, status    bool
@@ -406,7 +406,7 @@ func (g *generator) delete(r resource, name, key string) step {
 	return step{Method: "DELETE", Path: g.path(r, name), Type: "application/json", Body: body}
 }
 
-// odd returns requests that no client sends on purpose.
+// odd returns requests that no client sends intentionally.
 func (g *generator) odd(r resource, name string) step {
 	return pick(g,
 		step{Method: "POST", Path: g.path(r, name), Type: "application/json", Body: "{}"},

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// ids makes UIDs, generated names and other random values, which depend only on the seed and on the order of the calls.
+// ids generates UIDs, generated names and other random values. They depend only on the seed and on the order of the
+// calls.
 type ids struct {
 	mu     sync.Mutex
 	source *rand.Rand
@@ -35,7 +36,7 @@ func (s *ids) uid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// suffix returns what generateName appends, in the alphabet of Kubernetes.
+// suffix returns a random suffix for generateName, in the alphabet of Kubernetes.
 func (s *ids) suffix() string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	s.mu.Lock()

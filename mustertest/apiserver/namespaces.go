@@ -31,15 +31,15 @@ const (
 	controllerManager = "kube-controller-manager"
 )
 
-// fillNamespace creates what each namespace has: the ServiceAccount default and the ConfigMap with the certificate
-// authority.
+// fillNamespace creates the objects that each namespace contains: the ServiceAccount default and the ConfigMap with the
+// certificate authority.
 func (s *Server) fillNamespace(name string) {
 	item := s.store.Get(store.Key{Resource: namespaces, Name: name})
 	if item == nil || deleted(item) {
 		return
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}
-	// The namespace may be deleted in between; then nothing is created.
+	// If the namespace is deleted in the meantime, nothing is created.
 	_ = s.put(store.Key{Resource: serviceAccounts, Namespace: name, Name: "default"}, account, controllerManager)
 	roots := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: rootCertificates, Namespace: name, Annotations: map[string]string{
@@ -53,7 +53,7 @@ func (s *Server) fillNamespace(name string) {
 	_ = s.put(store.Key{Resource: configMaps, Namespace: name, Name: rootCertificates}, roots, controllerManager)
 }
 
-// reconcileNamespace deletes the contents of a terminating namespace, and then its finalizer.
+// reconcileNamespace deletes the contents of a terminating namespace, and then removes its finalizer.
 func (s *Server) reconcileNamespace(name string) {
 	key := store.Key{Resource: namespaces, Name: name}
 	item := s.store.Get(key)
@@ -71,7 +71,7 @@ func (s *Server) reconcileNamespace(name string) {
 			if !deleted(content) {
 				s.remove(content, metav1.DeletePropagationBackground)
 			}
-			if kind.Graceful(content.Object) { // there is no kubelet that would end it
+			if kind.Graceful(content.Object) { // no kubelet exists that would complete the deletion
 				s.removeNow(content)
 			}
 			if rest := s.store.Get(content.Key); rest != nil {
@@ -102,13 +102,13 @@ func (s *Server) removeNow(item *store.Item) {
 	if len(finalizersOf(metaOf(item.Object))) > 0 {
 		return
 	}
-	_ = s.store.Do(func(tx *store.Tx) error { // has no error
+	_ = s.store.Do(func(tx *store.Tx) error { // never returns an error
 		tx.Delete(item.Key)
 		return nil
 	})
 }
 
-// namespaceConditions sets the conditions by which a terminating namespace says what it waits for.
+// namespaceConditions sets the conditions of a terminating namespace that state why its deletion is not complete.
 func (s *Server) namespaceConditions(obj kinds.Object, left, finalizers map[string]int) {
 	status, _ := obj["status"].(map[string]any)
 	if status == nil {

@@ -100,7 +100,7 @@ func (r *request) patchOptions(patchType types.PatchType) (*metav1.PatchOptions,
 	return options, nil
 }
 
-// patched returns the patched object with its managed fields.
+// patched returns the patched object, including its managed fields.
 func (s *Server) patched(r *request, patchType types.PatchType, body []byte, options *metav1.PatchOptions,
 	live kinds.Object) (kinds.Object, error) {
 	if patchType == types.ApplyPatchType {
@@ -207,7 +207,7 @@ func (r *request) strategic(body []byte, live kinds.Object) (kinds.Object, []err
 	}
 	obj, more, err := r.kind.FromMap(merged)
 	if err != nil {
-		encoded, _ := json.Marshal(patch) // was decoded before
+		encoded, _ := json.Marshal(patch) // patch was decoded before, so it can be encoded
 		return nil, nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
 			field.Invalid(field.NewPath("patch"), string(encoded), err.Error())})
 	}

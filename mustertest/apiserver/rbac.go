@@ -32,11 +32,11 @@ var (
 
 func coreResource(name string) schema.GroupResource { return schema.GroupResource{Resource: name} }
 
-// attributes are what RBAC decides about.
+// attributes are the attributes of a request for the authorization by RBAC.
 type attributes struct {
 	user                                            user
 	verb                                            string
-	resource                                        bool // else path
+	resource                                        bool // otherwise a path
 	group, kind, subresource, namespace, name, path string
 }
 
@@ -54,7 +54,7 @@ func (a attributes) fullResource() string {
 	return a.kind + "/" + a.subresource
 }
 
-// reader is a Store or a transaction on it.
+// reader is a Store or a transaction of it.
 type reader interface {
 	Get(store.Key) *store.Item
 	List(schema.GroupResource, string) []*store.Item
@@ -77,7 +77,7 @@ func (s *Server) authorizeRequest(r *request) error {
 	return nil
 }
 
-// authorizeVerb checks another verb on the object of the request.
+// authorizeVerb returns an error unless the user may use another verb on the object of the request.
 func (s *Server) authorizeVerb(tx reader, r *request, verb string) error {
 	a := r.attributes(verb)
 	if ok, reason := s.authorized(tx, a); !ok {
@@ -110,7 +110,7 @@ func forbidden(a attributes, reason string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.group, Resource: a.kind}, a.name, errors.New(message))
 }
 
-// authorized decides by the Roles and bindings in tx. Reason says which roles are missing.
+// authorized evaluates the Roles and bindings in tx. Reason contains the names of missing roles.
 func (s *Server) authorized(tx reader, a attributes) (ok bool, reason string) {
 	if slices.Contains(a.user.Groups, groupMasters) {
 		return true, ""
@@ -135,8 +135,8 @@ func (s *Server) authorized(tx reader, a attributes) (ok bool, reason string) {
 	return false, "RBAC: [" + strings.Join(missing, ", ") + "]"
 }
 
-// visitRules calls visit with each rule that the user has in a namespace, and with each role that is missing, until
-// visit returns false.
+// visitRules calls visit with each rule that the user has in a namespace, and with an error for each missing role,
+// until visit returns false.
 func (s *Server) visitRules(tx reader, u user, namespace string, visit func(*rbacv1.PolicyRule, error) bool) {
 	inspect := func(item *store.Item, namespaced string) bool {
 		binding := bindingOf(item)
@@ -177,7 +177,7 @@ type binding struct {
 func bindingOf(item *store.Item) binding {
 	found, _ := item.Memo(func(obj map[string]any) any {
 		var typed rbacv1.ClusterRoleBinding // has the fields of a RoleBinding
-		_ = kinds.FromObject(obj, &typed)   // was validated when it was stored
+		_ = kinds.FromObject(obj, &typed)   // the object was validated when it was stored
 		return binding{typed.RoleRef, typed.Subjects}
 	}).(binding)
 	return found
@@ -186,7 +186,7 @@ func bindingOf(item *store.Item) binding {
 func rulesOf(item *store.Item) []rbacv1.PolicyRule {
 	found, _ := item.Memo(func(obj map[string]any) any {
 		var typed rbacv1.ClusterRole
-		_ = kinds.FromObject(obj, &typed) // see above
+		_ = kinds.FromObject(obj, &typed) // the object was validated when it was stored
 		return typed.Rules
 	}).([]rbacv1.PolicyRule)
 	return found

@@ -46,7 +46,7 @@ func (s *Server) get(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// item answers with a stored object.
+// item writes a stored object as the response.
 func (s *Server) item(w http.ResponseWriter, r *request, code int, item *store.Item) {
 	if r.kind.Converts() {
 		r.object(w, code, r.kind, r.kind.ToServed(item.Object))
@@ -55,7 +55,8 @@ func (s *Server) item(w http.ResponseWriter, r *request, code int, item *store.I
 	r.encoded(w, code, r.kind, item.Object, item.JSON)
 }
 
-// notNewer rejects a resourceVersion that does not exist yet, at once instead of after three seconds.
+// notNewer returns an error for a resourceVersion that does not exist yet. kube-apiserver would wait three seconds for
+// it.
 func (s *Server) notNewer(version string) error {
 	if version == "" {
 		return nil
@@ -83,7 +84,7 @@ func tooLarge(wanted, current uint64) error {
 	return err
 }
 
-// listOptions reads and validates the query of a list, a watch or a deletion of a collection.
+// listOptions decodes and validates the query of a list, a watch or a deletion of a collection.
 func (r *request) listOptions() (*internalversion.ListOptions, error) {
 	options := &internalversion.ListOptions{}
 	query := r.query
@@ -109,7 +110,7 @@ func (r *request) listOptions() (*internalversion.ListOptions, error) {
 	return options, nil
 }
 
-// selection is what a list or watch returns.
+// selection specifies the objects that a list or watch returns.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -147,7 +148,7 @@ func labelsOf(obj kinds.Object) map[string]string {
 	return out
 }
 
-// continueToken has the encoding of kube-apiserver.
+// continueToken has the same encoding as in kube-apiserver.
 type continueToken struct {
 	APIVersion      string `json:"v"`
 	ResourceVersion int64  `json:"rv"`
@@ -155,7 +156,7 @@ type continueToken struct {
 }
 
 func (t continueToken) encode() string {
-	out, _ := json.Marshal(t) // has no error
+	out, _ := json.Marshal(t) // never returns an error
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
@@ -219,7 +220,7 @@ func (s *Server) page(r *request, options *internalversion.ListOptions) (page, e
 			return p, err
 		}
 		start = token.StartKey
-		if token.ResourceVersion < 0 { // the client accepted an inconsistent continuation
+		if token.ResourceVersion < 0 { // the client has accepted an inconsistent continuation
 			p.items, p.revision = s.store.List(r.kind.Storage, chosen.namespace)
 			break
 		}
@@ -245,7 +246,7 @@ func (s *Server) page(r *request, options *internalversion.ListOptions) (page, e
 			return p, err
 		}
 		if options.ResourceVersion == "0" && options.ResourceVersionMatch == "" {
-			limit = 0 // answered from the watch cache, which ignores it
+			limit = 0 // the watch cache serves this list and ignores the limit
 		}
 		p.items, p.revision = s.store.List(r.kind.Storage, chosen.namespace)
 	}
@@ -253,7 +254,7 @@ func (s *Server) page(r *request, options *internalversion.ListOptions) (page, e
 	return p, nil
 }
 
-// cut keeps the items that match, from the start key on and up to limit.
+// cut keeps the matching items, from the start key on and up to limit.
 func (p *page) cut(chosen selection, start string, limit int) {
 	all := p.items
 	p.items = make([]*store.Item, 0, len(all))
@@ -277,7 +278,7 @@ func (p *page) cut(chosen selection, start string, limit int) {
 			p.next = continueToken{"meta.k8s.io/v1", int64(p.revision), key + "\x00"}.encode()
 		}
 	}
-	// Without further matches there is no next page.
+	// Without further matches, there is no next page.
 	if p.remaining == nil {
 		p.next = ""
 	}
@@ -313,7 +314,7 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		}
 		return marshal(r.response.accept.media, table)
 	case r.response.accept.as != "":
-		var items []kinds.Object // null if there are none, as kube-apiserver has it
+		var items []kinds.Object // null if there are none, as in kube-apiserver
 		for _, obj := range objects() {
 			items = append(items, partial(obj))
 		}
@@ -360,7 +361,7 @@ func (r *request) itemJSON(item *store.Item) ([]byte, error) {
 	return item.JSON()
 }
 
-// listedJSON encodes an item of a list. Those of built-in kinds have no apiVersion and kind.
+// listedJSON encodes an item of a list. Items of built-in kinds have no apiVersion and kind.
 func (r *request) listedJSON(item *store.Item) ([]byte, error) {
 	switch {
 	case !r.kind.Builtin():
@@ -385,7 +386,7 @@ func (r *request) protobufList(objects []kinds.Object, listMeta metav1.ListMeta)
 		if err != nil {
 			return nil, err
 		}
-		one.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // items of typed lists have none
+		one.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // items of typed lists have no apiVersion and kind
 		typed = append(typed, one)
 	}
 	if err := meta.SetList(list, typed); err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// request is one request, parsed as kube-apiserver's RequestInfo.
+// request is a parsed request, similar to kube-apiserver's RequestInfo.
 type request struct {
 	ctx   context.Context
 	http  *http.Request
 	query url.Values
 	user  user
 
-	// verb is get, list, watch, create, update, patch, delete or deletecollection. For a path, verb is the lower-case
-	// method.
+	// verb is get, list, watch, create, update, patch, delete or deletecollection. For a non-resource path, verb is the
+	// lower-case HTTP method.
 	verb        string
-	gvr         schema.GroupVersionResource // empty: the request is for another path
-	kind        *kinds.Kind                 // nil if it is not served
+	gvr         schema.GroupVersionResource // empty if the request is for a non-resource path
+	kind        *kinds.Kind                 // nil if the resource is not served
 	namespace   string
 	name        string
 	subresource string
@@ -33,10 +33,10 @@ type request struct {
 	response response
 }
 
-// response says how the server answers a request.
+// response specifies how the server responds to a request.
 type response struct {
 	accept   accepted
-	cut      time.Duration // ends a watch early; zero: does not
+	cut      time.Duration // ends a watch after this time; zero: never
 	warnings []string
 }
 
@@ -45,7 +45,7 @@ func (r *response) warn(text string) { r.warnings = append(r.warnings, text) }
 // forResource reports whether the request is for a resource.
 func (r *request) forResource() bool { return r.gvr.Resource != "" }
 
-// parse reads the path and the query of a request.
+// parse parses the path and the query of a request.
 func (s *Server) parse(hr *http.Request) *request {
 	r := &request{ctx: hr.Context(), http: hr, query: hr.URL.Query(), verb: strings.ToLower(hr.Method)}
 	r.dryRun = len(r.query["dryRun"]) > 0
@@ -101,5 +101,5 @@ func (s *Server) parse(hr *http.Request) *request {
 	return r
 }
 
-// groupResource is that of error messages.
+// groupResource returns the GroupResource for error messages.
 func (r *request) groupResource() schema.GroupResource { return r.gvr.GroupResource() }

@@ -21,17 +21,17 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// accepted is the encoding of a response.
+// accepted is the encoding of a response that the client accepts.
 type accepted struct {
 	media string // kinds.JSON, kinds.YAML or kinds.Protobuf
 	as    string // "", Table, PartialObjectMetadata or PartialObjectMetadataList
-	// aggregated says that a discovery document may be the aggregated one.
+	// aggregated specifies whether the client accepts an aggregated discovery document.
 	aggregated bool
 }
 
 var transforms = []string{"Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
 
-// negotiate chooses the first media type of the Accept header that the server can encode.
+// negotiate returns the first media type of the Accept header that the server can encode.
 func negotiate(header string, protobuf bool) (accepted, error) {
 	if strings.TrimSpace(header) == "" {
 		return accepted{media: kinds.JSON}, nil
@@ -69,7 +69,7 @@ func negotiate(header string, protobuf bool) (accepted, error) {
 	return accepted{}, notAcceptable()
 }
 
-// notAcceptable is the answer of the generic handler, which only built-in kinds reach.
+// notAcceptable returns the error of the generic handler, which only requests for built-in kinds reach.
 func notAcceptable(more ...string) error {
 	media := append([]string{kinds.JSON, kinds.YAML, kinds.Protobuf}, more...)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -79,7 +79,7 @@ func notAcceptable(more ...string) error {
 	}}
 }
 
-// notAcceptableCustom is the answer of the handler of custom resources.
+// notAcceptableCustom returns the error of the handler of custom resources.
 func notAcceptableCustom() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
@@ -88,7 +88,7 @@ func notAcceptableCustom() error {
 	}}
 }
 
-// notImplemented says that the server lacks a feature that a real one has.
+// notImplemented returns an error for a feature of kube-apiserver that the server does not implement.
 func notImplemented(feature string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: metav1.StatusReasonMethodNotAllowed,
@@ -96,7 +96,7 @@ func notImplemented(feature string) error {
 	}}
 }
 
-// asStatus returns the Status that a client gets for an error.
+// asStatus returns the Status that a client receives for an error.
 func asStatus(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {
@@ -122,7 +122,7 @@ func (r *request) header(w http.ResponseWriter) {
 	r.response.warnings = nil
 }
 
-// fail answers with an error.
+// fail writes an error as the response.
 func (r *request) fail(w http.ResponseWriter, err error) {
 	status := asStatus(err)
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
@@ -155,10 +155,10 @@ func reply(w http.ResponseWriter, code int, media string, body []byte) {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client has gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// object answers with an object in the encoding that the client accepts.
+// object writes an object as the response, in the encoding that the client accepts.
 func (r *request) object(w http.ResponseWriter, code int, kind *kinds.Kind, obj kinds.Object) {
 	r.encoded(w, code, kind, obj, func() ([]byte, error) { return json.Marshal(obj) })
 }
@@ -223,7 +223,7 @@ func listMeta(obj kinds.Object) metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: version}
 }
 
-// decode reads the body of a request as an object of the kind.
+// decode decodes the body of a request as an object of the kind.
 func (r *request) decode(kind *kinds.Kind, body []byte) (kinds.Object, error) {
 	media, err := r.contentType()
 	if err != nil {
@@ -273,7 +273,7 @@ func (r *request) strict(found []error) error {
 	return nil
 }
 
-// summary is the beginning of a body in an error message.
+// summary returns the beginning of a body for an error message.
 func summary(body []byte) string {
 	const limit = 30
 	switch {
@@ -302,8 +302,8 @@ func (r *request) contentType() (string, error) {
 	return "", r.unsupportedMedia(kinds.JSON, kinds.YAML, kinds.Protobuf)
 }
 
-// unsupportedMedia is the answer to a body in an unknown format. The generic handler, which only built-in kinds
-// reach, has another text than that of custom resources.
+// unsupportedMedia returns the error for a body in an unknown format. The generic handler, which only requests for
+// built-in kinds reach, has another message than the handler of custom resources.
 func (r *request) unsupportedMedia(supported ...string) error {
 	status := metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
@@ -316,7 +316,7 @@ func (r *request) unsupportedMedia(supported ...string) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// unknownResource is the answer of the generic handler, which has no Status.
+// unknownResource writes the response of the generic handler for an unknown resource, which is not a Status.
 func unknownResource(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
 
-// review answers kinds that are questions.
+// review responds to a create request of a virtual kind, such as a SubjectAccessReview.
 func (s *Server) review(w http.ResponseWriter, r *request) error {
 	body, err := r.body()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) rules(u user, namespace string) authorizationv1.SubjectRulesRev
 	return status
 }
 
-// createToken answers the subresource token of a ServiceAccount.
+// createToken responds to a request for the subresource token of a ServiceAccount.
 func (s *Server) createToken(w http.ResponseWriter, r *request) error {
 	body, err := r.body()
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// bind adds the object to the claims whose deletion revokes the token.
+// bind adds the bound object to the claims. The deletion of that object revokes the token.
 func (s *Server) bind(r *request, c *claims, ref *authenticationv1.BoundObjectReference) error {
 	if ref == nil {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// maxBody is the largest request body, as kube-apiserver has it.
+// maxBody is the maximum size of a request body in bytes, as in kube-apiserver.
 const maxBody = 3 * 1024 * 1024
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := s.parse(hr)
 	drop, err := s.inject(r, w)
@@ -70,7 +70,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) {
 	}
 }
 
-// writeOptions validates the options of a creation or an update.
+// writeOptions validates the options of a create or update request.
 func (r *request) writeOptions() error {
 	var errs field.ErrorList
 	kind := "CreateOptions"
@@ -192,7 +192,7 @@ func (r *request) body() ([]byte, error) {
 	return body, nil
 }
 
-// readOptions decodes options from a JSON body, or leaves them as they are if there is none.
+// readOptions decodes options from a JSON body. It does not change options if the body is empty.
 func readOptions(body []byte, options any) error {
 	if len(body) == 0 {
 		return nil
@@ -203,8 +203,8 @@ func readOptions(body []byte, options any) error {
 	return nil
 }
 
-// Faults decides what goes wrong with requests. Before is called for each request before anything is known of its user,
-// and may be called concurrently. A nil Fault means that nothing goes wrong.
+// Faults specifies the faults of requests. Before is called for each request before the request is authenticated, and
+// may be called concurrently. If Before returns nil, the request has no fault.
 type Faults interface {
 	Before(RequestInfo) *Fault
 }
@@ -217,32 +217,34 @@ func (f FaultsFunc) Before(info RequestInfo) *Fault { return f(info) }
 
 // RequestInfo describes a request to Faults.
 type RequestInfo struct {
-	// Verb is that of RBAC, such as "list" or "deletecollection"; for paths that are no resource, the method in
-	// lower case.
+	// Verb is the verb of RBAC, such as "list" or "deletecollection". For a non-resource path it is the lower-case HTTP
+	// method.
 	Verb        string
 	Resource    schema.GroupVersionResource
 	Namespace   string
 	Name        string
 	Subresource string
 	Path        string
-	// UserAgent of the client, which names the component in most programs.
+	// UserAgent is the user agent of the client. In most programs it contains the name of the component.
 	UserAgent string
 }
 
-// A Fault is what goes wrong with one request. Several of its fields may be set.
+// A Fault is a failure of one request. Delay can be combined with any other field. Of the other fields, only the first
+// that is set applies, in the order DropBefore, DropAfter, Status, Gone, Cut.
 type Fault struct {
-	// Delay is how long the request waits, by the Server's clock, before it takes effect.
+	// Delay is the time for which the request waits, by the Server's clock, before it takes effect.
 	Delay time.Duration
-	// Status, if set, is the answer. The request has no effect.
+	// Status, if set, is the response. The request has no effect.
 	Status *metav1.Status
-	// DropBefore loses the request: it has no effect, and the client gets this error.
+	// DropBefore, if set, loses the request: it has no effect, and the client receives this error.
 	DropBefore error
-	// DropAfter loses the response: the request takes effect, and the client gets this error. For a watch it is the
-	// same as DropBefore.
+	// DropAfter, if set, loses the response: the request takes effect, and the client receives this error. For a watch,
+	// DropAfter has the same effect as DropBefore.
 	DropAfter error
-	// Cut ends a watch after so much time by the Server's clock, without an error. Zero: it does not.
+	// Cut is the time, by the Server's clock, after which a watch ends without an error. Zero: the watch does not end
+	// early.
 	Cut time.Duration
-	// Gone answers a watch or a list with 410 Expired, as after a compaction.
+	// Gone makes a watch or a list fail with 410 Expired, as after a compaction.
 	Gone bool
 }
 
@@ -250,7 +252,8 @@ type dropped struct{ error }
 
 func (d dropped) Unwrap() error { return d.error }
 
-// inject applies a Fault. It returns the reason why the client must get no response, or the error that it gets.
+// inject applies a Fault. Drop is the error that the client receives instead of a response; fail is the error that the
+// server responds with.
 func (s *Server) inject(r *request, w http.ResponseWriter) (drop, fail error) {
 	if s.options.Faults == nil {
 		return nil, nil

@@ -9,14 +9,14 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// servedKinds are the kinds that a server serves.
+// servedKinds contains the kinds that a server serves.
 type servedKinds struct {
 	mu         sync.RWMutex
 	byResource map[schema.GroupVersionResource]*kinds.Kind
 	ordered    []*kinds.Kind // in the order in which discovery lists them
 }
 
-// kind returns what is served under a resource, or nil.
+// kind returns the kind that is served under a resource, or nil.
 func (k *servedKinds) kind(resource schema.GroupVersionResource) *kinds.Kind {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -30,7 +30,8 @@ func (k *servedKinds) inOrder() []*kinds.Kind {
 	return k.ordered
 }
 
-// stored returns a kind that is stored under the resource, preferring the one that needs no conversion.
+// stored returns a kind whose objects are stored under the resource. It prefers a kind that needs no conversion. It
+// returns nil if there is none.
 func (k *servedKinds) stored(resource schema.GroupResource) *kinds.Kind {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -43,7 +44,7 @@ func (k *servedKinds) stored(resource schema.GroupResource) *kinds.Kind {
 	return found
 }
 
-// add serves further kinds.
+// add adds further served kinds.
 func (k *servedKinds) add(further ...*kinds.Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,7 +54,7 @@ func (k *servedKinds) add(further ...*kinds.Kind) {
 	k.ordered = slices.Concat(k.ordered, further)
 }
 
-// replace serves these kinds of a CustomResourceDefinition instead of the previous ones.
+// replace replaces the served kinds of a CustomResourceDefinition.
 func (k *servedKinds) replace(definition string, with []*kinds.Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +72,7 @@ func (k *servedKinds) replace(definition string, with []*kinds.Kind) {
 	k.ordered = ordered
 }
 
-// definitions returns the name of the CustomResourceDefinition of each kind that has one.
+// definitions returns the name of the CustomResourceDefinition of each custom kind.
 func (k *servedKinds) definitions() []string {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

@@ -20,34 +20,34 @@ import (
 
 // Options configure a Server. The zero value is valid.
 type Options struct {
-	// Name distinguishes several servers of one process, in URLs and certificates: the host name is
+	// Name distinguishes several servers of one process in URLs and certificates. The host name is
 	// "<name>.in-memory.muster.test". Default: "kubernetes".
 	Name string
-	// Clock is the source of the current time and of timers. Default: the real clock, which is the virtual one
-	// inside a testing/synctest bubble.
+	// Clock is the source of the current time and of timers. Default: the real clock, which is the virtual clock inside a
+	// testing/synctest bubble.
 	Clock clock.Clock
-	// Seed and Name determine UIDs and generated names. Two servers with the same Name that get the same requests in the
-	// same order with the same Seed give the same answers, apart from the times and the bytes of keys and certificates.
+	// Seed and Name determine UIDs and generated names. Two servers with the same Name and Seed that receive the same
+	// requests in the same order return the same responses, apart from times and the bytes of keys and certificates.
 	Seed uint64
-	// Faults, if set, is asked before each request what goes wrong with it.
+	// Faults, if set, is called before each request and returns the fault of the request.
 	Faults Faults
 	// Observe, if set, is called for each change of an object, in the order of resourceVersions. The Server is locked
-	// meanwhile: Observe must return at once, without a request. Restore is no change.
+	// during the call, so Observe must return immediately and must not send requests. A Restore does not call Observe.
 	Observe func(Change)
-	// ManualControllers keeps the controllers from running in the background: they run in Settle only.
+	// ManualControllers disables the controllers in the background. They run only in Settle.
 	ManualControllers bool
-	// History is the number of changes per resource that a watch can read at least; older ones are compacted.
-	// Default: 20000. A negative number keeps all.
+	// History is the minimum number of changes per resource that a watch can read. Older changes are compacted. Default:
+	// 20000. A negative number keeps all changes.
 	History int
-	// BookmarkInterval is the time between two bookmarks of a watch that allows them. Default: one minute.
+	// BookmarkInterval is the time between two bookmarks of a watch that allows bookmarks. Default: one minute.
 	BookmarkInterval time.Duration
-	// WatchTimeout is the time after which a watch without timeoutSeconds ends. Default: 30 minutes, and up to as
-	// long again by Seed. A negative duration never ends a watch.
+	// WatchTimeout is the time after which a watch without timeoutSeconds ends. Default: 30 minutes, and a random
+	// additional time of up to 30 minutes that depends on Seed. With a negative duration, such a watch does not end.
 	WatchTimeout time.Duration
 }
 
-// A Change is one change of one object in a Server, by a request or by a built-in controller. The objects must not be
-// changed.
+// A Change is one change of one object in a Server, by a request or by a built-in controller. Callers must not modify
+// the objects.
 type Change struct {
 	Type     watch.EventType // Added, Modified or Deleted
 	Resource schema.GroupResource
@@ -67,7 +67,7 @@ func (s *Server) reportChange(event store.Event) {
 	s.options.Observe(change)
 }
 
-// A Server is an API server in memory. Make it with New. All its methods may be called concurrently.
+// A Server is an API server in memory. Create it with New. All its methods may be called concurrently.
 type Server struct {
 	options Options // with defaults
 	store   *store.Store
@@ -86,7 +86,7 @@ type Server struct {
 }
 
 // New returns a Server with the namespaces, roles and bindings of a new cluster. The caller must Close it. Inside a
-// testing/synctest bubble, New and all users of the Server must be in the same bubble.
+// testing/synctest bubble, New must be called and the Server must be used in the same bubble.
 func New(options Options) (*Server, error) {
 	if options.Name == "" {
 		options.Name = "kubernetes"
@@ -130,7 +130,8 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// builtinKinds are shared by all servers: a Kind is immutable, and its field managers are expensive.
+// builtinKinds returns the built-in kinds. All servers share them, because a Kind is immutable and its field managers
+// are expensive.
 var builtinKinds = sync.OnceValue(kinds.Builtins)
 
 // Close ends all watches and connections, and waits for the goroutines of the Server.
@@ -142,13 +143,13 @@ func (s *Server) Close() {
 }
 
 // Compact makes all resourceVersions below the current one unreadable, as a compaction of etcd does. A watch or a
-// continued list that starts at one of them gets 410 Gone; open watches go on.
+// continued list that starts at one of them fails with 410 Gone. Open watches continue.
 func (s *Server) Compact() { s.store.Compact() }
 
 // DropWatches ends all open watches without an error, as a restart of the API server does.
 func (s *Server) DropWatches() { s.epoch.end() }
 
-// ResourceVersion is that of the latest write.
+// ResourceVersion returns the resourceVersion of the latest write.
 func (s *Server) ResourceVersion() uint64 { return s.store.Revision() }
 
 // A Snapshot is the state of a Server at one time.
@@ -157,8 +158,8 @@ type Snapshot struct{ state store.State }
 // Save returns the current state of all objects.
 func (s *Server) Save() Snapshot { return Snapshot{s.store.Save()} }
 
-// Restore sets the Server back to a saved state and ends all watches, as a restore of etcd from a backup does:
-// resourceVersions decrease. Keys and certificates stay valid.
+// Restore resets the Server to a saved state and ends all watches, as a restore of etcd from a backup does:
+// resourceVersions decrease. Keys and certificates remain valid.
 func (s *Server) Restore(snapshot Snapshot) {
 	s.controllers.mu.Lock()
 	defer s.controllers.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 )
 
-// tableOf returns the columns Name and those of a CustomResourceDefinition; kinds of Kubernetes have Name and Age.
+// tableOf returns a table with the column Name and the columns of the CustomResourceDefinition. Tables of built-in
+// kinds have the columns Name and Age.
 func tableOf(kind *kinds.Kind, objects []kinds.Object, include string,
 	listMeta metav1.ListMeta) (*metav1.Table, error) {
 	if include != "" && include != string(metav1.IncludeNone) && include != string(metav1.IncludeMetadata) &&

@@ -9,21 +9,21 @@ import (
 	"sync"
 )
 
-// tokens are the bearer tokens of users, and the key of the tokens of ServiceAccounts.
+// tokens contains the bearer tokens of users, and the key that signs tokens of ServiceAccounts.
 type tokens struct {
 	mu     sync.RWMutex
 	static map[string]user
 	key    [sha256.Size]byte // signs ServiceAccount tokens
 }
 
-// add makes a token valid for a user.
+// add adds a token for a user.
 func (t *tokens) add(token string, u user) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.static[token] = u
 }
 
-// user returns the user of a token that was added.
+// user returns the user of a token that was passed to add.
 func (t *tokens) user(token string) (user, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -31,7 +31,7 @@ func (t *tokens) user(token string) (user, bool) {
 	return u, ok
 }
 
-// claims are those of a ServiceAccount token.
+// claims are the claims of a ServiceAccount token.
 type claims struct {
 	Audience   []string      `json:"aud"`
 	Expiry     int64         `json:"exp"`
@@ -57,7 +57,7 @@ type objectRef struct {
 
 var encoding = base64.RawURLEncoding
 
-// write signs claims. The signature is an HMAC that only this server can verify.
+// write returns a signed token with the claims. The signature is an HMAC that only this server can verify.
 func (t *tokens) write(c claims) (string, error) {
 	body, err := json.Marshal(c)
 	if err != nil {

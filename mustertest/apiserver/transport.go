@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config returns a client configuration of a user. Requests go to the Server by function calls: no network, no TLS, and
-// all waiting is durable in the sense of testing/synctest. A bearer token in the configuration replaces the user.
-// Config without a group gives a user who may do nothing; see Admin.
+// Config returns a client configuration of a user. Requests are function calls of the Server: they use no network and
+// no TLS, and all waiting is durable in the sense of testing/synctest. If the configuration has a bearer token, the
+// token determines the user. A user without groups has almost no permissions; see Admin.
 func (s *Server) Config(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host: "https://" + s.host(), QPS: -1,
@@ -27,16 +27,16 @@ func (s *Server) Config(name string, groups ...string) *rest.Config {
 	}
 }
 
-// Admin returns a client configuration of a user who may do everything.
+// Admin returns a client configuration of a user with all permissions.
 func (s *Server) Admin() *rest.Config { return s.Config("admin", groupMasters) }
 
-// Transport returns a RoundTripper that sends requests to the Server as a user. With an empty name, only bearer tokens
-// authenticate.
+// Transport returns a RoundTripper that sends requests to the Server as a user. If name is empty, only bearer tokens
+// authenticate a request.
 func (s *Server) Transport(name string, groups ...string) http.RoundTripper {
 	return &transport{s: s, user: user{Name: name, Groups: slices.Clone(groups)}}
 }
 
-// ConfigTLS returns a client configuration with a client certificate, for a Server that is reached by DialContext.
+// ConfigTLS returns a client configuration with a client certificate that connects by DialContext.
 func (s *Server) ConfigTLS(name string, groups ...string) (*rest.Config, error) {
 	certificate, key, err := s.authority.clientCertificate(user{Name: name, Groups: groups}, s.options.Clock.Now())
 	if err != nil {
@@ -48,10 +48,11 @@ func (s *Server) ConfigTLS(name string, groups ...string) (*rest.Config, error) 
 	}, nil
 }
 
-// URL is the address of the Server, for configurations that use Transport or DialContext.
+// URL returns the address of the Server, for configurations that use Transport or DialContext.
 func (s *Server) URL() string { return "https://" + s.host() }
 
-// CertificateAuthority is the certificate in PEM that verifies the Server and the clients it signs.
+// CertificateAuthority returns the certificate in PEM that verifies the Server and the client certificates that it
+// signs.
 func (s *Server) CertificateAuthority() []byte { return bytes.Clone(s.authority.pem) }
 
 // Token returns a bearer token of a user. It does not expire.
@@ -66,7 +67,7 @@ type transport struct {
 	user user
 }
 
-// RoundTrip answers a request. A watch runs in a goroutine until its body is closed.
+// RoundTrip sends a request to the Server. A watch runs in a goroutine until its body is closed.
 func (t *transport) RoundTrip(hr *http.Request) (*http.Response, error) {
 	if hr.Body != nil {
 		defer hr.Body.Close()
@@ -89,7 +90,7 @@ func (t *transport) RoundTrip(hr *http.Request) (*http.Response, error) {
 	return t.stream(hr, in)
 }
 
-// serveRecorded is ServeHTTP for a request without a connection that could be closed.
+// serveRecorded calls ServeHTTP for a request that has no connection to close. It recovers from http.ErrAbortHandler.
 func serveRecorded(s *Server, out *recorder, in *http.Request) {
 	defer func() {
 		if problem := recover(); problem != nil && problem != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
@@ -112,19 +113,19 @@ func (t *transport) stream(hr, in *http.Request) (*http.Response, error) {
 	case <-out.started:
 	case <-ctx.Done():
 		cancel()
-		_ = reader.CloseWithError(context.Cause(ctx)) // has no error
+		_ = reader.CloseWithError(context.Cause(ctx)) // never returns an error
 		return nil, ctx.Err()
 	}
 	response, err := out.response(hr)
 	if err != nil {
 		cancel()
-		_ = reader.Close() // has no error
+		_ = reader.Close() // never returns an error
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// A client that gave up gets the end of the body and no error: watch.Filter, which controller-runtime puts around
-		// watches of metadata, would send the error to a consumer that has gone, and leak its goroutine.
-		_ = writer.Close() // has no error
+		// After the context of the client has ended, the body ends without an error. watch.Filter, which controller-runtime
+		// uses for watches of metadata, would send an error to a consumer that no longer receives, and leak its goroutine.
+		_ = writer.Close() // never returns an error
 	})
 	response.Body = &streamBody{reader, func() { stop(); cancel() }}
 	return response, nil
@@ -138,7 +139,7 @@ type streamBody struct {
 	cancel func()
 }
 
-// Read ends without an error after Close, for the reason given in stream.
+// Read returns io.EOF after Close, for the reason given in stream.
 func (b *streamBody) Read(into []byte) (int, error) {
 	n, err := b.PipeReader.Read(into)
 	if errors.Is(err, io.ErrClosedPipe) {
@@ -152,7 +153,7 @@ func (b *streamBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// recorder is a ResponseWriter that keeps the response, or pipes the body of a watch.
+// recorder is a ResponseWriter that buffers the response. For a watch it writes the body to a pipe.
 type recorder struct {
 	header  http.Header
 	code    int
@@ -195,16 +196,16 @@ func (r *recorder) Write(data []byte) (int, error) {
 	return r.body.Write(data)
 }
 
-// Flush is part of http.Flusher. Everything is written at once.
+// Flush implements http.Flusher. It does nothing, because Write does not buffer.
 func (r *recorder) Flush() {}
 
-// drop makes the client see an error instead of a response.
+// drop makes the client receive an error instead of a response.
 func (r *recorder) drop(err error) { r.dropped = err }
 
 func (r *recorder) finish() {
 	r.start()
 	if r.pipe != nil {
-		_ = r.pipe.CloseWithError(r.dropped) // has no error; nil is the end of the body
+		_ = r.pipe.CloseWithError(r.dropped) // never returns an error; nil is the end of the body
 	}
 }
 
@@ -227,7 +228,7 @@ func (r *recorder) response(hr *http.Request) (*http.Response, error) {
 	return out, nil
 }
 
-// listener is an in-memory network with TLS, for clients that make their own connections.
+// listener is an in-memory network with TLS, for clients that open their own connections.
 type listener struct {
 	mu     sync.Mutex
 	server *http.Server
@@ -236,8 +237,8 @@ type listener struct {
 	done   sync.WaitGroup
 }
 
-// DialContext connects to the Server in memory, whatever the address is. It fits into rest.Config.Dial and
-// http.Transport.DialContext. The connection speaks HTTP/1.1 over TLS; client certificates of the Server's certificate
+// DialContext connects to the Server in memory and ignores the address. It can be used as rest.Config.Dial and
+// http.Transport.DialContext. The connection uses HTTP/1.1 over TLS. Client certificates of the Server's certificate
 // authority authenticate users.
 func (s *Server) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	l, err := s.listen()
@@ -287,7 +288,7 @@ func (l *listener) close() {
 		return
 	}
 	close(l.closed)
-	_ = l.server.Close() // has nothing to wait for
+	_ = l.server.Close() // no connection needs a graceful shutdown
 	l.done.Wait()
 }
 

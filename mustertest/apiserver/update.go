@@ -69,7 +69,7 @@ func (s *Server) update(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// versionOf returns the resourceVersion of an object that a client sent; empty if there is none.
+// versionOf returns the resourceVersion of an object from a client. It returns an empty string if there is none.
 func versionOf(metadata map[string]any) (string, error) {
 	version, _ := metadata["resourceVersion"].(string)
 	if version == "" || version == "0" {
@@ -106,7 +106,7 @@ func uidConflict(gr schema.GroupResource, name, path, wanted, actual string) err
 			"AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", path, wanted, actual))
 }
 
-// storagePath is the key under which kube-apiserver stores the object; some of its errors contain it.
+// storagePath returns the key under which kube-apiserver stores the object. Some of its errors contain the key.
 func (r *request) storagePath() string {
 	path := "/registry/"
 	if !r.kind.Builtin() {
@@ -119,7 +119,8 @@ func (r *request) storagePath() string {
 	return path + r.name
 }
 
-// finishUpdate stores obj over the live object, for updates and patches. Managed fields of obj are up to date.
+// finishUpdate replaces the live object with obj, for updates and patches. The managed fields of obj must be up to
+// date.
 func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, obj kinds.Object) (result, error) {
 	out := result{code: http.StatusOK}
 	metadata, liveMeta := metaOf(obj), metaOf(live)
@@ -181,7 +182,7 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 	return out, nil
 }
 
-// prepareUpdate keeps what the (sub)resource does not let the client change.
+// prepareUpdate restores the fields that a client cannot change with a request to the object or the subresource.
 func (s *Server) prepareUpdate(r *request, live, obj kinds.Object) {
 	switch r.subresource {
 	case "status":
@@ -214,7 +215,7 @@ func copyKey(to, from map[string]any, key string) {
 	}
 }
 
-// keepTimestamps keeps the managed fields of the live object if they differ in times only and nothing else changed.
+// keepTimestamps keeps the managed fields of the live object if the objects differ only in the times of managed fields.
 func keepTimestamps(obj, live kinds.Object) {
 	entries, ok := metaOf(obj)["managedFields"].([]any)
 	before, ok2 := metaOf(live)["managedFields"].([]any)
@@ -247,7 +248,7 @@ func keepTimestamps(obj, live kinds.Object) {
 	}
 }
 
-// goneByUpdate says whether an update removed the last finalizer of a deleted object.
+// goneByUpdate reports whether an update removed the last finalizer of an object that is being deleted.
 func goneByUpdate(obj, live kinds.Object) bool {
 	finalizers, _ := metaOf(obj)["finalizers"].([]any)
 	if len(finalizers) > 0 || metaOf(live)["deletionTimestamp"] == nil {

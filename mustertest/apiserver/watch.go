@@ -29,17 +29,17 @@ type watcher struct {
 	w      http.ResponseWriter
 	chosen selection
 	cursor *store.Cursor
-	after  uint64 // events up to it are not sent
+	after  uint64 // events up to this revision are not sent
 	out    bytes.Buffer
 }
 
-// epoch is the time in which watches stay open.
+// epoch is the period in which watches stay open. Its end closes all of them.
 type epoch struct {
 	mu    sync.RWMutex
 	ended chan struct{} // closed when all watches must end
 }
 
-// current returns the channel that is closed when the watches of now must end.
+// current returns the channel that is closed when the current watches must end.
 func (e *epoch) current() <-chan struct{} {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -76,7 +76,7 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
-	// The response has begun, so a client that is gone ends the watch without an error.
+	// The response has begun, so the watch ends without an error if the client has disconnected.
 	if failed != nil {
 		if wt.failure(failed) == nil {
 			_ = wt.flush()
@@ -89,7 +89,7 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// start sends the initial events. It reports false if the client is gone.
+// start sends the initial events. It returns false if the client has disconnected.
 func (wt *watcher) start(options *internalversion.ListOptions, initial []*store.Item, revision uint64) bool {
 	for _, item := range initial {
 		if wt.send(watch.Added, item) != nil {
@@ -104,8 +104,8 @@ func (wt *watcher) start(options *internalversion.ListOptions, initial []*store.
 	return wt.flush() == nil
 }
 
-// begin returns the objects that the watch starts with and the revision of that state, or the reason why it ends at
-// once.
+// begin returns the initial objects of the watch and the revision of that state. Failed is an error with which the
+// watch ends immediately; err is an error response instead of a watch.
 func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store.Item, revision uint64, failed,
 	err error) {
 	r, s := wt.r, wt.s
@@ -168,7 +168,7 @@ func (wt *watcher) follow(options *internalversion.ListOptions, epoch <-chan str
 		if err != nil {
 			if err := wt.failure(apierrors.NewResourceExpired(
 				"The resourceVersion for the provided watch is too old.")); err == nil {
-				_ = wt.flush() // the watch ends anyway
+				_ = wt.flush() // the watch ends in any case
 			}
 			return
 		}
@@ -213,7 +213,8 @@ func (s *Server) watchTimeout(seconds *int64) time.Duration {
 	return shortest + time.Duration(s.ids.random()%uint64(shortest))
 }
 
-// event sends a change as the selection sees it.
+// event sends a change according to the selection: an object that starts to match is Added, and one that no longer
+// matches is Deleted.
 func (wt *watcher) event(event store.Event) error {
 	if event.Item.Revision <= wt.after {
 		return nil

@@ -6,10 +6,10 @@
 //	})
 //	hub.JoinHollow(3, fleet.HollowOptions{})
 //
-// The hub and the agents are those of package assembly, and the API servers are those of package localplane. A member
-// that Join adds applies Works and needs a control plane for itself. The hollow members that JoinHollow adds share one
-// control plane and apply no Works; a test can have thousands of them.
+// The hub and the agents are those that package assembly sets up. The API servers are planes of package localplane. A
+// member that Join adds applies Works and needs a control plane for itself. The hollow members that JoinHollow adds
+// share one control plane and apply no Works, so a test can have thousands of them.
 //
-// Failures end the test, so all functions must be called by the goroutine that runs the test. Everything that a
-// function starts ends with the test, in reverse order.
+// A failure ends the test. Call all functions from the goroutine that runs the test. Everything that a function starts
+// ends with the test, in reverse order.
 package fleet

@@ -23,10 +23,10 @@ import (
 )
 
 // DefaultMaxRequests is the default of assembly.HubOptions.Membership.MaxRequests for a hub that StartHub starts. It
-// lets thousands of members join at once.
+// allows thousands of members to join at once.
 const DefaultMaxRequests = 20_000
 
-// timeout bounds each wait for a hub. Machines that run many tests at once are slow.
+// timeout limits each wait for the hub. It is generous, because machines that run many tests at once are slow.
 const timeout = 2 * time.Minute
 
 // HubOptions are the options of a hub. The zero value is a complete hub without a product.
@@ -41,8 +41,9 @@ type HubOptions struct {
 	// types that assembly.AddToScheme adds.
 	AddToScheme func(*runtime.Scheme) error
 
-	// Config is the identity of the hub's manager, such as a user with the roles that the product ships. A user who
-	// may not install CustomResourceDefinitions needs Assembly.SkipDefinitions. Default: the administrator.
+	// Config is the client configuration of the hub's manager, for example for a user with the roles that the product
+	// ships. A user without permission to install CustomResourceDefinitions needs Assembly.SkipDefinitions. Default: the
+	// administrator's config.
 	Config *rest.Config
 }
 
@@ -57,8 +58,8 @@ type Hub struct {
 }
 
 // StartHub installs the CustomResourceDefinitions of muster and starts a complete hub, which runs until the test ends.
-// The config is that of an administrator of the hub's cluster. Hubs that follow each other on one control plane find
-// the objects of earlier ones.
+// Admin must have the permissions of an administrator of the hub's cluster. If several hubs run on one control plane
+// one after the other, each of them finds the objects of the earlier ones.
 func StartHub(t testing.TB, admin *rest.Config, o HubOptions) *Hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -83,7 +84,8 @@ func StartHub(t testing.TB, admin *rest.Config, o HubOptions) *Hub {
 	return h
 }
 
-// managerOptions returns options for one of several managers in a process, whose controllers have equal names.
+// managerOptions returns options for one of several managers in a process. Their controllers have equal names, so the
+// options skip the validation of names.
 func managerOptions(scheme *runtime.Scheme) manager.Options {
 	return manager.Options{Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)}}
 }
@@ -91,11 +93,12 @@ func managerOptions(scheme *runtime.Scheme) manager.Options {
 // Client returns a client without a cache, with the permissions of an administrator of the hub.
 func (h *Hub) Client() client.WithWatch { return h.client }
 
-// Stop ends the hub's manager and waits for its end. Agents continue, and the objects of the hub stay.
+// Stop stops the hub's manager and waits until it has stopped. The agents continue to run, and the objects of the hub
+// remain.
 func (h *Hub) Stop() { h.stop() }
 
 // Bootstrap returns a bootstrap credential with which agents join without an administrator's approval. The first call
-// creates a JoinToken for it, which is valid until the test ends.
+// creates a JoinToken for the credential. The token is valid until the test ends.
 func (h *Hub) Bootstrap() *registration.Bootstrap {
 	h.t.Helper()
 	if h.bootstrap != nil {

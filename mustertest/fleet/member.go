@@ -19,12 +19,14 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// Join starts a complete agent, which applies Works, for a member cluster, and waits until the member is healthy. The
-// config is that of an administrator of the member cluster. The agent's state survives stop: a later Join with the same
-// options.Membership.Store continues the membership. Defaults of options.Membership: Name is the given name, Bootstrap
-// is that of the hub, Store is in memory. The returned function ends the agent as a crash does, and waits for its end;
-// the member stays in the fleet and becomes unhealthy. If the member exists already and was healthy until now, Join
-// does not wait for a new heartbeat.
+// Join starts a complete agent, which applies Works, for a member cluster, and waits until the member is healthy.
+// Member is the client configuration of an administrator of the member cluster. Defaults of options.Membership: Name is
+// the given name, Bootstrap is that of the hub, Store is in memory.
+//
+// The returned function ends the agent as a crash does, and waits until the agent has ended. The member remains in the
+// fleet and becomes unhealthy. The agent's state survives stop: a later Join with the same options.Membership.Store
+// continues the membership. If the member exists already and is still reported healthy, Join does not wait for a new
+// heartbeat.
 func (h *Hub) Join(name string, member *rest.Config, options assembly.AgentOptions) (stop func()) {
 	h.t.Helper()
 	options.Membership = h.withDefaults(name, options.Membership)
@@ -51,28 +53,32 @@ func (h *Hub) withDefaults(name string, o agent.Options) agent.Options {
 	return o
 }
 
-// timePerMember is what the time limit of JoinHollow increases by for each member. All members join at the same time,
-// so the first of them is healthy only shortly before the last one.
+// timePerMember is added to the timeout of JoinHollow for each member. All members join at the same time, so the first
+// member becomes healthy only shortly before the last one.
 const timePerMember = 300 * time.Millisecond
 
-// HollowOptions are the options of hollow members. The zero value is that of members of the hub's own cluster.
+// HollowOptions are the options of hollow members. With the zero value, the hollow members observe the hub's own
+// cluster.
 type HollowOptions struct {
 	// Member is the cluster that all hollow members observe. Default: the hub's cluster.
 	Member *rest.Config
 
-	// Configure changes the options of the agent of a member, which is called hollow-0000, hollow-0001 and so on
-	// unless it sets another Name. Its Name, ClusterID, Bootstrap and Store are set before. Default: no change.
+	// Configure changes the options of the agent of one member. The member is named hollow-0000, hollow-0001 and so on
+	// unless Configure sets another Name. Name, ClusterID, Bootstrap and Store are set before the call. Default: no
+	// change.
 	Configure func(index int, options *agent.Options)
 
-	// Timeout bounds the time until all members are healthy. Default: 2 minutes and 300 milliseconds per member.
+	// Timeout limits how long JoinHollow waits until all members are healthy. Default: 2 minutes plus 300 milliseconds per
+	// member.
 	Timeout time.Duration
 }
 
 // JoinHollow starts the agents of hollow members and waits until all of these members are healthy. A hollow member has
-// a real agent, which joins, sends heartbeats, reports and leaves as every other agent does. It applies no Works. All
-// agents observe one cluster and run in one manager. The returned function ends the agents as a crash does, and waits
-// for their end; their members become unhealthy. If the members exist already and were healthy until now, JoinHollow
-// does not wait for new heartbeats.
+// a real agent, which joins, sends heartbeats, reports and leaves like any other agent. It applies no Works. All agents
+// observe one cluster and run in one manager.
+//
+// The returned function ends the agents as a crash does, and waits until they have ended. Their members become
+// unhealthy. If the members exist already and are still reported healthy, JoinHollow does not wait for new heartbeats.
 func (h *Hub) JoinHollow(count int, o HollowOptions) (stop func()) {
 	h.t.Helper()
 	if o.Member == nil {
@@ -97,7 +103,8 @@ func (h *Hub) JoinHollow(count int, o HollowOptions) (stop func()) {
 	return stop
 }
 
-// waitForMembers waits until all members are healthy. It reads them from a cache: a list of thousands is expensive.
+// waitForMembers waits until all members are healthy. It reads them from a cache, because repeated lists of thousands
+// of members are expensive.
 func (h *Hub) waitForMembers(names map[string]bool, limit time.Duration) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())

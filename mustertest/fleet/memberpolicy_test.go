@@ -23,8 +23,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestMemberPolicy_ReportedAndScheduled checks that the hub knows what the MemberPolicies of a member accept, that a
-// Placement which requires another kind does not choose the member, and that a Work names what the member rejects.
+// TestMemberPolicy_ReportedAndScheduled checks that a member reports the kinds that its MemberPolicies accept, that a
+// Placement that requires another kind does not select the member, and that a condition of a Work names the policy that
+// rejects an object.
 func TestMemberPolicy_ReportedAndScheduled(t *testing.T) {
 	hub := fleet.StartHub(t, hubPlane.ForTest(t).Config(), fleet.HubOptions{})
 	defer hub.Stop()

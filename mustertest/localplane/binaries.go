@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// programs are all that a plane can consist of, in the order of their start.
+// programs are all programs that a plane can consist of, in the order of their start.
 var programs = []string{etcdName, apiServerName, controllerManagerName, schedulerName, kwokName}
 
-// needed returns the programs that a plane with these options consists of.
+// needed returns the programs that a plane with these options requires.
 func (o Options) needed() []string {
 	if o.Nodes > 0 {
 		return programs
@@ -24,19 +24,20 @@ func (o Options) needed() []string {
 	return programs[:3]
 }
 
-// Binaries returns a folder with the programs that a plane with these options needs. It takes each program from the
-// first of these places:
+// Binaries returns a folder with the programs that a plane with these options needs. It looks for each program in these
+// places, in this order:
 //
-//   - the folder that KUBEBUILDER_ASSETS names, or if that is not set, the newest installation by setup-envtest of
-//     the Kubernetes minor version that this package builds;
-//   - a folder in the user's cache. Programs that are missing there are built first, which takes minutes and a network
-//     the first time, and is reported to opts.Progress. One process builds while others wait for it.
+//   - the folder that KUBEBUILDER_ASSETS names, or if the variable is not set, the newest installation by setup-envtest
+//     of the Kubernetes minor version that this package builds;
+//   - a folder in the user's cache. Binaries first builds the programs that are missing there. The first build takes
+//     minutes and needs a network; opts.Progress receives its progress. One process builds while other processes wait
+//     for it.
 //
-// envtest comes with etcd and kube-apiserver only. The returned folder then has links to programs of both places.
-// Binaries prints to opts.Progress, or to os.Stderr, which programs it returns and where they come from, once per
-// process. The context bounds the build and the wait.
+// envtest contains only etcd and kube-apiserver. The returned folder then has links to programs of both places.
+// Binaries prints to opts.Progress, or to os.Stderr, which programs it returns and their origin, once per process. The
+// context limits the build and the wait.
 //
-// Start calls Binaries. Call it before Start to wait at a better moment.
+// Start calls Binaries. Call Binaries before Start to build the programs at a more convenient time.
 func Binaries(ctx context.Context, opts Options) (string, error) {
 	given, err := findReadyMade()
 	if err != nil {
@@ -57,7 +58,7 @@ func Binaries(ctx context.Context, opts Options) (string, error) {
 	return complete(ctx, opts, given, source, cache)
 }
 
-// complete adds what is missing in the given place from the cache, for which it builds it from the source if need be.
+// complete takes the programs that the given place lacks from the cache. It builds those that are not in the cache.
 func complete(ctx context.Context, opts Options, given place, source fs.FS, cache string) (string, error) {
 	key, err := buildKey(source)
 	if err != nil {
@@ -82,13 +83,13 @@ func complete(ctx context.Context, opts Options, given place, source fs.FS, cach
 	return folder, nil
 }
 
-// buildMissing builds the absent programs, unless they are in the cache. It returns the folder that has them.
+// buildMissing builds the absent programs unless they are in the cache. It returns the folder that contains them.
 func buildMissing(ctx context.Context, source fs.FS, folder string, absent []string, out io.Writer) (string, error) {
 	if len(missing(folder, programs)) == 0 {
 		return folder, nil
 	}
 	if len(packagesOf(absent)) == len(packages) {
-		absent = programs // They are built anyway, and the folder is of use without the ready-made ones.
+		absent = programs // The build produces all of them anyway, and the folder is then usable without the ready-made ones.
 	} else {
 		folder += "-" + strings.Join(absent, "-")
 	}
@@ -97,8 +98,8 @@ func buildMissing(ctx context.Context, source fs.FS, folder string, absent []str
 	})
 }
 
-// combine makes a folder with links to the programs of the first place, and to those of the second that the first
-// lacks.
+// combine creates a folder with links to the programs of the first place, and to the programs of the second place that
+// the first one lacks.
 func combine(ctx context.Context, prefix string, first, second place) (string, error) {
 	hash := sha256.Sum256([]byte(strings.Join(append([]string{first.folder, second.folder}, first.programs...), "\n")))
 	folder := prefix + "-with-" + hex.EncodeToString(hash[:])[:16]
@@ -123,7 +124,7 @@ func combine(ctx context.Context, prefix string, first, second place) (string, e
 	})
 }
 
-// missing returns which of the programs are not executable files in the folder.
+// missing returns the programs that are not executable files in the folder.
 func missing(folder string, programs []string) []string {
 	if folder == "" {
 		return programs

@@ -71,7 +71,7 @@ func (f writerFunc) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// fillVariable has a child of TestFillOnceAmongProcesses fill the folder that it names.
+// fillVariable makes a child process of TestFillOnceAmongProcesses fill the folder that the variable names.
 const fillVariable = "MUSTER_TEST_FILL"
 
 func TestFillOnceAmongProcesses(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
 	require.Contains(t, out.String(), "another process builds etcd, kube-apiserver")
 }
 
-// TestBuild has the real build make a module whose programs are tiny: the same two packages, by the same paths.
+// TestBuild runs the real build on a module with tiny programs. The module has the same two packages at the same paths.
 func TestBuild(t *testing.T) {
 	source := tinyModule("package main\n\nfunc main() {}\n")
 	folder := t.TempDir()
@@ -195,7 +195,7 @@ func TestDisplayOnTerminal(t *testing.T) {
 	require.Equal(t, "\rmuster: building, 0s, 3 of 7 packages\x1b[K\rmuster: building, 0s, failed\x1b[K\n", drawn)
 }
 
-// writePrograms fills a folder with something executable by each name.
+// writePrograms creates an executable file for each program in a folder.
 func writePrograms(folder string) error {
 	var errs []error
 	for _, program := range programs {
@@ -204,8 +204,8 @@ func writePrograms(folder string) error {
 	return errors.Join(errs...)
 }
 
-// tinyModule resembles the nested module as far as the build can tell: a main package that becomes "controlplane", and
-// one at the path of kwok.
+// tinyModule returns a module that resembles the nested module as far as the build depends on it: a main package that
+// becomes "controlplane", and one at the path of kwok.
 func tinyModule(program string) fs.FS {
 	module := fstest.MapFS{}
 	for path, content := range map[string]string{

@@ -16,18 +16,19 @@ import (
 	"time"
 )
 
-// kubernetesVersion is stamped into the binaries, since a plain "go build" leaves it v0.0.0-master.
-// It is the version of k8s.io/kubernetes in the nested go.mod.
+// kubernetesVersion is the version that the build sets in the binaries, because a plain "go build" leaves
+// v0.0.0-master. It is the version of k8s.io/kubernetes in the nested go.mod.
 const kubernetesVersion = "v1.36.3"
 
-// multiCall is the program that acts as the first four of programs, by the name that it is called by. It is built as
-// a whole even if only one of them is missing: kube-controller-manager alone imports 95 % of its packages.
+// multiCall is one executable that acts as each of the first four programs, depending on the name under which it is
+// called. It is always built as a whole: kube-controller-manager alone imports 95 % of its packages.
 const multiCall = "controlplane"
 
-// kwok does not fit into multiCall: the libraries of both define a flag "version".
+// packages are the main packages of the build. kwok cannot be part of multiCall, because the libraries of both define a
+// flag "version".
 var packages = []string{".", "sigs.k8s.io/kwok/cmd/kwok"}
 
-// packagesOf returns what must be built for some of the programs.
+// packagesOf returns the main packages that must be built for the wanted programs.
 func packagesOf(wanted []string) []string {
 	switch {
 	case !slices.Contains(wanted, kwokName):
@@ -49,8 +50,8 @@ var buildFlags = []string{
 }
 
 // fillOnce creates a folder that contains the programs. If several processes or calls need the folder at the same time,
-// one of them fills it and the others wait. The folder appears complete or not at all: what a crash leaves has another
-// name, and the next call removes it.
+// one of them fills it and the others wait. The folder appears only when it is complete. A crash leaves a folder with
+// another name, which the next call removes.
 func fillOnce(ctx context.Context, folder string, programs []string, out io.Writer,
 	fill func(ctx context.Context, partial string, show *display) error,
 ) error {
@@ -64,9 +65,9 @@ func fillOnce(ctx context.Context, folder string, programs []string, out io.Writ
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // Only for the lock; nothing is written.
+	defer lock.Close() // Nothing is written to the file, so an error of Close has no effect.
 	if len(missing(folder, programs)) == 0 {
-		return nil // Another one made it meanwhile.
+		return nil // Another call has created the folder in the meantime.
 	}
 
 	leftovers, err := filepath.Glob(folder + ".partial-*")
@@ -82,7 +83,7 @@ func fillOnce(ctx context.Context, folder string, programs []string, out io.Writ
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) // Else the next build removes it.
+	defer os.RemoveAll(partial) // If this fails, the next build removes the folder.
 
 	if out == nil {
 		terminal, done := openTerminal()
@@ -98,7 +99,8 @@ func fillOnce(ctx context.Context, folder string, programs []string, out io.Writ
 	return os.Rename(partial, folder)
 }
 
-// waitForLock returns a file whose lock this call has until the file is closed. The programs are named while it waits.
+// waitForLock locks a file and returns it. Closing the file releases the lock. While waitForLock waits, it displays the
+// names of the programs.
 func waitForLock(ctx context.Context, path string, programs []string, out io.Writer) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -107,7 +109,7 @@ func waitForLock(ctx context.Context, path string, programs []string, out io.Wri
 	locked, err := tryLock(file)
 	if err == nil && !locked {
 		if out == nil {
-			out = os.Stderr // The one who builds has the terminal.
+			out = os.Stderr // The process that builds uses the terminal.
 		}
 		show := startDisplay(out, "another process builds "+strings.Join(programs, ", "), "waiting for it")
 		err = pollLock(ctx, file)
@@ -142,7 +144,7 @@ func build(ctx context.Context, module fs.FS, folder string, programs []string, 
 	if err := os.CopyFS(source, module); err != nil {
 		return fmt.Errorf("extract the sources to %s: %w", source, err)
 	}
-	defer os.RemoveAll(source) // If this fails, the folder contains some more files.
+	defer os.RemoveAll(source) // If this fails, the folder contains the sources too.
 	packages := packagesOf(programs)
 	total, err := countStale(ctx, source, packages, show)
 	if err != nil {
@@ -173,11 +175,11 @@ func build(ctx context.Context, module fs.FS, folder string, programs []string, 
 	return nil
 }
 
-// isPackage tells whether a line of "go build -v" is a package that it begins to compile. All else that it
-// prints has blanks.
+// isPackage reports whether a line of "go build -v" is the path of a package whose compilation begins. All other lines
+// contain spaces.
 func isPackage(line string) bool { return !strings.Contains(line, " ") }
 
-// countStale returns how many packages are not in Go's build cache. It downloads the modules, if need be.
+// countStale returns the number of packages that are not in Go's build cache. It downloads missing modules.
 func countStale(ctx context.Context, source string, packages []string, show *display) (int, error) {
 	var stale strings.Builder
 	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, buildFlags...)
@@ -192,16 +194,16 @@ func countStale(ctx context.Context, source string, packages []string, show *dis
 	return len(strings.Fields(stale.String())), err
 }
 
-// runGo runs the go command in the nested module, passes each line of its stderr to onLine, and puts the last of them
-// into the error.
+// runGo runs the go command in the nested module and passes each line of its stderr to onLine. The returned error
+// contains the last lines.
 func runGo(ctx context.Context, source string, args []string, stdout io.Writer, onLine func(string)) error {
 	// A user's GOFLAGS may contain -mod=vendor, and a user's go.work does not contain the nested module. The binaries run
-	// on this machine, also if the user builds for another one.
+	// on this machine, even if the user builds for another platform.
 	cmd := exec.CommandContext(ctx, "go", slices.Insert(slices.Clone(args), 1, "-mod=readonly")...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	cmd.Stdout = stdout
-	// On an interrupt go ends its compilers and removes its temporary files.
+	// On an interrupt, go stops its compilers and removes its temporary files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	reader, writer := io.Pipe()
@@ -221,7 +223,7 @@ func runGo(ctx context.Context, source string, args []string, stdout io.Writer, 
 				last = last[1:]
 			}
 		}
-		_, _ = io.Copy(io.Discard, reader) // A line too long to scan must not block the build.
+		_, _ = io.Copy(io.Discard, reader) // A line that is too long for the scanner must not block the build.
 	}()
 	err := cmd.Run()
 	_ = writer.Close()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Certificates are valid from a day ago, so that tests may set a client's clock back, and for longer
-// than any plane lives.
+// Certificates are valid from one day ago, so that tests may set a client's clock back. They expire long after the end
+// of any plane.
 const (
 	certificateBackdate = 24 * time.Hour
 	certificateLifetime = 10 * 365 * 24 * time.Hour
@@ -25,7 +25,7 @@ type keyPair struct {
 	cert, key []byte
 }
 
-// An authority signs the certificates of one plane. It is immutable: signing may go on concurrently.
+// An authority signs the certificates of one plane. It is immutable, so it may sign concurrently.
 type authority struct {
 	keyPair
 	parent *x509.Certificate
@@ -67,7 +67,7 @@ func (a *authority) server(name string, hosts ...string) (keyPair, error) {
 	return a.issue(template)
 }
 
-// client signs a certificate that Kubernetes takes for the user name with the given groups.
+// client signs a client certificate. Kubernetes authenticates it as the user name with the given groups.
 func (a *authority) client(name string, groups ...string) (keyPair, error) {
 	template := newTemplate(pkix.Name{CommonName: name, Organization: groups})
 	template.KeyUsage = x509.KeyUsageDigitalSignature
@@ -88,7 +88,7 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 }
 
 func newTemplate(subject pkix.Name) *x509.Certificate {
-	// 159 bits: a serial number is positive and fits into the 20 bytes of RFC 5280.
+	// With 159 bits, a serial number is positive and fits into the 20 bytes of RFC 5280.
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 159))
 	if err != nil {
 		panic(err) // crypto/rand never fails since Go 1.24.
@@ -115,7 +115,7 @@ func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (ke
 	return keyPair{cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key: keyPEM}, nil
 }
 
-// newKey makes an ECDSA key: an RSA key would take longer to make than etcd takes to start.
+// newKey generates an ECDSA key. The generation of an RSA key would take longer than the start of etcd.
 func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a plane has in common with a cluster. All of these use the shared plane, each a namespace of its own.
+// The following tests check properties that a plane shares with a cluster. All use the shared plane, each in a separate
+// namespace.
 
 func TestDeploymentBecomesAvailable(t *testing.T) {
 	client := clientFor(t, shared.ForTest(t).Config())
@@ -46,7 +47,8 @@ func TestJobCompletes(t *testing.T) {
 	}, eventually, tick)
 }
 
-// Without their Leases nodes are taken for dead after 50 seconds, and pods stop being ready.
+// TestNodesRenewTheirLeases checks that nodes renew their Leases. Without renewed Leases, the node controller marks
+// nodes as unhealthy after 50 seconds, and their pods become not ready.
 func TestNodesRenewTheirLeases(t *testing.T) {
 	client := clientFor(t, shared.ForTest(t).Config())
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -249,7 +251,8 @@ func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/never-pulled"}}}
 }
 
-// What was made is swept up until it is gone, and what Kubernetes makes beside it is not.
+// TestSweep checks that Sweep returns a created object until it is deleted, and omits the objects that Kubernetes
+// creates for it.
 func TestSweep(t *testing.T) {
 	config := shared.ForTest(t).Config()
 	client := clientFor(t, config)

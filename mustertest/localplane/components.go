@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The names of the programs, as upstream has them.
+// The names of the programs, as in Kubernetes.
 const (
 	etcdName              = "etcd"
 	apiServerName         = "kube-apiserver"
@@ -21,24 +21,24 @@ const (
 	kwokName              = "kwok"
 )
 
-// etcdFolder has the data of etcd. It is in the folder of the plane.
+// etcdFolder is the subfolder of the plane's folder with the data of etcd.
 const etcdFolder = "etcd"
 
-// Client QPS of the controllers. Their defaults (20 to 50) would make tests of many objects wait for the
-// client, not for what they test.
+// controllerQPS and controllerBurst are the client-side rate limits of the controllers. With the defaults (20 to 50),
+// tests with many objects would wait for the rate limiter instead of the tested behavior.
 const controllerQPS, controllerBurst = "1000", "2000"
 
-// promptNamespaces has kube-controller-manager, if it is built here, empty a namespace as soon as it is deleted.
-// Kubernetes' pauses of 5 seconds for each namespace, and of 8 seconds for each finalizer, are for clusters with
-// several API servers.
+// promptNamespaces makes a kube-controller-manager that was built here delete the contents of a namespace as soon as
+// the namespace is deleted. The delays of Kubernetes, 5 seconds for each namespace and 8 seconds for each finalizer,
+// are for clusters with several API servers.
 const promptNamespaces = "MUSTER_PROMPT_NAMESPACES=true"
 
-// NamespaceDelayAnnotation on a namespace is a duration, such as "5s". When the namespace is deleted, its objects are
-// deleted that much later. Kubernetes waits 5 seconds; a plane whose kube-controller-manager is built here waits 100 ms
-// by default.
+// NamespaceDelayAnnotation is an annotation on a namespace with a duration, such as "5s". When the namespace is
+// deleted, its objects are deleted after that delay. Kubernetes waits 5 seconds. A plane whose kube-controller-manager
+// is built here waits 100 ms by default.
 const NamespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
 
-// startComponents starts everything and waits until it is ready.
+// startComponents starts all components and waits until they are ready.
 func (p *Plane) startComponents(ctx context.Context) error {
 	client, err := newPlaneClient(p.admin)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Plane) startComponents(ctx context.Context) error {
 	}
 	defer client.close()
 
-	// The API server retries until etcd is there. What comes after gives up early if the API server is not.
+	// The API server retries until etcd is available. The other components exit early if the API server is not available.
 	if p.running.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (p *Plane) run(program string, args []string) (*process, error) {
 
 func (p *Plane) etcdArgs() []string {
 	url := "https://" + loopback(p.ports.etcd)
-	// A socket in the plane's folder: nobody ever calls the only member as a peer, so no port is spent on that.
+	// The peer URL is a socket in the plane's folder. A single member has no peers, so a port would be wasted.
 	const peer = "unix://peer:0"
 	return []string{
 		"--name=default",
@@ -106,7 +106,7 @@ func (p *Plane) etcdArgs() []string {
 		"--trusted-ca-file=" + p.path("etcd-ca.crt"),
 		"--client-cert-auth",
 		"--log-level=warn",
-		// The data is thrown away with the plane; only a crash of the machine could lose it before.
+		// The data is deleted with the plane. Only a crash of the machine could lose it before that.
 		"--unsafe-no-fsync",
 	}
 }
@@ -127,11 +127,12 @@ func (p *Plane) apiServerArgs() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + p.path("tokens.pub"),
 		"--service-account-signing-key-file=" + p.path("tokens.key"),
-		// Else tokens for pods would live a year whatever expiry was asked for.
+		// Without this flag, tokens of pods would be valid for a year, regardless of the requested expiration.
 		"--service-account-extend-token-expiration=false",
 		"--enable-bootstrap-token-auth",
-		// Without an address given, it looks for one that is not loopback, and fails on a machine that has none.
-		// Loopback is not allowed in Endpoints, so it must not write those of the Service kubernetes.
+		// Without --advertise-address, the API server looks for an address that is not a loopback address, and fails on a
+		// machine without one. Endpoints must not contain loopback addresses, so the API server must not write the Endpoints
+		// of the Service kubernetes.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
@@ -139,8 +140,8 @@ func (p *Plane) apiServerArgs() []string {
 }
 
 func (p *Plane) controllerManagerArgs() []string {
-	// The two are off by default; kubeadm turns them on. They sign kube-public/cluster-info, and delete bootstrap tokens
-	// that have expired.
+	// Both controllers are off by default; kubeadm enables them. They sign kube-public/cluster-info and delete expired
+	// bootstrap tokens.
 	controllers := "*,bootstrap-signer-controller,token-cleaner-controller"
 	if p.opts.NoSigner {
 		controllers += ",-certificatesigningrequest-signing-controller"
@@ -176,8 +177,8 @@ func (p *Plane) kwokArgs() []string {
 		"--kubeconfig=" + p.Kubeconfig(),
 		"--config=" + p.path("kwok.yaml"),
 		"--manage-all-nodes=true",
-		// Without Leases the node controller takes the nodes for dead after 50 seconds, since their stage has a heartbeat
-		// every 10 minutes, and marks their pods as not ready, which they then stay.
+		// The stage of the nodes sends a heartbeat only every 10 minutes. Without Leases, the node controller would mark the
+		// nodes as unhealthy after 50 seconds and their pods as not ready, and the pods would remain not ready.
 		"--node-lease-duration-seconds=40",
 	}
 }
@@ -185,17 +186,18 @@ func (p *Plane) kwokArgs() []string {
 // components are the processes of a plane.
 type components struct {
 	etcd        *process            // nil after a failed Restore
-	apiServer   *process            // nil while it is killed
+	apiServer   *process            // nil after KillAPIServer
 	controllers map[string]*process // the clients of the API server, by program
 }
 
-// stop ends all components and returns the errors of those that had ended before. Clients end before their servers.
+// stop ends all components. It returns the errors of components that had ended before. Clients end before their
+// servers.
 func (c *components) stop() error {
 	err := stopAll(slices.Collect(maps.Values(c.controllers))...)
 	return errors.Join(err, stopAll(c.apiServer), stopAll(c.etcd))
 }
 
-// kill ends all components at once.
+// kill ends all components immediately with SIGKILL.
 func (c *components) kill() {
 	for program := range c.controllers {
 		c.controllers[program].kill()
@@ -205,7 +207,7 @@ func (c *components) kill() {
 	kill(&c.etcd)
 }
 
-// kill ends a process, if there is one, and clears the variable.
+// kill ends a process with SIGKILL, if it exists, and sets the variable to nil.
 func kill(running **process) {
 	if *running != nil {
 		(*running).kill()
@@ -213,7 +215,7 @@ func kill(running **process) {
 	}
 }
 
-// terminationTimeout is how long each tier of components may take to end by itself.
+// terminationTimeout is the time that each tier of components has to exit after SIGTERM.
 const terminationTimeout = 2 * time.Second
 
 func stopAll(processes ...*process) error {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A display shows that something slow goes on: on a terminal by a line that is rewritten as it goes,
-// elsewhere by a line now and then.
+// A display shows the progress of a slow operation. On a terminal it rewrites one line; on another output it prints a
+// line at intervals.
 type display struct {
 	out     io.Writer
 	inPlace bool
@@ -25,7 +25,7 @@ type display struct {
 	stopped sync.WaitGroup
 }
 
-// startDisplay announces what begins now, and repeats verb with the time since then until end.
+// startDisplay prints the announcement, and then repeats verb with the elapsed time until end is called.
 func startDisplay(out io.Writer, announcement, verb string) *display {
 	d := &display{out: out, verb: verb, began: time.Now(), stop: make(chan struct{})}
 	interval := 10 * time.Second
@@ -48,14 +48,14 @@ func startDisplay(out io.Writer, announcement, verb string) *display {
 	return d
 }
 
-// update replaces what is shown beside the time.
+// update replaces the text that is shown next to the elapsed time.
 func (d *display) update(detail string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.detail = detail
 }
 
-// end shows how it went.
+// end stops the display and shows whether the operation succeeded.
 func (d *display) end(err error) {
 	close(d.stop)
 	d.stopped.Wait()
@@ -78,15 +78,14 @@ func (d *display) draw() {
 		line += ", " + d.detail
 	}
 	if d.inPlace {
-		_, _ = fmt.Fprintf(d.out, "\r%s\x1b[K", line) // To the start of the line; then clear what is left of the old one.
+		_, _ = fmt.Fprintf(d.out, "\r%s\x1b[K", line) // Move to the start of the line, and clear the rest of the old one.
 	} else {
 		_, _ = fmt.Fprintln(d.out, line)
 	}
 }
 
-// openTerminal returns the terminal that the user sits at, even if stderr is not it: "go test ./..."
-// keeps what a test prints until the test is over, which would make for silent minutes. Without a
-// terminal it returns stderr.
+// openTerminal returns the user's terminal, even if stderr is redirected: "go test ./..." buffers the output of a test
+// until the test ends, so the user would see nothing for minutes. Without a terminal it returns stderr.
 func openTerminal() (out io.Writer, done func()) {
 	nothing := func() {}
 	if term.IsTerminal(int(os.Stderr.Fd())) {

@@ -1,6 +1,6 @@
 // Package localplane starts real Kubernetes control planes on this machine, for examples and tests: etcd,
-// kube-apiserver and kube-controller-manager, and on request kube-scheduler and kwok for nodes on
-// which pods become ready. It needs Go and nothing else, on Linux or macOS.
+// kube-apiserver and kube-controller-manager. On request it also starts kube-scheduler, and kwok for nodes on which
+// pods become ready. It needs only Go, on Linux or macOS.
 //
 //	plane, err := localplane.Start(ctx, localplane.Options{Nodes: 1})
 //	if err != nil {
@@ -9,40 +9,40 @@
 //	defer plane.Stop()
 //	mgr, err := manager.New(plane.Config(), manager.Options{})
 //
-// In a test, ForTest does all that in one line. Shared is a plane that all tests of a package use,
-// and a Pool is several planes for tests in parallel.
+// In a test, ForTest does all of this in one line. Shared is one plane for all tests of a package. A Pool has several
+// planes for parallel tests.
 //
-// # What a plane does
+// # Behavior
 //
-// It behaves as a cluster does: RBAC is on, certificates are signed when a CertificateSigningRequest is approved,
-// tokens of service accounts expire, namespaces terminate, owners are followed by garbage collection. Config and
-// Kubeconfig are those of an admin, User is anybody else. On the nodes that Options ask for, Deployments become
-// available and Jobs complete, though nothing is executed.
+// A plane behaves like a cluster: RBAC is enabled, approved CertificateSigningRequests are signed, tokens of service
+// accounts expire, namespaces terminate, and the garbage collector deletes dependents of deleted owners. Config and
+// Kubeconfig have the permissions of an administrator. User returns a config for any other user. On the nodes that
+// Options request, Deployments become available and Jobs complete, although no containers run.
 //
-// It differs from a cluster where that makes it quick: etcd does not wait for the disk, the controllers have
-// no client-side rate limits to speak of, there is one of each, and a deleted namespace is emptied without the pauses
-// of several seconds that Kubernetes makes for clusters with several API servers.
+// A plane differs from a cluster where the difference makes it faster. etcd does not wait for the disk. The controllers
+// have almost no client-side rate limits. Each component has one replica. The contents of a deleted namespace are
+// deleted without the delays of several seconds that Kubernetes has for clusters with several API servers.
 //
 // # Faults
 //
-// KillAPIServer and StartAPIServer crash an API server and bring it back with its data. PauseAPIServer suspends it.
-// Restore puts a plane back to an earlier Snapshot, as an administrator restores a backup of etcd. A Proxy in
-// front of it, or of anything else, is a network that can be cut, stall, be slow and heal:
+// KillAPIServer and StartAPIServer crash an API server and start it again with its data. PauseAPIServer suspends it.
+// Restore resets a plane to an earlier Snapshot, as an administrator restores a backup of etcd. A Proxy in front of an
+// API server, or of any other server, simulates a network that is cut, stalled, slow or healed:
 //
 //	proxy, err := localplane.NewProxy(plane.Config().Host)
 //	...
 //	cfg := proxy.Config(plane.Config())
-//	proxy.Stall() // A partition: nothing is refused, nothing arrives.
+//	proxy.Stall() // A partition: connections stay open, and no data arrives.
 //
-// # Where the programs come from
+// # Origin of the programs
 //
-// From the folder that KUBEBUILDER_ASSETS names, or else from setup-envtest. Programs that are missing there are built
-// once from sources that this package contains, and kept in the user's cache. The build needs Go, takes some minutes
-// the first time and downloads modules through the Go module proxy (see Binaries).
+// The programs come from the folder that KUBEBUILDER_ASSETS names, or else from setup-envtest. Programs that are
+// missing there are built once, from sources that this package contains, and are kept in the user's cache. The build
+// needs Go, takes some minutes the first time and downloads modules through the Go module proxy (see Binaries).
 //
-// # What stays behind
+// # Cleanup
 //
-// Nothing, also after kill -9 of this process: a watchdog, one small shell for each plane, notices the
-// end of this process, kills the components and removes the folder. Components have sessions of their own, so Ctrl-C in
-// the terminal reaches only this process, which may then take its time and call Stop.
+// Nothing remains after the end of this process, even after kill -9. Each plane has a watchdog, which is a small shell
+// process. When this process ends, the watchdog kills the components and removes the plane's folder. Components run in
+// separate process groups, so Ctrl-C in the terminal reaches only this process, which can then call Stop.
 package localplane

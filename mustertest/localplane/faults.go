@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// KillAPIServer ends the API server by SIGKILL and returns when it is gone: connections are reset and new ones
-// refused. Its data stays in etcd. It is an error if the API server is not running.
+// KillAPIServer ends the API server with SIGKILL and returns when the process has ended. Its connections are reset, and
+// new connections are refused. Its data remains in etcd. KillAPIServer returns an error if the API server is not
+// running.
 func (p *Plane) KillAPIServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,12 +26,12 @@ func (p *Plane) KillAPIServer() error {
 	}
 }
 
-// StartAPIServer starts the API server again after KillAPIServer, on the same address with the same
-// data and credentials, and waits until it is ready. The plane's own controllers come back when they try
-// next, as in any cluster: soon after a short outage, some 40 seconds after one of that length.
+// StartAPIServer starts the API server again after KillAPIServer, on the same address with the same data and
+// credentials, and waits until it is ready. The plane's controllers reconnect at their next retry, as in any cluster:
+// soon after a short outage, and about 40 seconds after an outage of 40 seconds.
 //
-// It is an error if the API server is running. After another error it is not running, and
-// StartAPIServer may be tried again.
+// StartAPIServer returns an error if the API server is running. After any other error the API server is not running,
+// and the caller may call StartAPIServer again.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
 	if err := p.startAPIServer(ctx); err != nil {
 		return fmt.Errorf("start the API server of plane %s: %w", p.opts.Name, err)
@@ -66,7 +67,7 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// untilStop returns a context that ends with ctx, and when Stop is called.
+// untilStop returns a context that ends when ctx ends or when Stop is called.
 func (p *Plane) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unregister := context.AfterFunc(p.stopping, func() { cancel(errors.New("the plane is being stopped")) })

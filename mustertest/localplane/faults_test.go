@@ -69,7 +69,8 @@ func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
 	require.ErrorContains(t, <-failed, "the plane is being stopped")
 }
 
-// crashingVariable has TestMain start a plane in the folder that it names, print its processes and wait to be killed.
+// crashingVariable makes TestMain start a plane in the folder that the variable names, print its processes and wait to
+// be killed.
 const crashingVariable = "MUSTER_TEST_CRASH"
 
 func crash() {

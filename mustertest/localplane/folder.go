@@ -13,7 +13,7 @@ var kwokConfig []byte
 
 func (p *Plane) path(name string) string { return filepath.Join(p.files.folder, name) }
 
-// prepare makes the credentials of the plane and writes the files that its components read.
+// prepare creates the credentials of the plane and writes the files that its components read.
 func (p *Plane) prepare() error {
 	ca, err := newAuthority(p.opts.Name)
 	if err != nil {
@@ -23,8 +23,8 @@ func (p *Plane) prepare() error {
 	if p.admin, err = p.user("admin", "system:masters"); err != nil {
 		return err
 	}
-	// An authority of its own, so that no user of the API server is let in by etcd, and no API
-	// server can ever write to the etcd of another plane.
+	// etcd has a separate certificate authority. Otherwise etcd would accept the certificate of any user of the API
+	// server. No API server can write to the etcd of another plane.
 	etcdCA, err := newAuthority(p.opts.Name + "-etcd")
 	if err != nil {
 		return err

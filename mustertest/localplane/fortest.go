@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// startDeadline bounds the start of a plane for a test, once its binaries are there and it is its turn. A plane takes
-// three seconds alone on two cores; the rest is for the tests of all other packages that start at the same time.
+// startDeadline limits the start of a plane for a test. It does not include the build of the binaries and the wait for
+// other starts. A plane starts in three seconds on two idle cores; the rest is for tests of other packages that start
+// at the same time.
 const startDeadline = 2 * time.Minute
 
-// starting limits how many planes of a package start at a time. A start keeps a core busy: many at a time end no
-// earlier than one after the other, and each of them takes so long that its components give up.
+// starting limits the number of planes of a package that start at the same time. A start keeps a core busy. Many
+// concurrent starts end no earlier than sequential ones, and each of them takes so long that its components time out.
 var starting = make(chan struct{}, max(2, runtime.NumCPU()))
 
-// ForTest starts a plane for one test and stops it when the test and its subtests are over. It skips the test
-// under -short and fails it if the plane does not start, or if one of its components ended by itself.
+// ForTest starts a plane for one test and stops it when the test and its subtests have ended. It skips the test under
+// -short. It fails the test if the plane does not start, or if one of its components ends by itself.
 func ForTest(t testing.TB, opts Options) *Plane {
 	t.Helper()
 	skipIfShort(t)
@@ -54,7 +55,8 @@ type Shared struct {
 	pooled bool
 }
 
-// ForTest returns the shared plane. It skips the test under -short, and fails every test if the plane does not start.
+// ForTest returns the shared plane. It skips the test under -short, and fails each test that calls it if the plane does
+// not start.
 func (s *Shared) ForTest(t testing.TB) *Plane {
 	t.Helper()
 	skipIfShort(t)
@@ -66,17 +68,19 @@ func (s *Shared) ForTest(t testing.TB) *Plane {
 }
 
 const (
-	// parallelTests is how many parallel tests of a package run at a time. Tests on planes wait for the planes most of
-	// the time, and need no core of their own.
+	// parallelTests is the number of parallel tests of a package that run at the same time. Tests on planes mostly wait
+	// for the planes, so they do not need one core each.
 	parallelTests = 8
 
-	// pooledTests is the same for a package with a Pool, whose size is the limit. If tests that wait for a plane could
-	// use up this number, the subtests of those that have a plane would not run, and no plane would become free.
+	// pooledTests is the same number for a package with a Pool, where the size of the pool limits the tests. If tests that
+	// wait for a plane could use up this number, the subtests of tests that have a plane would not run, and no plane would
+	// become free.
 	pooledTests = 1000
 )
 
-// Run runs the tests, stops the shared planes and returns the code to exit with. It is for TestMain. Without -parallel,
-// eight parallel tests run at a time instead of one per core, and any number in a package with a Pool.
+// Run runs the tests, stops the shared planes and returns the exit code. Call it from TestMain. Without -parallel,
+// eight parallel tests run at the same time instead of one per core. In a package with a Pool, their number is not
+// limited.
 func Run(m *testing.M, shared ...*Shared) int {
 	limit := parallelTests
 	for _, s := range shared {
@@ -101,7 +105,7 @@ func Run(m *testing.M, shared ...*Shared) int {
 	return code
 }
 
-// allowParallel sets -parallel, unless the flag is given or the machine has more cores.
+// allowParallel sets -parallel to limit, unless the flag is set or the machine has at least limit cores.
 func allowParallel(limit int) error {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -121,8 +125,9 @@ func skipIfShort(t testing.TB) {
 	}
 }
 
-// startForTest gives the start a deadline. The build of the binaries and the wait for other starts do not count against
-// it, but the build ends with an error that explains what to do before "go test" ends this test binary.
+// startForTest starts a plane within startDeadline. The deadline does not include the build of the binaries and the
+// wait for other starts. The build ends shortly before the -timeout of the test binary, with an error that names the
+// remedy.
 func startForTest(t testing.TB, opts Options) (*Plane, error) {
 	build, ended := beforeTimeout(t)
 	defer ended()
@@ -140,13 +145,14 @@ func startForTest(t testing.TB, opts Options) (*Plane, error) {
 	return Start(ctx, opts)
 }
 
-// timeoutMargin is the time in which a build ends, and tests clean up, before the -timeout of a test binary.
+// timeoutMargin is the time between the end of a build and the -timeout of a test binary, in which tests clean up.
 const timeoutMargin = 20 * time.Second
 
-// beforeTimeout returns a context that ends timeoutMargin before the -timeout of the test binary, if that is known.
+// beforeTimeout returns a context that ends timeoutMargin before the -timeout of the test binary. If the test has no
+// deadline, the context does not end.
 func beforeTimeout(t testing.TB) (context.Context, context.CancelFunc) {
 	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
-	if !ok { // Such as a benchmark.
+	if !ok { // For example a benchmark.
 		return context.Background(), func() {}
 	}
 	deadline, ok := limited.Deadline()

@@ -8,8 +8,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig writes cfg as a kubeconfig file with everything inline, for kubectl and for code that
-// takes a file. It keeps address, CA, server name, certificate, token and password of cfg, nothing else.
+// Kubeconfig returns cfg as a kubeconfig file, for kubectl and for code that reads a file. The file contains the
+// address, CA, server name, certificate, token and password of cfg, and nothing else.
 func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	const name = "local"
 	file := clientcmdapi.NewConfig()

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Generous, because all packages may be tested at once on two cores; what is polled for comes much earlier.
+// The timeout is generous, because all packages may be tested at the same time on two cores. The expected state is
+// usually reached much earlier.
 const (
 	eventually = time.Minute
 	tick       = 20 * time.Millisecond
@@ -40,14 +41,14 @@ func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 }
 
 // requireRefused waits until connections to a killed API server are refused. A request on a connection that was open
-// before ends with EOF instead.
+// before fails with EOF instead.
 func requireRefused(t *testing.T, cfg *rest.Config) {
 	t.Helper()
 	require.Eventually(t, func() bool { return errors.Is(get(t, cfg), syscall.ECONNREFUSED) }, eventually, tick,
 		"connections are not refused")
 }
 
-// get asks the API server for something, once: a clientset tries again when a connection breaks.
+// get sends one request to the API server without retries. A clientset would retry when a connection breaks.
 func get(t *testing.T, cfg *rest.Config) error {
 	t.Helper()
 	client, err := rest.HTTPClientFor(cfg)
@@ -66,7 +67,7 @@ func get(t *testing.T, cfg *rest.Config) error {
 	return nil
 }
 
-// verifyNoLeaks fails the test if it ends with more goroutines than there are now.
+// verifyNoLeaks fails the test if it ends with more goroutines than exist now.
 func verifyNoLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// PauseAPIServer suspends the API server, and returns when it is suspended: connections stay open and the kernel
-// accepts new ones, but no request is answered until ResumeAPIServer. It is an error if the API server is not running.
+// PauseAPIServer suspends the API server, and returns when it is suspended. Connections stay open and the kernel
+// accepts new ones, but the API server responds to no request until ResumeAPIServer. PauseAPIServer returns an error if
+// the API server is not running.
 func (p *Plane) PauseAPIServer(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,8 +28,8 @@ func (p *Plane) PauseAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// ResumeAPIServer has the API server continue after PauseAPIServer. It does nothing if the API server is not paused.
-// It is an error if the API server is not running.
+// ResumeAPIServer resumes the API server after PauseAPIServer. It does nothing if the API server is not paused. It
+// returns an error if the API server is not running.
 func (p *Plane) ResumeAPIServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *process) pause(ctx context.Context) error {
 	}
 }
 
-// resume has a paused process continue.
+// resume resumes a paused process.
 func (p *process) resume() error {
 	if err := proceed(p.cmd.Process); err != nil {
 		return fmt.Errorf("resume %s: %w", p.name, err)
@@ -74,13 +75,13 @@ func (p *process) resume() error {
 	return nil
 }
 
-// isPaused reports whether every thread of a process is suspended. A signal reaches threads one after the other.
+// isPaused reports whether every thread of a process is suspended. A signal stops the threads one after the other.
 func isPaused(ctx context.Context, pid int) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {
 		return false, err
 	}
-	if len(threads) == 0 { // There is no such file system on macOS, which has ps.
+	if len(threads) == 0 { // macOS has no /proc, but ps.
 		out, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 		return strings.HasPrefix(strings.TrimSpace(string(out)), "T"), err
 	}

@@ -20,17 +20,17 @@ type Options struct {
 	// "plane".
 	Name string
 
-	// Nodes is the number of nodes, named node-0, node-1 and so on. With one or more, kube-scheduler and kwok run
-	// as well: pods are bound and become ready at once, though nothing is executed. Default 0.
+	// Nodes is the number of nodes, named node-0, node-1 and so on. With at least one node, kube-scheduler and kwok also
+	// run: pods are bound and become ready immediately, although no containers run. Default 0.
 	Nodes int
 
 	// NodeCapacity is the capacity of each node. Default: 8 CPUs, 32Gi of memory and 110 pods.
 	NodeCapacity corev1.ResourceList
 
-	// Prepare is called with the plane's Config when its API server is ready, before any controller starts. If it fails,
-	// the plane does not start. The garbage collector knows the CustomResourceDefinitions that Prepare installs
-	// immediately; it discovers others twice a minute. Prepare may be called again with another plane if the start is
-	// repeated. Default: none.
+	// Prepare is called with the plane's Config when its API server is ready, before any controller starts. If Prepare
+	// fails, the plane does not start. The garbage collector immediately knows the CustomResourceDefinitions that Prepare
+	// installs; it discovers others twice a minute. If the start is repeated, Prepare is called again with another plane.
+	// Default: none.
 	Prepare func(ctx context.Context, config *rest.Config) error
 
 	// NoSigner omits the controller that signs certificates, as on control planes whose clients do not use certificates.
@@ -44,8 +44,8 @@ type Options struct {
 	// Dir is the folder in which the plane's folder is created. Default: os.TempDir().
 	Dir string
 
-	// Progress receives messages while binaries are built, which takes minutes. Default: the terminal, if there is one,
-	// else os.Stderr.
+	// Progress receives messages while binaries are built, which takes minutes. Default: the terminal if there is one,
+	// otherwise os.Stderr.
 	Progress io.Writer
 }
 
@@ -88,19 +88,19 @@ type Plane struct {
 type files struct {
 	folder string // of the plane
 	logs   string
-	assets string // has the programs
+	assets string // contains the programs
 }
 
 // planePorts are the ports on which a plane listens.
 type planePorts struct{ etcd, apiServer int }
 
-// startAttempts bounds how often Start tries anew because another process took a port that had been free, or because a
+// startAttempts limits the attempts of Start. Start retries if another process took a port that had been free, or if a
 // component panicked.
 const startAttempts = 3
 
 // Start starts a control plane and waits until it can be used: the API server is ready, namespaces get their default
-// ServiceAccount, and pods can be scheduled on the nodes. On an error nothing remains, and the error contains the end
-// of the log of the component that failed. The context limits the start only; use Stop to end the plane.
+// ServiceAccount, and pods can be scheduled on the nodes. After an error nothing remains, and the error contains the
+// end of the log of the component that failed. The context limits only the start; use Stop to end the plane.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	opts = opts.withDefaults()
 	assets, err := Binaries(ctx, opts)
@@ -133,7 +133,7 @@ func start(ctx context.Context, opts Options, assets string) (_ *Plane, err erro
 	}
 	defer func() {
 		if err != nil {
-			_ = p.Stop() // Its error would only repeat which component is not there.
+			_ = p.Stop() // Its error would only repeat which component is not running.
 		}
 	}()
 	p.files.logs = filepath.Join(p.files.folder, "logs")
@@ -194,11 +194,11 @@ func (p *Plane) user(name string, groups ...string) (*rest.Config, error) {
 	}, nil
 }
 
-// Stop ends the plane and removes its folder. It takes a few seconds at most. It may be called more than once, and
-// always returns the result of the first call: an error if something could not be removed, or if a component had ended
+// Stop ends the plane and removes its folder. It takes at most a few seconds. It may be called more than once, and
+// always returns the result of the first call: an error if a file could not be removed, or if a component had ended
 // before.
 func (p *Plane) Stop() error {
-	p.stop() // A start of the API server that goes on would hold the lock.
+	p.stop() // Otherwise a running start of the API server would keep the lock.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {

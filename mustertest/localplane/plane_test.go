@@ -257,7 +257,7 @@ func TestPortsAreNotGivenTwice(t *testing.T) {
 	}
 }
 
-// pids returns the processes of a plane by name.
+// pids returns the process IDs of a plane by name.
 func (p *Plane) pids() map[string]int {
 	pids := map[string]int{"watchdog": p.watchdog.cmd.Process.Pid}
 	for _, process := range p.running.controllers {
@@ -268,15 +268,15 @@ func (p *Plane) pids() map[string]int {
 	return pids
 }
 
-// alive tells whether there is such a process. One that has ended but waits for a lazy parent is
-// none: orphans in a container may wait forever.
+// alive reports whether a process exists. It returns false for a zombie, because an orphan in a container may stay a
+// zombie forever if its parent does not reap it.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return !exists("/proc/self/stat") // No such file system, as on macOS, where launchd is not lazy.
+		return !exists("/proc/self/stat") // macOS has no /proc, and its launchd reaps orphans.
 	}
 	state := stat[bytes.LastIndexByte(stat, ')')+1:]
 	return !bytes.HasPrefix(state, []byte(" Z"))
@@ -294,7 +294,7 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// assetsWith returns a folder with all programs, of which one is replaced by a shell script.
+// assetsWith returns a folder with all programs, one of which is replaced by a shell script.
 func assetsWith(t *testing.T, program, script string) string {
 	t.Helper()
 	real, err := Binaries(t.Context(), Options{Nodes: 1})

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A Pool is several planes that the tests of a package use in parallel, each test one plane for itself. Tests of
-// controllers mostly wait, so two or three of them at a time make better use of a machine than one. The planes start
-// when they are needed. A test with many parallel subtests must limit how many of them run at a time.
+// A Pool is a set of planes that the tests of a package use in parallel. Each test has one plane for itself. Tests of
+// controllers mostly wait, so two or three concurrent tests use a machine better than one. Each plane starts when a
+// test first needs it. A test with many parallel subtests must limit how many of them run at the same time.
 //
 //	var planes = localplane.NewPool(3, localplane.Options{Name: "hub"})
 //
@@ -37,11 +37,11 @@ func NewPool(size int, opts Options) *Pool {
 	return p
 }
 
-// Shared returns the planes, for Run.
+// Shared returns the planes of the pool, for Run.
 func (p *Pool) Shared() []*Shared { return p.shared }
 
 // ForTest returns a plane that only the test and its subtests use until the test ends. The first call makes a test
-// parallel, and waits until a plane is free. Objects of earlier tests stay on the plane. ForTest skips the test under
+// parallel, and waits until a plane is free. Objects of earlier tests remain on the plane. ForTest skips the test under
 // -short, and fails it if the plane does not start.
 func (p *Pool) ForTest(t testing.TB) *Plane {
 	t.Helper()
@@ -55,7 +55,8 @@ func (p *Pool) ForTest(t testing.TB) *Plane {
 	return p.Borrow(t)
 }
 
-// Borrow is ForTest for tests that are already parallel, or that must not be parallel.
+// Borrow does the same as ForTest, but does not make the test parallel. Use it for tests that are already parallel or
+// must not be parallel.
 func (p *Pool) Borrow(t testing.TB) *Plane {
 	t.Helper()
 	skipIfShort(t)
@@ -80,7 +81,7 @@ func (p *Pool) Borrow(t testing.TB) *Plane {
 	return shared.ForTest(t)
 }
 
-// inUse returns what the test, or the test that it is a part of, has already; nil: nothing.
+// inUse returns the plane that the test or one of its parents already uses, or nil.
 func (p *Pool) inUse(name string) *Shared {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pooled is a test that has a name, and that records whether it was made parallel.
+// pooled is a testing.TB with a name that records whether it was made parallel.
 type pooled struct {
 	testing.TB
 	name     string

@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// Ports come from below the ranges that Linux (32768) and macOS (49152) take the local ends of outgoing connections
-// from. A port of those could be taken by any client in the moment in which an API server restarts.
+// Ports are below the ranges from which Linux (32768) and macOS (49152) choose the local ports of outgoing connections.
+// Any client could take a port from those ranges while an API server restarts.
 const firstPort, lastPort = 20000, 32767
 
 const portAttempts = 100
 
-// A transientError is the failure of a component that another start may not have: it found another process on its port,
-// or it panicked. The controllers of Kubernetes do so once in some thousand starts: klog's logger is replaced while
-// informers begin to log.
+// A transientError is a failure of a component that may not occur at the next start: another process used its port, or
+// the component panicked. The controllers of Kubernetes panic once in some thousand starts, because klog's logger is
+// replaced while informers begin to log.
 type transientError struct{ error }
 
 func (e *transientError) Unwrap() error { return e.error }
 
-// ports remembers what this process has given to its planes, also while nobody listens there.
+// ports contains the ports that this process has assigned to its planes, even while no process listens on them.
 var ports = struct {
 	sync.Mutex
 	taken map[int]bool
 }{taken: map[int]bool{}}
 
-// takePort finds a port of 127.0.0.1 that is free now. Another process may still be faster to listen there.
+// takePort returns a port of 127.0.0.1 that is free now. Another process may still listen on it before the caller does.
 func takePort() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()

@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// gateScript waits for a line before it becomes the program in "$@" (with the same PID), so that
-// the watchdog knows the PID before there is anything to clean up. When this process dies in
-// between, the read fails and the program never starts.
+// gateScript waits for a line before it executes the program in "$@" (with the same PID). The watchdog therefore knows
+// the PID before the program creates anything that must be cleaned up. If this process dies before it sends the line,
+// the read fails and the program never starts.
 const gateScript = `read -r go && exec "$@" </dev/null`
 
-// rareCollections has the garbage collector of each component run half as often as by default. A plane with definitions
-// then uses a tenth less CPU time, and 80 MB more memory.
+// rareCollections makes the garbage collector of each component run half as often as by default. A plane with
+// definitions then uses a tenth less CPU time, and 80 MB more memory.
 const rareCollections = "GOGC=200"
 
-// tailLines is how much of a component's log goes into an error.
+// tailLines is the number of lines of a component's log that an error contains.
 const tailLines = 15
 
 // A process is a running component of a plane.
 type process struct {
 	name string
-	log  string // path of the file that has its output
+	log  string // path of the file with its output
 	cmd  *exec.Cmd
 
-	exited chan struct{} // closed once the process was reaped
-	err    error         // how it ended; only after exited
+	exited chan struct{} // closed after the process was reaped
+	err    error         // of cmd.Wait; set before exited is closed
 }
 
-// startProcess starts program with args in the working directory dir and has the watchdog look after it. Output is
-// appended to the file at log.
+// startProcess starts program with args in the working directory dir and registers it with the watchdog. Its output is
+// appended to the file log.
 func startProcess(w *watchdog, program, dir, log string, args []string) (*process, error) {
 	name := filepath.Base(program)
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -46,7 +46,8 @@ func startProcess(w *watchdog, program, dir, log string, args []string) (*proces
 
 	cmd := exec.Command("sh", append([]string{"-c", gateScript, name, program}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	// Nothing else from the environment: etcd takes any ETCD_... as a flag, kwok KWOK_..., and all of them GODEBUG.
+	// No other environment variables are passed on: etcd interprets ETCD_... as flags, kwok interprets KWOK_..., and all
+	// programs interpret GODEBUG.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, rareCollections, promptNamespaces}
 	cmd.SysProcAttr = detached()
 	gate, err := cmd.StdinPipe()
@@ -65,7 +66,7 @@ func startProcess(w *watchdog, program, dir, log string, args []string) (*proces
 	go func() {
 		defer close(p.exited)
 		p.err = cmd.Wait()
-		_ = w.deregister(cmd.Process.Pid) // Fails only when the watchdog is gone, and with it the danger.
+		_ = w.deregister(cmd.Process.Pid) // Fails only if the watchdog has ended, which then kills nothing.
 	}()
 	if err != nil {
 		p.kill()
@@ -74,14 +75,14 @@ func startProcess(w *watchdog, program, dir, log string, args []string) (*proces
 	return p, nil
 }
 
-// kill ends the process by SIGKILL and waits until it is reaped.
+// kill ends the process with SIGKILL and waits until it is reaped.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
 
-// stop ends the process by SIGTERM, and by SIGKILL when it takes longer than timeLimit. It says how
-// the process had ended if it was not there any more.
+// stop ends the process with SIGTERM, and with SIGKILL if it takes longer than timeLimit. It returns an error with the
+// exit status if the process had ended before.
 func (p *process) stop(timeLimit time.Duration) error {
 	select {
 	case <-p.exited:
@@ -99,22 +100,22 @@ func (p *process) stop(timeLimit time.Duration) error {
 	return nil
 }
 
-// waitUntil calls ready every interval until it returns nil. It gives up when the process exits or
-// the context ends; the error then has the last answer of ready and the end of the log.
+// waitUntil calls ready at intervals until it returns nil. It stops when the process exits or the context ends. The
+// error then contains the last error of ready and the end of the log.
 func (p *process) waitUntil(ctx context.Context, what string, ready func(context.Context) error) error {
 	const interval, timeLimit = 25 * time.Millisecond, 2 * time.Second
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var last error
 	for {
-		call, cancel := context.WithTimeout(ctx, timeLimit) // An exit must be noticed even if a call hangs.
+		call, cancel := context.WithTimeout(ctx, timeLimit) // An exit must be detected even if a call hangs.
 		err := ready(call)
 		cancel()
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() == nil {
-			last = err // What an ended context makes of the call says nothing about the process.
+			last = err // An error that is caused by the end of ctx says nothing about the process.
 		}
 		select {
 		case <-p.exited:
@@ -122,7 +123,7 @@ func (p *process) waitUntil(ctx context.Context, what string, ready func(context
 		case <-ctx.Done():
 			cause := fmt.Errorf("waited for %s: %w", what, context.Cause(ctx))
 			if last != nil {
-				// Not wrapped: a call of ready that took too long is no end of ctx.
+				// The error is not wrapped: a timeout of one call of ready does not mean that ctx has ended.
 				cause = fmt.Errorf("%w (last answer: %s)", cause, last.Error())
 			}
 			return p.failure(cause)
@@ -131,7 +132,7 @@ func (p *process) waitUntil(ctx context.Context, what string, ready func(context
 	}
 }
 
-// failure adds to cause how the process ended, if it did, and the end of its log.
+// failure returns cause with the exit status of the process, if it has ended, and the end of its log.
 func (p *process) failure(cause error) error {
 	state := "still running"
 	select {
@@ -149,7 +150,7 @@ func (p *process) failure(cause error) error {
 	return err
 }
 
-// tail returns the last lines of the log, each indented.
+// tail returns the last lines of the log, each of them indented.
 func (p *process) tail() string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {

@@ -84,8 +84,8 @@ func TestProcessWaitUntil(t *testing.T) {
 		"the last answer is of use, that of an ended context is not")
 }
 
-// TestProcessFailure_Transient checks which failures let Start try again: a port that was taken and a panic, but not
-// an error of the component.
+// TestProcessFailure_Transient checks the failures after which Start retries: a port that was taken and a panic, but
+// not an error of the component.
 func TestProcessFailure_Transient(t *testing.T) {
 	for output, want := range map[string]bool{
 		"listen tcp 127.0.0.1:20001: bind: address already in use": true,
@@ -98,7 +98,8 @@ func TestProcessFailure_Transient(t *testing.T) {
 	}
 }
 
-// TestWatchdogKillsOnlyWhatIsRegistered is about the reuse of PIDs: what was reaped is none of its business.
+// TestWatchdogKillsOnlyWhatIsRegistered checks that the watchdog does not kill a deregistered process. After a process
+// was reaped, its PID may be reused.
 func TestWatchdogKillsOnlyWhatIsRegistered(t *testing.T) {
 	bystander := startScript(t, "exec sleep 1000")
 	victim := startScript(t, "exec sleep 1000")

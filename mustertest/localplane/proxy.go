@@ -29,14 +29,14 @@ type Proxy struct {
 	links   map[*link]struct{}
 }
 
-// health is what the proxy does to the traffic.
+// health is the failure that the proxy simulates.
 type health struct {
 	cut, stalled bool
 	delay        time.Duration
 }
 
-// NewProxy starts a proxy in front of target, which is HOST:PORT or the URL in the Host of a
-// rest.Config. Nobody needs to listen there yet: each connection to the proxy dials it anew. End the proxy by Close.
+// NewProxy starts a proxy in front of target, which is HOST:PORT or the URL in the Host of a rest.Config. The target
+// does not need to listen yet, because each connection to the proxy dials it anew. Close ends the proxy.
 func NewProxy(target string) (*Proxy, error) {
 	if server, err := url.Parse(target); err == nil && server.Host != "" {
 		target = server.Host
@@ -69,7 +69,7 @@ func (p *Proxy) Config(cfg *rest.Config) *rest.Config {
 	return through
 }
 
-// Cut resets all connections and each new one, like a server that has crashed.
+// Cut resets all open connections and each new one, like a server that has crashed.
 func (p *Proxy) Cut() { p.set(func(h *health) { h.cut, h.stalled = true, false }) }
 
 // Stall stops all traffic without closing connections: open connections stay open, and new ones are accepted and hang,
@@ -118,7 +118,7 @@ func (p *Proxy) delay() time.Duration {
 	return p.health.delay
 }
 
-// pass blocks while the proxy stalls. It is false when the link ended meanwhile.
+// pass blocks while the proxy is stalled. It returns false if the link has ended in the meantime.
 func (p *Proxy) pass(l *link) bool {
 	for {
 		p.mu.Lock()
@@ -142,7 +142,7 @@ func (p *Proxy) accept() {
 			if p.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Out of file descriptors, say; the next one may do.
+			// For example, no file descriptor is left. Accept may succeed later.
 			select {
 			case <-time.After(10 * time.Millisecond):
 			case <-p.ctx.Done():
@@ -158,7 +158,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// add makes a link of an accepted connection, or resets it when there shall be none.
+// add creates a link for an accepted connection. If the proxy is cut or closed, it resets the connection and returns
+// nil.
 func (p *Proxy) add(client *net.TCPConn) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,25 +22,25 @@ type link struct {
 	broken bool
 }
 
-// inFlight bounds the pieces that one direction of a link holds while it delays or stalls; beyond
-// that the sender waits, as with a full TCP window.
+// inFlight limits the pieces that one direction of a link buffers while it is delayed or stalled. If the buffer is
+// full, the sender waits, as with a full TCP window.
 const inFlight = 256
 
 const pieceSize = 16 << 10
 
-// A piece is data on its way. The last piece has no data but how the stream ended, by io.EOF or by an error.
+// A piece is data in transit. The last piece has no data, but the reason why the stream ended: io.EOF or another error.
 type piece struct {
 	data []byte
 	end  error
 	due  time.Time
 }
 
-// run carries data both ways until both sides have closed, or one is broken.
+// run copies data in both directions until both sides have closed or one of them is broken.
 func (l *link) run() {
 	defer l.close()
 	server, err := l.dial()
 	if err != nil {
-		l.reset() // As the target would have done, had it been asked directly.
+		l.reset() // A direct connection to the target would have failed too.
 		return
 	}
 	var wg sync.WaitGroup
@@ -63,7 +63,7 @@ func (l *link) dial() (*net.TCPConn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.server = conn.(*net.TCPConn)
-	if l.broken { // Cut came while it was dialed.
+	if l.broken { // Cut was called during the dial.
 		resetConn(l.server)
 		return nil, net.ErrClosed
 	}
@@ -106,7 +106,7 @@ func (l *link) write(pieces <-chan piece, to *net.TCPConn) {
 		switch {
 		case p.end == nil:
 		case errors.Is(p.end, io.EOF):
-			_ = to.CloseWrite() // The other direction may still have something to say.
+			_ = to.CloseWrite() // The other direction may still send data.
 			return
 		default:
 			l.reset()
@@ -130,7 +130,7 @@ func (l *link) sleepUntil(due time.Time) bool {
 	}
 }
 
-// reset breaks the link at once: both sides get "connection reset by peer".
+// reset breaks the link immediately: both sides get "connection reset by peer".
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// short is how long a test looks whether nothing comes.
+// short is the time for which a test checks that no data arrives.
 const short = 50 * time.Millisecond
 
 func TestProxyCarriesBothWays(t *testing.T) {
@@ -197,7 +197,7 @@ func newTestProxy(t *testing.T, target string) *Proxy {
 	return proxy
 }
 
-// echo starts a server that sends back what it gets, and returns its address.
+// echo starts a server that sends back all received data, and returns its address.
 func echo(t *testing.T) string {
 	t.Helper()
 	return listen(t, func(conn net.Conn) {
@@ -241,11 +241,11 @@ func dial(t *testing.T, proxy *Proxy) *testConn {
 	return &testConn{TCPConn: conn.(*net.TCPConn), lines: bufio.NewReader(conn)}
 }
 
-// dialAndSay makes a new connection and says something on it.
+// dialAndSay opens a new connection and calls say on it.
 func dialAndSay(proxy *Proxy) error {
 	conn, err := net.Dial("tcp", proxy.Addr())
 	if err != nil {
-		return err // A reset may be so quick that connecting already meets it.
+		return err // A reset may arrive so early that the dial fails.
 	}
 	defer conn.Close()
 	return (&testConn{TCPConn: conn.(*net.TCPConn), lines: bufio.NewReader(conn)}).say("hello")

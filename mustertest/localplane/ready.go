@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A planeClient asks a plane whether it is ready. Its connections are its own, so that closing it
-// leaves no goroutine, which the shared transports of client-go would.
+// A planeClient checks whether a plane is ready. It has separate connections, so that close leaves no goroutine, unlike
+// the shared transports of client-go.
 type planeClient struct {
 	*kubernetes.Clientset
 	transport *http.Transport
@@ -35,7 +35,7 @@ func newPlaneClient(cfg *rest.Config) (*planeClient, error) {
 
 func (c *planeClient) close() { c.transport.CloseIdleConnections() }
 
-// waitForAPIServer waits for /readyz. If etcd ends meanwhile, it and not the API server is to blame.
+// waitForAPIServer waits until /readyz is ok. If etcd ends in the meantime, the error is that of etcd.
 func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -49,7 +49,7 @@ func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error
 	})
 }
 
-// waitForControllers waits until what the controllers do is to be seen.
+// waitForControllers waits until the effects of the controllers are visible.
 func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) error {
 	ready, ctx := errgroup.WithContext(ctx)
 	ready.Go(func() error {
@@ -67,7 +67,7 @@ func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) err
 	if err := ready.Wait(); err != nil {
 		return err
 	}
-	// The scheduler has nothing to show yet. At least it is not gone.
+	// The scheduler has no visible effect yet, so check only that no controller has ended.
 	for _, controller := range p.running.controllers {
 		select {
 		case <-controller.exited:
@@ -78,7 +78,8 @@ func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) err
 	return nil
 }
 
-// hasDefaultServiceAccount is true soon after the controllers of the controller-manager run.
+// hasDefaultServiceAccount returns nil if the ServiceAccount default exists, which is soon after the start of the
+// controller manager.
 func (c *planeClient) hasDefaultServiceAccount(ctx context.Context) error {
 	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return err
@@ -108,7 +109,8 @@ func newNode(name string, capacity corev1.ResourceList) *corev1.Node {
 	}
 }
 
-// hasReadyNodes returns a check for count nodes that take pods. A new node has taints until it was seen ready.
+// hasReadyNodes returns a check that count nodes are ready and without taints. A new node has taints until the node
+// controller observes that it is ready.
 func (c *planeClient) hasReadyNodes(count int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -13,17 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// assetsVariable names a folder with binaries, as it does for envtest of controller-runtime.
+// assetsVariable is the environment variable that names a folder with binaries, as for envtest of controller-runtime.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // A place is a folder with programs.
 type place struct {
 	folder   string
 	origin   string
-	programs []string // those that are used, in the order of programs
+	programs []string // the programs to use from the folder, in the order of programs
 }
 
-// findReadyMade returns the folder that the user has installed programs in. The zero value means that there is none.
+// findReadyMade returns the folder in which the user has installed programs. It returns the zero value if there is
+// none.
 func findReadyMade() (place, error) {
 	assets := os.Getenv(assetsVariable)
 	if assets == "" {
@@ -46,9 +47,9 @@ func newPlace(folder, origin string) place {
 	return place{folder: folder, origin: origin, programs: there}
 }
 
-// findEnvtest returns the newest installation by setup-envtest that is of the minor version of kubernetesVersion. A
-// kube-controller-manager must not be newer than its kube-apiserver, and results should not depend on what else is
-// installed.
+// findEnvtest returns the newest installation by setup-envtest with the minor version of kubernetesVersion. A
+// kube-controller-manager must not be newer than its kube-apiserver, and results should not depend on other installed
+// versions.
 func findEnvtest() place {
 	data, store := os.Getenv("XDG_DATA_HOME"), "kubebuilder-envtest"
 	home, err := os.UserHomeDir()
@@ -63,7 +64,7 @@ func findEnvtest() place {
 	return newestEnvtest(filepath.Join(data, store, "k8s"))
 }
 
-// newestEnvtest finds the installation in a folder of folders that are named VERSION-OS-ARCH.
+// newestEnvtest returns the newest matching installation in a folder whose subfolders are named VERSION-OS-ARCH.
 func newestEnvtest(store string) place {
 	installed, err := os.ReadDir(store)
 	if err != nil {
@@ -91,10 +92,10 @@ func newestEnvtest(store string) place {
 	return found
 }
 
-// reported has the lines that report has printed.
+// reported contains the lines that report has printed.
 var reported sync.Map
 
-// report prints where programs come from, unless this process has printed that before.
+// report prints the origin of the programs, once per process for equal origins.
 func report(opts Options, places ...place) {
 	var parts []string
 	for _, p := range places {

@@ -192,7 +192,7 @@ func TestFindReadyMade_Order(t *testing.T) {
 	requireFound(assets)
 }
 
-// limited is a test with a time limit.
+// limited is a testing.TB with a deadline.
 type limited struct {
 	testing.TB
 	deadline time.Time
@@ -232,7 +232,7 @@ func TestStartForTest_NoBuildIsLeftAtTheTimeout(t *testing.T) {
 
 const fakeProgram = "#!/bin/sh\nexit 1\n"
 
-// fakePrograms puts programs that do nothing into a folder.
+// fakePrograms creates programs that do nothing in a folder.
 func fakePrograms(t *testing.T, folder string, names ...string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(folder, 0o755))

@@ -15,15 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Snapshot is a copy of everything that a plane's API server has stored. It can be restored any number of times,
-// to the plane that it was taken from. Its files are in the folder of the plane and are removed by Stop.
+// A Snapshot is a copy of all data that a plane's API server has stored. It can be restored any number of times, to the
+// plane from which it was taken. Its files are in the folder of the plane, and Stop removes them.
 type Snapshot struct {
 	plane  *Plane
 	folder string
 }
 
-// Snapshot copies the data of etcd. Clients notice nothing but a delay of some milliseconds: etcd is paused for the
-// time of the copy. The copy contains every write that was acknowledged before the call. Linux and macOS only.
+// Snapshot copies the data of etcd. It pauses etcd during the copy, so clients observe only a delay of some
+// milliseconds. The copy contains every write that was acknowledged before the call. Linux and macOS only.
 func (p *Plane) Snapshot(ctx context.Context) (*Snapshot, error) {
 	snapshot, err := p.snapshot(ctx)
 	if err != nil {
@@ -44,10 +44,10 @@ func (p *Plane) snapshot(ctx context.Context) (_ *Snapshot, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.RemoveAll(folder) // Stop removes what this cannot.
+			_ = os.RemoveAll(folder) // If this fails, Stop removes the folder.
 		}
 	}()
-	// What a paused process has written is what the next start of a killed process finds, and etcd survives that.
+	// The files of a paused etcd are those that the next start would find after a kill, and etcd recovers from a kill.
 	if err := p.running.etcd.pause(ctx); err != nil {
 		return nil, err
 	}
@@ -58,17 +58,17 @@ func (p *Plane) snapshot(ctx context.Context) (_ *Snapshot, err error) {
 	return &Snapshot{plane: p, folder: folder}, nil
 }
 
-// Restore puts the plane back to the state of a snapshot, as an administrator restores a backup of etcd: all
-// components are killed, and started again on the same addresses with the same credentials. Restore returns when the
-// API server is ready. Objects that were created after the snapshot do not exist, deleted ones exist again with their
-// old UIDs, and connections are reset. The plane's own controllers start again with empty caches.
+// Restore resets the plane to the state of a snapshot, as an administrator restores a backup of etcd. All components
+// are killed and started again, on the same addresses with the same credentials. Restore returns when the API server is
+// ready. Objects that were created after the snapshot do not exist, deleted objects exist again with their old UIDs,
+// and connections are reset. The plane's controllers start again with empty caches.
 //
-// resourceVersions go backwards, which the administrator of a real cluster should avoid (etcdutl snapshot restore
-// --bump-revision) but may not have done. The API server accepts a watch from a resourceVersion that does not exist
-// yet, and sends no event until the new resourceVersions exceed it. A list that demands at least such a
-// resourceVersion fails with 504 "Too large resource version". A client recovers by a list without a resourceVersion.
+// resourceVersions decrease, which the administrator of a real cluster should avoid (etcdutl snapshot restore
+// --bump-revision) but may not have avoided. The API server accepts a watch from a resourceVersion that does not exist
+// yet, and sends no event until the new resourceVersions exceed it. A list that demands at least such a resourceVersion
+// fails with 504 "Too large resource version". A client recovers with a list without a resourceVersion.
 //
-// After an error the plane is incomplete: restore again, or stop the plane.
+// After an error the plane is incomplete: call Restore again, or stop the plane.
 func (p *Plane) Restore(ctx context.Context, snapshot *Snapshot) error {
 	if err := p.restore(ctx, snapshot); err != nil {
 		return fmt.Errorf("restore a snapshot of plane %s: %w", p.opts.Name, err)
@@ -122,7 +122,8 @@ func (p *Plane) restore(ctx context.Context, snapshot *Snapshot) error {
 	return p.startControllers()
 }
 
-// copyData copies the folder of an etcd that does not write, without the files that etcd has only allocated in advance.
+// copyData copies the folder of an etcd that does not write. It omits temporary files and blocks that contain only
+// zeros.
 func copyData(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -147,7 +148,7 @@ func copyData(ctx context.Context, from, to string) error {
 	})
 }
 
-// copySparse copies a file without the blocks that contain only zeros: a log of etcd is 64 MB, nearly all of it
+// copySparse copies a file without the blocks that contain only zeros. A log of etcd has 64 MB, most of which is only
 // allocated in advance.
 func copySparse(from, to string) error {
 	source, err := os.Open(from)

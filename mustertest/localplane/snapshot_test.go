@@ -60,7 +60,8 @@ func TestRestore_StateOfTheSnapshot(t *testing.T) {
 	require.Less(t, time.Since(began), 30*time.Second, "kwok manages the node at once")
 }
 
-// A resourceVersion from before a Restore may be one that does not exist yet.
+// TestRestore_ClientsWithLaterResourceVersions checks clients whose resourceVersion, from before a Restore, does not
+// exist yet.
 func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
 	t.Parallel()
 	p := ForTest(t, Options{Name: "rolled-back"})
@@ -160,7 +161,7 @@ func resourceVersion(t *testing.T, object metav1.Object) int {
 	return number
 }
 
-// requireEnds waits until a watch ends, by an error event or without one.
+// requireEnds waits until a watch ends, with or without an error event.
 func requireEnds(t *testing.T, w watch.Interface) {
 	t.Helper()
 	defer w.Stop()
@@ -177,7 +178,7 @@ func requireEnds(t *testing.T, w watch.Interface) {
 	}
 }
 
-// nextConfigMap waits for the next object that a watch reports.
+// nextConfigMap waits for the next object that a watch sends.
 func nextConfigMap(t *testing.T, w watch.Interface) *corev1.ConfigMap {
 	t.Helper()
 	select {

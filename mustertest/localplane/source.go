@@ -12,13 +12,13 @@ import (
 	"testing/fstest"
 )
 
-// embedded contains the files of the module internal/controlplane, each with the suffix .txt. A nested module is not in
-// the zip of the module around it, so a user who runs "go get" receives only these copies. "go generate" updates them.
+// embedded contains the files of the module internal/controlplane, each with the suffix .txt. The zip of a module does
+// not contain nested modules, so a user who runs "go get" receives only these copies. "go generate" updates them.
 //
 //go:embed controlplane/go.mod.txt controlplane/go.sum.txt controlplane/*.go.txt
 var embedded embed.FS
 
-// embeddedSource returns the module internal/controlplane.
+// embeddedSource returns the files of the module internal/controlplane.
 func embeddedSource() (fs.FS, error) {
 	const folder, suffix = "controlplane", ".txt"
 	entries, err := embedded.ReadDir(folder)
@@ -36,8 +36,8 @@ func embeddedSource() (fs.FS, error) {
 	return source, nil
 }
 
-// buildKey returns a hash of everything that makes one build differ from another: the names and contents of all source
-// files, the flags, the platform and the version of Go.
+// buildKey returns a hash of all inputs of a build: the names and contents of all source files, the flags, the platform
+// and the version of Go.
 func buildKey(source fs.FS) (string, error) {
 	hash := sha256.New()
 	err := fs.WalkDir(source, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -19,9 +19,10 @@ import (
 // Sweep returns the names of all objects of a cluster, of every kind that can be listed, as "ConfigMap.v1
 // default/settings". A test can compare the names from before and after it.
 //
-// Objects that Kubernetes creates are omitted: Events, all objects in the namespaces kube-*, the ServiceAccount and the
-// ConfigMap of each namespace, roles and similar objects that an API server may still create after its start, and
-// objects that belong to a CustomResourceDefinition. Objects whose owners are all deleted are omitted too, because a
+// Objects that Kubernetes creates are omitted: Events, all objects in the namespaces kube-*, the ServiceAccount default
+// and the ConfigMap kube-root-ca.crt of each namespace, roles and similar objects that an API server may still create
+// after its start, and the APIServices of CustomResourceDefinitions. The records of members that have left are omitted,
+// because a hub of muster keeps them for 90 days. Objects whose owners are all deleted are omitted too, because a
 // garbage collector needs half a minute to discover a new kind.
 func Sweep(ctx context.Context, config *rest.Config) (sets.Set[string], error) {
 	config = rest.CopyConfig(config)
@@ -51,7 +52,7 @@ func Sweep(ctx context.Context, config *rest.Config) (sets.Set[string], error) {
 			}
 			list, err := lister.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
-				continue // its definition has just gone
+				continue // its definition was deleted in the meantime
 			}
 			if err != nil {
 				return nil, fmt.Errorf("list %s of %s: %w", resource.Name, group.GroupVersion, err)
@@ -88,12 +89,13 @@ func (s swept) kubernetesOwn() bool {
 		s.record()
 }
 
-// record reports whether it is the record that a member left on request, which a hub of muster keeps for 90 days.
+// record reports whether the object is a record of a member that left. A hub of muster keeps such a record for 90 days.
 func (s swept) record() bool {
 	return s.kind == "ConfigMap" && s.Namespace == "muster-registration" && strings.HasPrefix(s.Name, "left-")
 }
 
-// garbage reports whether it is only to be collected yet.
+// garbage reports whether all owners of the object are deleted, so that the garbage collector will delete it. There
+// contains the UIDs of all existing objects.
 func (s swept) garbage(there sets.Set[types.UID]) bool {
 	return len(s.OwnerReferences) > 0 && !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return there.Has(o.UID)

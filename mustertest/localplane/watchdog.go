@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// watchdogScript outlives this process by a moment, whatever ended it. It reads "+ PID" and "- PID" lines; at the
-// end of input it kills what is still registered and removes the folder $1, and fails if it cannot. The
-// removal is repeated since a process that is being killed may still write a file.
+// watchdogScript continues briefly after the end of this process, whatever ended it. It reads "+ PID" and "- PID"
+// lines. At the end of input it kills the registered processes and removes the folder $1, and fails if it cannot. It
+// repeats the removal, because a process may still write a file while it is being killed.
 const watchdogScript = `
 trap '' HUP INT TERM
 pids=
@@ -30,8 +30,8 @@ done
 [ ! -e "$1" ]
 `
 
-// A watchdog is a small shell process that cleans up after this one: it holds the reading end of a
-// pipe of which this process has the only writing end, so it notices even kill -9.
+// A watchdog is a small shell process that cleans up after this process. It reads from a pipe whose only writing end
+// this process has, so it detects the end of this process even after kill -9.
 type watchdog struct {
 	folder string
 	cmd    *exec.Cmd
@@ -42,7 +42,7 @@ type watchdog struct {
 
 func startWatchdog(folder string) (*watchdog, error) {
 	cmd := exec.Command("sh", "-c", watchdogScript, "muster-watchdog", folder)
-	// Its output stays unset, which is /dev/null: "go test" waits for whoever holds its output.
+	// The output of the watchdog is /dev/null, because "go test" waits for all processes that have its output open.
 	cmd.SysProcAttr = detached()
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -54,10 +54,11 @@ func startWatchdog(folder string) (*watchdog, error) {
 	return &watchdog{folder: folder, cmd: cmd, pipe: pipe}, nil
 }
 
-// register must come before the process does anything that would have to be cleaned up.
+// register registers a process with the watchdog. Call it before the process creates anything that must be cleaned up.
 func (w *watchdog) register(pid int) error { return w.send('+', pid) }
 
-// deregister must follow at once when a process was reaped: its PID may soon be another's.
+// deregister removes a process from the watchdog. Call it immediately after the process was reaped, because its PID may
+// be reused.
 func (w *watchdog) deregister(pid int) error { return w.send('-', pid) }
 
 func (w *watchdog) send(op rune, pid int) error {
@@ -69,7 +70,7 @@ func (w *watchdog) send(op rune, pid int) error {
 	return nil
 }
 
-// close has the watchdog do its work now, and waits for it.
+// close makes the watchdog clean up, and waits until it has done so.
 func (w *watchdog) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package carbon is a scheduler plugin that keeps placements to clusters with clean electricity, by a property that has
-// the carbon intensity of the grid in grams of CO2 per kWh. Its arguments, both of which are required:
+// Package carbon is a scheduler plugin that prefers clusters with clean electricity. It reads a property with the
+// carbon intensity of the grid in grams of CO2 per kWh. Both of its arguments are required:
 //
 //	{"property": "carbon.example.com/intensity", "limit": 400}
 //
-// A cluster above the limit is rejected, and so is one with an unknown intensity. Of the others the cleanest gets
-// [scheduler.MaxScore], the dirtiest 0, and the rest is in proportion.
+// The plugin rejects a cluster above the limit, and a cluster with an unknown intensity. Of the other clusters, the
+// cleanest gets [scheduler.MaxScore] and the dirtiest 0. The scores between them are proportional.
 package carbon
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "CarbonIntensity"
 
 // Args are the plugin's arguments.
 type Args struct {
-	// Property has the intensity, as a quantity.
+	// Property is the name of the property with the intensity, which is a quantity.
 	Property string `json:"property"`
-	// Limit is the greatest intensity that is accepted, above 0.
+	// Limit is the maximum accepted intensity. It must be above 0.
 	Limit float64 `json:"limit"`
 }
 
-// New is the plugin's [scheduler.Factory].
+// New returns the plugin. It is a [scheduler.Factory].
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	var a Args
 	if err := scheduler.DecodeArgs(args, &a); err != nil {
@@ -46,10 +46,10 @@ func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	}, nil
 }
 
-// plugin is not a [scheduler.LocalPlugin]: a normalized score depends on the other clusters.
+// plugin does not implement [scheduler.LocalPlugin], because a normalized score depends on the other clusters.
 type plugin struct {
 	Args
-	unknown, tooMuch *scheduler.Status // made once, since Filter may be asked about thousands of clusters
+	unknown, tooMuch *scheduler.Status // created once, because Filter may be called for thousands of clusters
 }
 
 var (
@@ -66,14 +66,14 @@ func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler
 	return refusal
 }
 
-// intensity is that of a cluster, or why the cluster is refused. A value that cannot be read is a reason against its
-// cluster alone: an error would end the whole decision.
+// intensity returns the intensity of a cluster, or a status that rejects the cluster. An invalid value rejects only its
+// cluster, because an error would end the whole decision.
 func (p *plugin) intensity(cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	value, known := cluster.Properties[p.Property]
 	if !known {
 		return 0, p.unknown
 	}
-	quantity, err := v1alpha1.ParseQuantity(value) // as the other plugins read properties
+	quantity, err := v1alpha1.ParseQuantity(value) // as the other plugins parse properties
 	if err != nil {
 		return 0, scheduler.Rejectf("has property %s with value %q, which is no quantity", p.Property, value)
 	}
@@ -87,7 +87,8 @@ func (p *plugin) intensity(cluster *scheduler.Cluster) (float64, *scheduler.Stat
 	return grams, nil
 }
 
-// Score is asked about those alone that Filter has accepted. It is negative so that less is better.
+// Score is called only for clusters that Filter has accepted. The score is negative, because a lower intensity is
+// better.
 func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request,
 	cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	grams, _ := p.intensity(cluster)
@@ -100,7 +101,8 @@ func (p *plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *s
 	return nil
 }
 
-// Hint waits for a cluster that is accepted and was not before: it came, became cleaner, or can be read at last.
+// Hint returns true if the plugin now accepts a cluster that it did not accept before: the cluster is new, became
+// cleaner, or has a valid value now.
 func (p *plugin) Hint(_ *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(p.accepts)
 }

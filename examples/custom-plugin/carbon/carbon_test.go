@@ -90,7 +90,7 @@ func TestCarbonIntensity(t *testing.T) {
 	}
 }
 
-// Conformance finds hints that are missing; these are those that would be in vain.
+// TestHint checks hints that would be useless. The conformance test finds missing hints.
 func TestHint(t *testing.T) {
 	plugin, err := carbon.New(scheduler.Args(args), scheduler.Handle{})
 	require.NoError(t, err)

@@ -14,16 +14,16 @@ import (
 // AllVerbs are the verbs of a stored resource.
 var AllVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// builtin is what Kubernetes does with one of its own kinds.
+// builtin has the rules that Kubernetes applies to one of its own kinds.
 type builtin struct {
 	new            func() runtime.Object
 	virtual        bool
-	generation     bool // counted by metadata.generation
+	generation     bool // updates increment metadata.generation
 	conditional    bool // an update requires a resourceVersion
 	createOnUpdate bool
-	constant       bool // the generation stays 1
-	metaOnCreate   bool // metadata is validated completely on creation only
-	keepStatus     bool // a create may set status
+	constant       bool // metadata.generation stays 1
+	metaOnCreate   bool // metadata is validated completely only on creation
+	keepStatus     bool // a create request may set status
 	orphans        bool
 	graceful       func(Object) bool
 	name           validation.ValidateNameFunc
@@ -35,7 +35,7 @@ type builtin struct {
 	validateUpdate func(obj, old runtime.Object) field.ErrorList
 }
 
-// fieldPath is a path into an object and the value of a selector if the path does not exist.
+// fieldPath is a path into an object, and the value that a field selector uses if the path does not exist.
 type fieldPath struct{ path, zero string }
 
 func pathSegmentName(name string, prefix bool) []string {
@@ -45,15 +45,15 @@ func pathSegmentName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// row is one line of the table of built-in kinds. Flags: n namespaced, s status, c scale, g generation,
-// u conditional update, o create on update, v virtual.
+// row is one line of the table of built-in kinds. Flags: n namespaced, s status, c scale, g generation, u conditional
+// update, o create on update, v virtual.
 type row struct {
 	gv, kind, resource, flags string
 	shortNames, categories    string
 	rules                     builtin
 }
 
-// Builtins returns the kinds of Kubernetes that the server serves.
+// Builtins returns the built-in kinds that the server serves.
 func Builtins() []*Kind {
 	var out []*Kind
 	for _, r := range table() {
@@ -103,7 +103,7 @@ func words(text string) []string {
 	return strings.Fields(text)
 }
 
-// TokenRequest is the kind of the subresource token of ServiceAccounts.
+// TokenRequest returns the kind of the subresource token of ServiceAccounts.
 func TokenRequest() *Kind {
 	gv := schema.GroupVersion{Group: "authentication.k8s.io", Version: "v1"}
 	k := &Kind{

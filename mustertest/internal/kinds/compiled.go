@@ -8,18 +8,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// maxCompiled is the number of CustomResourceDefinitions whose compiled form is kept in this process.
+// maxCompiled is the number of CustomResourceDefinitions whose compiled form is cached in this process.
 const maxCompiled = 200
 
-// compiled keeps values by the spec of a CustomResourceDefinition and a version of it. Most servers of a process have
-// the same definitions, and to compile their CEL rules takes more CPU time than everything else that a short test does.
+// compiled caches values by the spec of a CustomResourceDefinition and a version. Most servers of a process have the
+// same definitions, and the compilation of their CEL rules takes more CPU time than the rest of a short test.
 type compiled[V any] struct {
 	mu     sync.Mutex
 	values map[[sha256.Size]byte]V
 }
 
-// get returns what was made of the same definition before, or makes it. A failure is not kept. The values must be
-// immutable: several servers use them at the same time.
+// get returns the cached value of the definition and version, or compiles and caches it. Errors are not cached. The
+// values must be immutable, because several servers use them at the same time.
 func (c *compiled[V]) get(spec *apiextensionsv1.CustomResourceDefinitionSpec, version string,
 	compile func() (V, error)) (V, error) {
 	text, err := json.Marshal(spec)
@@ -33,7 +33,7 @@ func (c *compiled[V]) get(spec *apiextensionsv1.CustomResourceDefinitionSpec, ve
 	if ok {
 		return value, nil
 	}
-	// Not under the lock: in a testing/synctest bubble, waiting for a mutex is not durable.
+	// Compile without the lock: in a testing/synctest bubble, waiting for a mutex does not block durably.
 	if value, err = compile(); err != nil {
 		return value, err
 	}

@@ -27,7 +27,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// custom is one version of a CustomResourceDefinition, compiled.
+// custom is the compiled form of one version of a CustomResourceDefinition.
 type custom struct {
 	gvk             schema.GroupVersionKind
 	namespaced      bool
@@ -166,7 +166,8 @@ func (c *custom) decode(body []byte) (Object, []error, error) {
 	return obj, append(strict, unknown...), nil
 }
 
-// coerce prunes an object and brings its metadata into the form of the Go type. It returns the unknown fields.
+// coerce prunes an object and converts its metadata to the form of the Go type. It returns the unknown fields as
+// errors.
 func (c *custom) coerce(obj Object) ([]error, error) {
 	kind, apiVersion := obj["kind"], obj["apiVersion"]
 	metadata, found, paths, err := schemaobjectmeta.GetObjectMetaWithOptions(obj,
@@ -224,7 +225,7 @@ func (c *custom) validateUpdate(ctx context.Context, obj, old Object, subresourc
 	return append(errs, c.rules(ctx, errs, obj, old, cel.WithRatcheting(correlated))...)
 }
 
-// metadata validates as kube-apiserver does. Old is nil for a new object.
+// metadata validates the metadata of an object as kube-apiserver does. Old is nil for a new object.
 func (c *custom) metadata(obj, old Object) field.ErrorList {
 	path := field.NewPath("metadata")
 	metadata, err := objectMeta(obj)
@@ -248,7 +249,7 @@ func objectMeta(obj Object) (*metav1.ObjectMeta, error) {
 	return metadata, FromObject(meta(obj), metadata)
 }
 
-// rules evaluates the CEL rules, unless the object is invalid in a way that makes rules fail.
+// rules evaluates the CEL rules, unless the object has errors that would make the rules fail.
 func (c *custom) rules(ctx context.Context, errs field.ErrorList, obj, old Object,
 	options ...cel.Option) field.ErrorList {
 	if c.cel == nil {
@@ -280,7 +281,7 @@ func (c *custom) fields(obj Object, set fields.Set) {
 	}
 }
 
-// Columns are those that tables of the kind have after the name.
+// Columns returns the columns of tables of the kind that follow the name.
 func (k *Kind) Columns() []apiextensionsv1.CustomResourceColumnDefinition {
 	if k.custom != nil && len(k.custom.columns) > 0 {
 		return k.custom.columns

@@ -14,22 +14,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Content types that bodies may have.
+// Content types of request bodies.
 const (
 	JSON     = runtime.ContentTypeJSON
 	YAML     = runtime.ContentTypeYAML
 	Protobuf = runtime.ContentTypeProtobuf
 )
 
-// Decoded is a request body. Strict has the errors that the field validation directive decides about.
+// Decoded is a decoded request body. The field validation directive of the request determines whether the Strict errors
+// are ignored, returned as warnings or returned as errors.
 type Decoded struct {
 	Object Object
 	GVK    schema.GroupVersionKind
 	Strict []error
 }
 
-// Decode decodes a body of the given content type, prunes unknown fields and sets defaults. Apart from the kind of the
-// body, errors say what a client did wrong.
+// Decode decodes a body of the given content type, prunes unknown fields and sets defaults. Object is nil without an
+// error if the body has another GVK than the kind. All errors describe mistakes of the client.
 func (k *Kind) Decode(body []byte, contentType string) (Decoded, error) {
 	if contentType == Protobuf {
 		return k.decodeProtobuf(body)
@@ -46,7 +47,7 @@ func (k *Kind) Decode(body []byte, contentType string) (Decoded, error) {
 		}
 		body = converted
 	}
-	var typeMeta struct { // as in Kubernetes: its type is part of an error message
+	var typeMeta struct { // as in Kubernetes: the type is part of an error message
 		APIVersion string `json:"apiVersion,omitempty"`
 		Kind       string `json:"kind,omitempty"`
 	}
@@ -92,10 +93,10 @@ func (k *Kind) decodeJSON(body []byte) (Object, []error, error) {
 	return k.toObject(typed), strict, nil
 }
 
-// FromJSON decodes what a patch produced.
+// FromJSON decodes the JSON that a patch produced. It prunes unknown fields, returns their errors, and sets defaults.
 func (k *Kind) FromJSON(body []byte) (Object, []error, error) { return k.decodeJSON(body) }
 
-// FromMap is FromJSON for a map. The map must not be used any more.
+// FromMap does the same as FromJSON for a map. The caller must not use the map after the call.
 func (k *Kind) FromMap(obj Object) (Object, []error, error) {
 	if k.custom != nil {
 		strict, err := k.custom.coerce(obj)
@@ -142,7 +143,7 @@ func (k *Kind) decodeProtobuf(body []byte) (Decoded, error) {
 	return Decoded{Object: k.toObject(typed), GVK: gvk}, nil
 }
 
-// DecodeProtobuf decodes options.
+// DecodeProtobuf decodes a protobuf body, such as the options of a delete request.
 func DecodeProtobuf(body []byte, into runtime.Object) error {
 	_, _, err := protobufs.Decode(body, nil, into)
 	return err

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The functions in this file set what the packages defaults of k8s.io/kubernetes set, which cannot be imported.
+// The functions in this file set the same defaults as the defaults packages of k8s.io/kubernetes, which cannot be
+// imported.
 
 func set[T comparable](field *T, value T) {
 	var zero T
@@ -61,7 +62,7 @@ func prepareNamespace(obj Object) {
 func defaultSecret(obj runtime.Object) {
 	secret := obj.(*corev1.Secret)
 	set(&secret.Type, corev1.SecretTypeOpaque)
-	// stringData is merged by the conversion to the internal version.
+	// In Kubernetes, the conversion to the internal version merges stringData.
 	for key, value := range secret.StringData {
 		if secret.Data == nil {
 			secret.Data = map[string][]byte{}
@@ -313,7 +314,7 @@ func defaultJob(obj runtime.Object) {
 	defaultJobSpec(&job.Spec)
 }
 
-// prepareJob generates the selector, as the strategy of Jobs does. The uid is set before.
+// prepareJob generates the selector, as the strategy of Jobs does. The caller has set the UID before.
 func prepareJob(obj Object) {
 	uid, _ := meta(obj)["uid"].(string)
 	name, _ := meta(obj)["name"].(string)
@@ -394,7 +395,7 @@ func defaultCRD(obj runtime.Object) {
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&obj.(*apiextensionsv1.CustomResourceDefinition).Spec)
 }
 
-// prepareCRD sets the stored versions and the finalizer that removes the instances.
+// prepareCRD sets the stored versions and the finalizer that deletes the instances.
 func prepareCRD(obj Object) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := FromObject(obj, &crd); err != nil {

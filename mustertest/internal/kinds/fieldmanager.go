@@ -22,18 +22,18 @@ var (
 	})
 	apiextensionsConverter = sync.OnceValue(func() managedfields.TypeConverter {
 		s := runtime.NewScheme()
-		_ = apiextensionsv1.AddToScheme(s) // has no error
+		_ = apiextensionsv1.AddToScheme(s) // never returns an error
 		return apiextensionsapply.NewTypeConverter(s)
 	})
 )
 
-// fieldManagers are the field managers of a kind that were used.
+// fieldManagers caches the field managers of a kind by subresource.
 type fieldManagers struct {
 	mu            sync.Mutex
 	bySubresource map[string]*managedfields.FieldManager
 }
 
-// get returns the field manager of a subresource, and makes it on the first call.
+// get returns the field manager of a subresource. The first call creates it.
 func (m *fieldManagers) get(k *Kind, subresource string) (*managedfields.FieldManager, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +51,8 @@ func (m *fieldManagers) get(k *Kind, subresource string) (*managedfields.FieldMa
 	return manager, nil
 }
 
-// FieldManager returns what computes the managed fields of a subresource, or of the object if it is empty. Objects
-// must be *unstructured.Unstructured in the version of the kind.
+// FieldManager returns the field manager that computes the managed fields of a subresource, or of the object if
+// subresource is empty. Objects must be *unstructured.Unstructured in the version of the kind.
 func (k *Kind) FieldManager(subresource string) (*managedfields.FieldManager, error) {
 	return k.managers.get(k, subresource)
 }
@@ -77,7 +77,7 @@ func (k *Kind) newFieldManager(subresource string) (*managedfields.FieldManager,
 	}
 }
 
-// resetFields are those that requests to the (sub)resource cannot own.
+// resetFields returns the fields that requests to the object or the subresource cannot own.
 func (k *Kind) resetFields(subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
 	if !k.Subresources.Status {
 		return nil
@@ -96,7 +96,7 @@ func (k *Kind) resetFields(subresource string) map[fieldpath.APIVersion]fieldpat
 	}
 }
 
-// objects implements what field managers need for a kind with one version.
+// objects implements the interfaces that a field manager requires, for a kind with one version.
 type objects struct{ kind *Kind }
 
 func (objects) Convert(in, out, _ any) error {
@@ -137,7 +137,7 @@ func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: o.kind.Empty()}, nil
 }
 
-// typeConverter returns the schema of the version for structured merges.
+// typeConverter returns a type converter with the schema of the version, for structured merges.
 func (c *custom) typeConverter() (managedfields.TypeConverter, error) {
 	root := c.structural.ToKubeOpenAPI()
 	if root.Properties == nil {
@@ -153,7 +153,7 @@ func (c *custom) typeConverter() (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(models, c.preserve)
 }
 
-// objectMetaSchema is what structured merges need to know of metav1.ObjectMeta.
+// objectMetaSchema is the part of the schema of metav1.ObjectMeta that structured merges require.
 var objectMetaSchema = func() spec.Schema {
 	text := *spec.StringProperty()
 	list := func(kind string, items spec.Schema) spec.Schema {

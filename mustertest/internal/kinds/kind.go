@@ -1,5 +1,5 @@
-// Package kinds describes the resources that the in-memory API server serves: how objects are decoded, defaulted,
-// pruned, validated and compared, for kinds of Kubernetes and for kinds of CustomResourceDefinitions.
+// Package kinds describes the resources that the in-memory API server serves: how their objects are decoded, defaulted,
+// pruned, validated and compared. It covers built-in kinds and kinds of CustomResourceDefinitions.
 //
 // Objects are unstructured maps in the encoding that kube-apiserver returns.
 package kinds
@@ -27,12 +27,12 @@ type Object = map[string]any
 type Kind struct {
 	GVK          schema.GroupVersionKind
 	Resource     schema.GroupVersionResource
-	Storage      schema.GroupResource // where its objects are stored; differs for events.k8s.io
+	Storage      schema.GroupResource // under which objects are stored; differs for events.k8s.io
 	Names        Names
 	Namespaced   bool
 	Verbs        []string
 	Subresources Subresources
-	// Preferred says whether the version is the preferred one of its group.
+	// Preferred specifies whether the version is the preferred version of its group.
 	Preferred bool
 
 	builtin    *builtin
@@ -49,16 +49,17 @@ type Names struct {
 	Categories []string
 }
 
-// Subresources says which subresources a kind has.
+// Subresources specifies the subresources of a kind.
 type Subresources struct{ Status, Scale bool }
 
-// conversion converts objects between the version of a kind and the stored version. The zero value: they are the same.
+// conversion converts objects between the version of a kind and the stored version. In the zero value, both are the
+// same.
 type conversion struct {
 	toStored func(Object) // converts a decoded object to the stored version, in place
 	toServed func(Object) // the reverse
 }
 
-// Builtin says whether the kind is part of Kubernetes.
+// Builtin reports whether the kind is part of Kubernetes.
 func (k *Kind) Builtin() bool { return k.builtin != nil }
 
 // New returns a typed empty object, or nil for custom resources.
@@ -69,24 +70,26 @@ func (k *Kind) New() runtime.Object {
 	return k.builtin.new()
 }
 
-// Virtual says whether objects of the kind are answered and never stored, such as a SubjectAccessReview.
+// Virtual reports whether the server only responds to create requests and never stores objects of the kind, such as a
+// SubjectAccessReview.
 func (k *Kind) Virtual() bool { return k.builtin != nil && k.builtin.virtual }
 
-// Graceful says whether a deletion of the object waits for another component, as that of a Pod on a node does.
+// Graceful reports whether the deletion of the object waits for another component, such as the kubelet for a Pod on a
+// node.
 func (k *Kind) Graceful(obj Object) bool {
 	return k.builtin != nil && k.builtin.graceful != nil && k.builtin.graceful(obj)
 }
 
-// OrphansByDefault says whether a deletion without a policy orphans the dependents.
+// OrphansByDefault reports whether a deletion without a propagation policy orphans the dependents.
 func (k *Kind) OrphansByDefault() bool { return k.builtin != nil && k.builtin.orphans }
 
-// UnconditionalUpdate says whether an update may leave out the resourceVersion.
+// UnconditionalUpdate reports whether an update may omit the resourceVersion.
 func (k *Kind) UnconditionalUpdate() bool { return k.builtin != nil && !k.builtin.conditional }
 
-// CreateOnUpdate says whether an update of an object that does not exist creates it.
+// CreateOnUpdate reports whether an update of an object that does not exist creates the object.
 func (k *Kind) CreateOnUpdate() bool { return k.builtin != nil && k.builtin.createOnUpdate }
 
-// ToStored and ToServed convert between the version of the kind and the stored version, in place.
+// ToStored converts an object from the version of the kind to the stored version, in place.
 func (k *Kind) ToStored(obj Object) {
 	if k.conversion.toStored != nil {
 		k.conversion.toStored(obj)
@@ -103,7 +106,7 @@ func (k *Kind) ToServed(obj Object) Object {
 	return obj
 }
 
-// Converts says whether stored objects differ from served ones.
+// Converts reports whether the stored version differs from the version of the kind.
 func (k *Kind) Converts() bool { return k.conversion.toServed != nil }
 
 // Default sets the default values that the API server sets when it decodes an object.
@@ -117,13 +120,13 @@ func (k *Kind) Default(obj Object) {
 	}
 	typed := k.builtin.new()
 	if err := FromObject(obj, typed); err != nil {
-		return // decoding reported it
+		return // the decoder has already returned this error
 	}
 	k.builtin.defaults(typed)
 	replace(obj, k.toObject(typed))
 }
 
-// Empty is what the encoding of an object of the kind has always, such as the spec of a Lease.
+// Empty returns an object with the fields that the encoding of the kind always contains, such as the spec of a Lease.
 func (k *Kind) Empty() Object {
 	if k.builtin == nil {
 		return Object{"apiVersion": k.GVK.GroupVersion().String(), "kind": k.GVK.Kind}
@@ -131,7 +134,7 @@ func (k *Kind) Empty() Object {
 	return k.toObject(k.builtin.new())
 }
 
-// PrepareCreate removes what a create request may not set.
+// PrepareCreate removes the fields that a create request may not set, and sets the first generation.
 func (k *Kind) PrepareCreate(obj Object) {
 	if k.Subresources.Status && (k.builtin == nil || !k.builtin.keepStatus) {
 		k.dropStatus(obj)
@@ -144,7 +147,8 @@ func (k *Kind) PrepareCreate(obj Object) {
 	}
 }
 
-// PrepareUpdate restores what an update may not change, and counts the generation.
+// PrepareUpdate restores the fields that an update may not change, and increments the generation if the content
+// changed.
 func (k *Kind) PrepareUpdate(obj, old Object) {
 	if k.Subresources.Status {
 		copyField(obj, old, "status")
@@ -190,7 +194,7 @@ func (k *Kind) dropStatus(obj Object) {
 	normalize(k, obj)
 }
 
-// ValidateCreate returns what is wrong with a new object.
+// ValidateCreate returns the validation errors of a new object.
 func (k *Kind) ValidateCreate(ctx context.Context, obj Object) field.ErrorList {
 	if k.custom != nil {
 		return k.custom.validateCreate(ctx, obj)
@@ -206,7 +210,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, obj Object) field.ErrorList {
 	return errs
 }
 
-// ValidateUpdate returns what is wrong with an update. Subresource is empty or "status".
+// ValidateUpdate returns the validation errors of an update. Subresource is empty or "status".
 func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource string) field.ErrorList {
 	if k.custom != nil {
 		return k.custom.validateUpdate(ctx, obj, old, subresource)
@@ -222,7 +226,7 @@ func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource 
 	path := field.NewPath("metadata")
 	errs = validation.ValidateObjectMetaAccessor(metadata, k.Namespaced, pathSegment, path)
 	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...)
-	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...) // as registries do
+	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...) // twice, as registries do
 	if subresource == "" {
 		if !k.builtin.metaOnCreate {
 			errs = append(errs, k.validateMeta(metadata)...)
@@ -237,7 +241,7 @@ func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource 
 	return errs
 }
 
-// validateMeta is ValidateObjectMeta of the core kinds, which all built-in kinds use.
+// validateMeta validates metadata as ValidateObjectMeta of the core kinds does, which all built-in kinds use.
 func (k *Kind) validateMeta(metadata *metav1.ObjectMeta) field.ErrorList {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.name, path)
@@ -272,7 +276,7 @@ func (k *Kind) typed(obj Object) (runtime.Object, *metav1.ObjectMeta, field.Erro
 	return typed, metadata, nil
 }
 
-// FieldLabel returns whether a field selector may use a label.
+// FieldLabel returns an error if field selectors of the kind do not support the label.
 func (k *Kind) FieldLabel(label string) error {
 	if label == "metadata.name" || label == "metadata.namespace" && (k.Namespaced || k.builtin != nil) {
 		return nil
@@ -292,7 +296,7 @@ func (k *Kind) FieldLabel(label string) error {
 	return fmt.Errorf("field label not supported: %s", label)
 }
 
-// Fields returns the values that field selectors of the kind can use.
+// Fields returns the values that field selectors of the kind can match.
 func (k *Kind) Fields(obj Object) fields.Set {
 	set := fields.Set{}
 	set["metadata.name"], _, _ = unstructured.NestedString(obj, "metadata", "name")
@@ -328,7 +332,7 @@ func (k *Kind) toObject(typed runtime.Object) Object {
 	return obj
 }
 
-// normalize returns a built-in object to the encoding of its Go type.
+// normalize converts a built-in object to the encoding of its Go type.
 func normalize(k *Kind, obj Object) {
 	typed := k.builtin.new()
 	if err := FromObject(obj, typed); err == nil {
@@ -336,7 +340,7 @@ func normalize(k *Kind, obj Object) {
 	}
 }
 
-// Normalize returns an object to the encoding that is stored, after a patch.
+// Normalize converts an object to the stored encoding, after a patch.
 func (k *Kind) Normalize(obj Object) {
 	if k.builtin != nil {
 		normalize(k, obj)
@@ -365,8 +369,8 @@ func replace(obj, with Object) {
 	maps.Copy(obj, with)
 }
 
-// sameContent compares everything but metadata and status, except that the status of kinds without the subresource
-// was restored before.
+// sameContent reports whether two objects are equal except for their metadata. The status is compared too:
+// PrepareUpdate has restored it before if the kind has the subresource status.
 func sameContent(a, b Object) bool {
 	strip := func(obj Object) Object {
 		out := make(Object, len(obj))

@@ -16,13 +16,13 @@ func newOf(gvk schema.GroupVersionKind) func() runtime.Object {
 	return func() runtime.Object {
 		obj, err := scheme.Scheme.New(gvk)
 		if err != nil {
-			panic(err) // the table names only kinds of the scheme
+			panic(err) // the table contains only kinds of the scheme
 		}
 		return obj
 	}
 }
 
-// table lists the kinds of Kubernetes that the server serves. Flags are described at row.
+// table returns the built-in kinds that the server serves. The comment of row describes the flags.
 func table() []row {
 	path := func(path string) fieldPath { return fieldPath{path: path} }
 	eventFields := map[string]fieldPath{
@@ -167,7 +167,8 @@ func table() []row {
 	}
 }
 
-// The two served kinds of Events have one storage, in the encoding of v1.
+// The two served kinds of Events share one storage, in the encoding of v1. eventNames maps the fields of
+// events.k8s.io/v1 to those of v1.
 var eventNames = [][2]string{
 	{"note", "message"}, {"regarding", "involvedObject"}, {"reportingController", "reportingComponent"},
 	{"deprecatedSource", "source"}, {"deprecatedFirstTimestamp", "firstTimestamp"},

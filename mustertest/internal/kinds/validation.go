@@ -59,7 +59,7 @@ func validateSecret(obj runtime.Object) field.ErrorList {
 	return sorted(errs)
 }
 
-// sorted makes the order of errors that come from a map stable.
+// sorted sorts errors by field. Errors that were collected from a map thereby have a stable order.
 func sorted(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return bytes.Compare([]byte(a.Field), []byte(b.Field)) })
 	return errs

@@ -8,34 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrCompacted says that a revision is no longer readable.
+// ErrCompacted means that a revision is no longer readable.
 var ErrCompacted = errors.New("the required revision has been compacted")
 
-// ErrFuture says that a revision has not been written yet.
+// ErrFuture means that a revision has not been written yet.
 var ErrFuture = errors.New("the required revision is larger than the current one")
 
-// Revision is the revision of the latest write.
+// Revision returns the revision of the latest write.
 func (s *Store) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
 }
 
-// Get returns an object, or nil.
+// Get returns an object, or nil if it does not exist.
 func (s *Store) Get(key Key) *Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return (&Tx{s: s}).Get(key)
 }
 
-// List returns the objects of a resource and the revision at which they were read. An empty namespace means all.
+// List returns the objects of a resource and the revision at which they were read. An empty namespace selects all
+// namespaces.
 func (s *Store) List(resource schema.GroupResource, namespace string) ([]*Item, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.list(resource, namespace), s.revision
 }
 
-// ListAt returns the objects of a resource as they were at a revision. It returns ErrCompacted or ErrFuture if the
+// ListAt returns the state of the objects of a resource at a revision. It returns ErrCompacted or ErrFuture if the
 // revision is not readable.
 func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision uint64) ([]*Item, error) {
 	s.mu.Lock()
@@ -71,7 +72,7 @@ func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision
 	return out, nil
 }
 
-// Compact makes all revisions below the current one unreadable. A watch that has read everything goes on.
+// Compact makes all revisions below the current one unreadable. A watch that has read all events continues.
 func (s *Store) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,8 @@ func (s *Store) Compact() {
 	}
 }
 
-// Changed returns a channel that is closed by the next write to the Store that happens after the given revision.
+// Changed returns a channel that the next write closes. If the current revision is already greater than since, the
+// returned channel is closed.
 func (s *Store) Changed(since uint64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +98,7 @@ func (s *Store) Changed(since uint64) <-chan struct{} {
 	return s.changed
 }
 
-// Feed returns all changes since the last call of Feed, for one consumer.
+// Feed returns all changes since the last call of Feed. It supports one consumer.
 func (s *Store) Feed() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +114,8 @@ type Cursor struct {
 	next     uint64 // absolute index into the log
 }
 
-// From returns a Cursor whose first event is the first one after revision. It returns ErrCompacted or ErrFuture.
+// From returns a Cursor whose first event is the first one after revision. It returns ErrCompacted or ErrFuture if the
+// revision is not readable.
 func (s *Store) From(resource schema.GroupResource, revision uint64) (*Cursor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +133,7 @@ func (s *Store) From(resource schema.GroupResource, revision uint64) (*Cursor, e
 	return &Cursor{s: s, resource: resource, next: tab.dropped + uint64(at)}, nil
 }
 
-// Snapshot returns the objects of a resource, their revision, and a Cursor for what happens after it.
+// Snapshot returns the objects of a resource, their revision, and a Cursor for the events after that revision.
 func (s *Store) Snapshot(resource schema.GroupResource, namespace string) ([]*Item, uint64, *Cursor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +142,9 @@ func (s *Store) Snapshot(resource schema.GroupResource, namespace string) ([]*It
 		&Cursor{s: s, resource: resource, next: tab.dropped + uint64(len(tab.log))}
 }
 
-// Next returns the events since the last call, and the revision up to which they are complete. If there are none it
-// returns a channel that is closed when there are. It returns ErrCompacted if events were lost.
+// Next returns the events since the last call, and the revision up to which they are complete. If there are no events,
+// Next returns a channel that is closed when new events exist. It returns ErrCompacted if the Store has dropped events
+// that the Cursor has not read.
 func (c *Cursor) Next() ([]Event, uint64, <-chan struct{}, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -178,8 +182,8 @@ func (s *Store) Save() State {
 	return state
 }
 
-// Restore sets the Store back to a saved state, as a restore of etcd does: the revision decreases and the history is
-// empty. Open watches get no events for it; the caller must end them.
+// Restore resets the Store to a saved state, as a restore of etcd does: the revision decreases and the history is
+// empty. Open watches receive no events for the restore, so the caller must end them.
 func (s *Store) Restore(state State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package store keeps API objects in memory the way etcd keeps them for kube-apiserver: one revision counter for
-// all objects, a history of changes that a watch can read from any revision, and compaction.
+// Package store keeps API objects in memory with the same semantics that etcd has for kube-apiserver: one revision
+// counter for all objects, a history of changes that a watch can read from any revision, and compaction.
 //
-// A Store is not persistent. All its methods may be called concurrently. Objects in it are immutable: a caller
-// must never change an Item or the map in it.
+// A Store is not persistent. All its methods may be called concurrently. Objects in it are immutable: a caller must
+// never change an Item or its map.
 package store
 
 import (
@@ -30,7 +30,7 @@ type Key struct {
 type Item struct {
 	Key      Key
 	Object   map[string]any // with metadata.resourceVersion; never changed
-	Revision uint64         // of the write that made this version
+	Revision uint64         // of the write that created this version
 	Created  uint64         // the Revision of the first version
 
 	json atomic.Pointer[[]byte]
@@ -43,7 +43,7 @@ func (i *Item) Unstructured() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: i.Object}
 }
 
-// JSON returns the encoded object. It is encoded once for all readers.
+// JSON returns the encoded object. The object is encoded once for all readers.
 func (i *Item) JSON() ([]byte, error) {
 	if cached := i.json.Load(); cached != nil {
 		return *cached, nil
@@ -56,7 +56,7 @@ func (i *Item) JSON() ([]byte, error) {
 	return encoded, nil
 }
 
-// ListJSON returns the encoded object without apiVersion and kind, as lists of built-in kinds have it.
+// ListJSON returns the encoded object without apiVersion and kind, which is the encoding in lists of built-in kinds.
 func (i *Item) ListJSON() ([]byte, error) {
 	if cached := i.list.Load(); cached != nil {
 		return *cached, nil
@@ -75,8 +75,8 @@ func (i *Item) ListJSON() ([]byte, error) {
 	return encoded, nil
 }
 
-// Memo returns the value that compute derives from the object. It is computed once, as long as one Item has only
-// one kind of memo.
+// Memo returns the value that compute derives from the object, and caches it. All callers must pass the same compute
+// function for one Item.
 func (i *Item) Memo(compute func(map[string]any) any) any {
 	if cached := i.memo.Load(); cached != nil {
 		return *cached
@@ -86,7 +86,7 @@ func (i *Item) Memo(compute func(map[string]any) any) any {
 	return value
 }
 
-// An EventType says what happened to an object.
+// An EventType is the type of a change of an object.
 type EventType int
 
 // The types of events.
@@ -96,8 +96,8 @@ const (
 	Deleted
 )
 
-// An Event is one change. Item is the state after it; for Deleted it is the last state, with the revision of the
-// deletion. Before is nil for Added.
+// An Event is one change of an object. Item is the state after the change; for Deleted it is the last state, with the
+// revision of the deletion. Before is the state before the change, and nil for Added.
 type Event struct {
 	Type   EventType
 	Item   *Item
@@ -112,7 +112,7 @@ type table struct {
 	changed chan struct{}       // closed by the next change; nil if no watch waits
 }
 
-// A Store keeps objects. Make it with New.
+// A Store stores objects. Create it with New.
 type Store struct {
 	mu        sync.Mutex
 	revision  uint64
@@ -124,30 +124,32 @@ type Store struct {
 	observe   func(Event)
 }
 
-// Observe has f called for each change, in the order of revisions, while the Store is locked: f must not use the Store.
-// It must be called before the Store is used. Restore is no change.
+// Observe registers f, which is called for each change, in the order of revisions. The Store is locked during the call,
+// so f must not use the Store. Observe must be called before the Store is used. A Restore does not call f.
 func (s *Store) Observe(f func(Event)) { s.observe = f }
 
-// New returns an empty Store. History is the number of changes per resource that the Store keeps at least; older
-// ones are compacted. Zero keeps all.
+// New returns an empty Store. History is the minimum number of changes per resource that the Store keeps. Older changes
+// are compacted. Zero keeps all changes.
 func New(history int) *Store {
 	return &Store{revision: 1, tables: map[schema.GroupResource]*table{}, history: history}
 }
 
-// A Tx reads and writes the Store while no other write happens. It must not be used after its function returned.
+// A Tx reads and writes the Store while all other writes are blocked. It must not be used after its function has
+// returned.
 type Tx struct{ s *Store }
 
-// Do runs f as one transaction. Writes of f stay if it returns an error: f checks before it writes.
+// Do runs f as one transaction. Writes of f are not rolled back if f returns an error, so f must check all conditions
+// before it writes.
 func (s *Store) Do(f func(*Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f(&Tx{s: s})
 }
 
-// Revision is the revision of the latest write.
+// Revision returns the revision of the latest write.
 func (t *Tx) Revision() uint64 { return t.s.revision }
 
-// Get returns an object, or nil.
+// Get returns an object, or nil if it does not exist.
 func (t *Tx) Get(key Key) *Item {
 	tab := t.s.tables[key.Resource]
 	if tab == nil {
@@ -156,13 +158,13 @@ func (t *Tx) Get(key Key) *Item {
 	return tab.items[[2]string{key.Namespace, key.Name}]
 }
 
-// List returns the objects of a resource in the order of namespace and name. An empty namespace means all. The caller
-// must not change the slice.
+// List returns the objects of a resource in the order of namespace and name. An empty namespace selects all namespaces.
+// The caller must not change the slice.
 func (t *Tx) List(resource schema.GroupResource, namespace string) []*Item {
 	return t.s.list(resource, namespace)
 }
 
-// Put stores an object and returns the new Item. The caller gives up object.
+// Put stores an object and returns the new Item. The caller must not use object after the call.
 func (t *Tx) Put(key Key, object map[string]any) *Item {
 	s := t.s
 	tab := s.table(key.Resource)
@@ -180,7 +182,8 @@ func (t *Tx) Put(key Key, object map[string]any) *Item {
 	return item
 }
 
-// Delete removes an object and returns its last state, with the revision of the deletion; nil if it did not exist.
+// Delete removes an object and returns its last state, with the revision of the deletion. It returns nil if the object
+// does not exist.
 func (t *Tx) Delete(key Key) *Item {
 	s := t.s
 	before := t.Get(key)
@@ -274,7 +277,7 @@ func withRevision(object map[string]any, revision uint64) map[string]any {
 	return out
 }
 
-// At returns the item with another revision.
+// At returns a copy of the item with another revision.
 func (i *Item) At(revision uint64) *Item {
 	return &Item{Key: i.Key, Object: withRevision(i.Object, revision), Revision: revision, Created: i.Created}
 }

@@ -36,8 +36,8 @@ func values(items []*Item) map[string]any {
 	return out
 }
 
-// Every state that a list returned can be read again by its revision, and replaying the events after it leads to the
-// current state.
+// TestHistory_EveryRevisionIsReadableAndReplayable checks that each listed state can be read again by its revision, and
+// that the events after that revision lead to the current state.
 func TestHistory_EveryRevisionIsReadableAndReplayable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(0)

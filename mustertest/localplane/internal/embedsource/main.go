@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// embed makes the target contain go.mod, go.sum and all Go files of the module except tests. It removes other copies.
+// embed copies go.mod, go.sum and all Go files of the module except tests to the target. It removes all other copies.
 func embed(module, target string) error {
 	sources, err := filepath.Glob(filepath.Join(module, "*.go"))
 	if err != nil {
