@@ -21,8 +21,8 @@ import (
 	workleave "github.com/muster-sdk/muster/work/leave"
 )
 
-// AgentOptions are the options of a complete agent. The zero value is an agent inside the cluster that joins, which
-// applies Works.
+// AgentOptions are the options of a complete agent. The zero value is an agent that runs inside the cluster that joins,
+// and applies Works.
 type AgentOptions struct {
 	// Membership are the options of package membership/agent. SetupAgent puts the agent of Works before Companions,
 	// and its clean-up before Cleaners; with Hubs, before the Cleaners of each hub.
@@ -38,7 +38,7 @@ type AgentOptions struct {
 	// object. The option has no effect if Works.ObjectPolicy is set.
 	RequireMemberPolicy bool
 
-	// WithoutWorks leaves out the agent of Works. Default false.
+	// WithoutWorks omits the agent of Works. Default false.
 	WithoutWorks bool
 
 	// InstallDefinitions installs the CustomResourceDefinitions of AppliedWork and of MemberPolicy on the member, which
@@ -47,8 +47,8 @@ type AgentOptions struct {
 	InstallDefinitions bool
 }
 
-// SetupAgent adds a complete agent to the manager. The context bounds the installation of definitions and nothing else.
-// An error names the option that is invalid, or the part whose setup failed.
+// SetupAgent adds a complete agent to the manager. The context limits the installation of definitions only. An error
+// names the option that is invalid, or the part whose setup failed.
 func SetupAgent(ctx context.Context, mgr manager.Manager, o AgentOptions) error {
 	options := o.Membership
 	member := options.Member
@@ -114,8 +114,8 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	return nil
 }
 
-// runWorks runs the agent of Works and, without another ObjectPolicy, the watch of the member's MemberPolicies, whose
-// summary it reports.
+// runWorks runs the agent of Works. Without another ObjectPolicy, it also watches the member's MemberPolicies and
+// reports their summary.
 func runWorks(ctx context.Context, hub agent.Hub, works workagent.Options, required bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -129,7 +129,7 @@ func runWorks(ctx context.Context, hub agent.Hub, works workagent.Options, requi
 		}
 		name := cmp.Or(hub.Name, workagent.DefaultHubName)
 		works.ObjectPolicy = policies.ForHub(name)
-		running.Go(func() { _ = policies.Start(ctx) }) // which returns no error
+		running.Go(func() { _ = policies.Start(ctx) }) // Start always returns nil.
 		if hub.ReportPolicy != nil {
 			running.Go(func() { policies.Report(ctx, name, hub.ReportPolicy) })
 		}

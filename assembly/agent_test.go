@@ -17,8 +17,8 @@ import (
 	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
-// TestAgentOptions_EachHubHasItsOwnCleaner checks that the clean-up for one hub is never that of another: with several
-// hubs each has a cleaner, and the agent itself has none.
+// TestAgentOptions_EachHubHasItsOwnCleaner checks that the cleaner for one hub never cleans up for another. With
+// several hubs, each has a cleaner, and the agent itself has none.
 func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 	member := &rest.Config{Host: "https://member"}
 	for _, test := range []struct {
@@ -45,8 +45,8 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 }
 
 // TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its
-// cleaner, that an invalid option shows instead of an agent without them, and that the options of the caller do not
-// change.
+// cleaner, that an invalid option is reported instead of an agent without them, and that the options of the caller do
+// not change.
 func TestPushAgent(t *testing.T) {
 	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
 	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}

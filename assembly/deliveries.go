@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
-// deliveries are the Works of WorkSets and the MemberAddons.
+// deliveries combines the Works of WorkSets and the MemberAddons.
 type deliveries []placement.Deliveries
 
 func (all deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) (names []string, err error) {
@@ -53,7 +53,7 @@ func (o *HubOptions) deliveries(mgr manager.Manager, removed placement.Removals)
 	return all
 }
 
-// namespaces finds the members of namespaces. A MemberCluster can be missing while a backup is being restored, so the
+// namespaces finds the member of a namespace. While a backup is being restored, a MemberCluster can be missing, so the
 // name of the member is derived from the name of its namespace.
 type namespaces struct {
 	reader  client.Reader
@@ -61,8 +61,8 @@ type namespaces struct {
 	prefix  string
 }
 
-// clusterOf returns the name of the member with a namespace. Empty: the namespace belongs to no member, or to one that
-// was removed on request.
+// clusterOf returns the name of the member with a namespace. It returns an empty string if the namespace belongs to no
+// member, or to a member that was removed on request.
 func (n namespaces) clusterOf(ctx context.Context, namespace string) (string, error) {
 	name, ours := strings.CutPrefix(namespace, n.prefix)
 	if !ours || name == "" {
@@ -76,7 +76,7 @@ func (n namespaces) clusterOf(ctx context.Context, namespace string) (string, er
 	if !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("read MemberCluster %s: %w", name, err)
 	}
-	// The name can be too long for the namespace, which contains a hash then.
+	// If the name of a member is too long, its namespace contains a hash instead.
 	members := &membershipv1alpha1.MemberClusterList{}
 	if err := n.reader.List(ctx, members, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list MemberClusters: %w", err)

@@ -24,7 +24,7 @@ func (r removedOnRequest) LastRemoval(_ context.Context, cluster string) (*place
 	return nil, nil
 }
 
-// TestNamespaces_ClusterOf checks which member a namespace belongs to.
+// TestNamespaces_ClusterOf checks to which member a namespace belongs.
 func TestNamespaces_ClusterOf(t *testing.T) {
 	long := strings.Repeat("long-", 12) + "name"
 	c := fake.NewClientBuilder().WithScheme(mustertest.Scheme(membershipv1alpha1.AddToScheme)).WithObjects(

@@ -14,16 +14,16 @@
 //	err = assembly.SetupAgent(ctx, mgr, assembly.AgentOptions{})
 //	err = mgr.Start(ctx)
 //
-// Both calls add to a manager of the caller and start nothing. Each part can still be set up on its own, by the
-// SetupWithManager function of its package. Every part takes the options of its own package, and the zero value of all
+// Both functions add to a manager of the caller and start nothing. Each part can also be set up separately, with the
+// SetupWithManager function of its package. Every part takes the options of its own package. The zero value of all
 // options is a working default.
 //
 // # Permissions
 //
 // The hub needs the roles in the folder rbac of each package that [HubOptions] sets up: membership/hub, placement,
 // placement/workset, addon, addon/leave, work/leave, work/unassigned and, with connections, membership/fleet,
-// membership/push, membership/install and membership/clusterapi. ClusterProfiles need that of
-// placement/clusterprofile. To install the CustomResourceDefinitions it needs get, create and patch on
-// customresourcedefinitions; with [HubOptions].SkipDefinitions it does not. The agent needs the roles of
+// membership/push, membership/install and membership/clusterapi. ClusterProfiles need the role of
+// placement/clusterprofile. To install the CustomResourceDefinitions, the hub needs get, create and patch on
+// customresourcedefinitions. It does not need these with [HubOptions].SkipDefinitions. The agent needs the roles of
 // membership/agent and work/agent on the member.
 package assembly

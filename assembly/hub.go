@@ -47,8 +47,8 @@ type HubOptions struct {
 	// Gates, and adds the rules for Works to AgentRules.
 	Membership hub.Options
 
-	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
-	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request. Default of
+	// Placement are the options of package placement. Default of Ready: the clusters on which the WorkSets of a Placement
+	// are available. Default of Removals: the hub's records of MemberClusters that were deleted on request. Default of
 	// Deliveries: the Works of WorkSets and the MemberAddons of the hub. Default of Tenancy: the ClusterSetBindings of the
 	// hub.
 	Placement placement.Options
@@ -74,7 +74,7 @@ type HubOptions struct {
 	// nil: the hub connects to no member.
 	Connections *Connections
 
-	// Without lists the parts to leave out. Default: none.
+	// Without lists the parts to omit. Default: none.
 	Without []Part
 
 	// SkipDefinitions leaves the CustomResourceDefinitions to the caller. They must be served when the manager
@@ -116,7 +116,7 @@ func (c *Connections) validate() error {
 	}
 }
 
-// Part is a part of a complete hub that can be left out.
+// Part is an optional part of a complete hub.
 type Part string
 
 // The parts of a complete hub besides membership.
@@ -124,10 +124,10 @@ const (
 	PartPlacement Part = "Placement"
 	PartWorkSets  Part = "WorkSets"
 	PartAddons    Part = "Addons"
-	// PartTenancy restricts each namespace to the clusters that its ClusterSetBindings grant. Without it, every Placement
-	// can choose every cluster: for products without tenants.
+	// PartTenancy restricts each namespace to the clusters that its ClusterSetBindings grant. Omit it in products without
+	// tenants. Then every Placement can choose every cluster.
 	PartTenancy Part = "Tenancy"
-	// PartUnassignedWorks is the status of Works in namespaces that belong to no member.
+	// PartUnassignedWorks maintains the status of Works in namespaces that belong to no member.
 	PartUnassignedWorks Part = "UnassignedWorks"
 )
 
@@ -163,14 +163,14 @@ func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// SetupHub adds a complete hub to the manager. The manager's scheme must have what [AddToScheme] adds. Unless
-// SkipDefinitions is set, SetupHub installs the CustomResourceDefinitions first; the context bounds that and nothing
-// else. An error names the option that is invalid, or the part whose setup failed.
+// SetupHub adds a complete hub to the manager. The manager's scheme must have the types that [AddToScheme] adds. Unless
+// SkipDefinitions is set, SetupHub installs the CustomResourceDefinitions first. The context limits this installation
+// only. An error names the option that is invalid, or the part whose setup failed.
 func SetupHub(ctx context.Context, mgr manager.Manager, o HubOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	// Gates decide whether a leave may go on, so they read from the API server and not from a cache.
+	// Gates decide whether a leave may continue, so they read from the API server and not from a cache.
 	c, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("make a client for the hub: %w", err)
@@ -242,8 +242,8 @@ func (o *HubOptions) setupConnections(mgr manager.Manager) (membership.LeaveGate
 	return gate, nil
 }
 
-// setupMembership orders the gates of a leave: add-ons go first, because they are Works; then Works; then what the
-// caller has; and the installed agent last, because all others need it.
+// setupMembership orders the gates of a leave. Add-ons are removed first, because they are Works. Works follow, and
+// then the gates of the caller. The installed agent is last, because all other gates need it.
 func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, installer membership.LeaveGate) error {
 	options := o.Membership
 	var gates []membership.LeaveGate
@@ -263,7 +263,7 @@ func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, insta
 	return hub.SetupWithManager(mgr, options)
 }
 
-// removals are the hub's records of members that left on request.
+// removals reads the hub's records of members that left on request.
 type removals struct {
 	reader    client.Reader // not a cache
 	namespace string

@@ -8,12 +8,12 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 )
 
-// PushAgent returns the Agent option of package membership/push for complete agents: each applies Works on its member,
-// withholds deletions while the hub may be inconsistent, cleans up when the member leaves, and reports orphaned
-// objects, as an agent that [SetupAgent] sets up. The hub installs the definition of AppliedWork on the member if
-// InstallDefinitions is set, which requires the permissions that [AgentOptions] lists in the member's kubeconfig.
+// PushAgent returns the Agent option of package membership/push for complete agents. Like an agent that [SetupAgent]
+// sets up, each of them applies Works on its member, withholds deletions while the hub may be inconsistent, cleans up
+// when the member leaves, and reports orphaned objects. If InstallDefinitions is set, the hub installs the definition
+// of AppliedWork on the member, which requires the permissions that [AgentOptions] lists in the member's kubeconfig.
 //
-// An invalid option does not end the hub. The agent reports the error as that of its companion, and the member does not
+// An invalid option does not stop the hub. The agent reports the error as an error of its companion. The member cannot
 // leave before the option is valid, because the objects on it could not be removed.
 func PushAgent(o AgentOptions) func(fleet.Connected) agent.Options {
 	return func(connected fleet.Connected) agent.Options {
@@ -39,7 +39,7 @@ func PushAgent(o AgentOptions) func(fleet.Connected) agent.Options {
 	}
 }
 
-// failing is a companion and a cleaner that cannot be set up.
+// failing is a companion and a cleaner whose setup failed.
 type failing struct{ err error }
 
 func (f failing) Name() string { return "works" }

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// TestClusterScope_Decide checks that cluster-scoped objects may be on every cluster without limits, whatever is known
+// TestClusterScope_Decide checks that cluster-scoped objects may be on every cluster without limits, whatever the state
 // of the cluster, and that an empty namespace alone allows nothing.
 func TestClusterScope_Decide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

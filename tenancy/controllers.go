@@ -124,7 +124,7 @@ func healthy(member *membershipv1alpha1.MemberCluster) bool {
 	return meta.IsStatusConditionTrue(member.Status.Conditions, membershipv1alpha1.ConditionHealthy)
 }
 
-// createGlobal creates the ClusterSet global once. A set that exists is not changed.
+// createGlobal creates the ClusterSet global. It does not change an existing one.
 func createGlobal(ctx context.Context, c client.Client) error {
 	set := &v1alpha1.ClusterSet{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GlobalClusterSet},
@@ -317,7 +317,7 @@ func (r *bindingReconciler) users(ctx context.Context, b *v1alpha1.ClusterSetBin
 	return slices.Compact(users), nil
 }
 
-// first returns the first names of a list.
+// first returns the first ten names of a list as a text, and the number of the others.
 func first(names []string) string {
 	const most = 10
 	text := strings.Join(names[:min(len(names), most)], ", ")

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// Grants are the rules of all namespaces, by the ClusterSets and ClusterSetBindings of a hub. Its methods may be called
-// concurrently.
+// Grants contains the rules of all namespaces, computed from the ClusterSets and ClusterSetBindings of a hub. Its
+// methods may be called concurrently.
 type Grants struct {
 	cache  cache.Cache // nil: the rules never change
 	log    logr.Logger
@@ -31,22 +31,23 @@ type Grants struct {
 	mu       sync.Mutex
 	sets     map[string]Set
 	bindings map[types.NamespacedName]observed
-	rules    map[string]*Rules // by namespace; missing: to be built
-	// selection are the SelectionGrants by name.
+	rules    map[string]*Rules // by namespace; missing: computed on demand
+	// selection contains the SelectionGrants by name.
 	selection map[string]v1alpha1.SelectionGrantSpec
 	watchers  map[*func(namespace string)]bool
 }
 
-// observed is the last state of a ClusterSetBinding.
+// observed is the last observed state of a ClusterSetBinding.
 type observed struct {
 	uid types.UID
 	// set is the name of the ClusterSet.
 	set string
-	// limits are the same pointer while they have not changed.
+	// limits points to the same object until the limits change.
 	limits *Limits
 	// granted means that the binding has its finalizer and no deletionTimestamp.
 	granted bool
-	// deleted means that the request to delete the binding was confirmed. Such an entry stays when the object is gone.
+	// deleted means that the request to delete the binding was confirmed. Such an entry stays after the object was
+	// removed.
 	deleted bool
 	// confirming means that a deletionTimestamp was observed.
 	confirming bool
@@ -59,7 +60,7 @@ func newGrants(served func(context.Context) (bool, error)) *Grants {
 	}
 }
 
-// Load returns the grants as they are now, for explanations and dry runs. They never change. It needs the verb list on
+// Load returns the current grants, for explanations and dry runs. They never change. Load needs the verb list on
 // clustersets and clustersetbindings.
 func Load(ctx context.Context, reader client.Reader) (*Grants, error) {
 	g := newGrants(nil)
@@ -80,8 +81,8 @@ func Load(ctx context.Context, reader client.Reader) (*Grants, error) {
 	return g, nil
 }
 
-// Watch observes sets and bindings until end is called. It returns when everything that exists was observed. Several
-// callers may watch at the same time.
+// Watch observes sets and bindings until the caller calls end. It returns when all existing objects were observed.
+// Several callers may watch at the same time.
 func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end func(), _ error) {
 	if g.cache == nil {
 		return func() {}, nil
@@ -123,7 +124,7 @@ func (g *Grants) Watch(ctx context.Context, changed func(namespace string)) (end
 	return func() { cancel(); unwatch(); endSelection(); endBindings(); endSets() }, nil
 }
 
-// follow calls functions for the objects of a kind, and returns when they were called for all that exist.
+// follow calls functions for the objects of a kind. It returns when they were called for all existing objects.
 func follow[T client.Object](ctx context.Context, c cache.Cache, kind T, changed, gone func(T)) (end func(), _ error) {
 	informer, err := c.GetInformer(ctx, kind)
 	if err != nil {
@@ -152,7 +153,7 @@ func follow[T client.Object](ctx context.Context, c cache.Cache, kind T, changed
 	return end, nil
 }
 
-// Rules returns the rules of a namespace, and the same pointer while they have not changed.
+// Rules returns the rules of a namespace. It returns the same pointer until the rules change.
 func (g *Grants) Rules(namespace string) *Rules {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,7 +186,7 @@ func (g *Grants) MayPlace(namespace string, clusterLabels map[string]string) boo
 	return g.Rules(namespace).MayPlace(Cluster{Labels: clusterLabels}) == nil
 }
 
-// setOf is the observed state of a ClusterSet.
+// setOf returns the observed state of a ClusterSet.
 func setOf(set *v1alpha1.ClusterSet) Set {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || set.Spec.Selector == nil {
@@ -214,8 +215,8 @@ func (g *Grants) setGone(set *v1alpha1.ClusterSet) {
 	g.unlockAndReport(g.users(set.Name))
 }
 
-// selectionChanged records a SelectionGrant; nil: it does not exist any more. All namespaces that have rules are
-// reported, because a grant can be for many.
+// selectionChanged records a SelectionGrant, or its removal if spec is nil. It reports all namespaces that have rules,
+// because a grant can apply to many namespaces.
 func (g *Grants) selectionChanged(name string, spec *v1alpha1.SelectionGrantSpec) {
 	g.mu.Lock()
 	before, existed := g.selection[name]
@@ -233,7 +234,7 @@ func (g *Grants) selectionChanged(name string, spec *v1alpha1.SelectionGrantSpec
 	g.unlockAndReport(namespaces)
 }
 
-// users returns the namespaces with a binding of a set. The caller has the lock.
+// users returns the namespaces with a binding of a set. The caller holds the lock.
 func (g *Grants) users(set string) map[string]bool {
 	namespaces := map[string]bool{}
 	for name, b := range g.bindings {
@@ -284,8 +285,8 @@ func (g *Grants) bindingChanged(ctx context.Context, b *v1alpha1.ClusterSetBindi
 	g.unlockAndReport(map[string]bool{name.Namespace: true})
 }
 
-// bindingGone keeps the entry of a binding whose deletion was requested: a decision that is in progress may still
-// choose a cluster by it. That a binding is missing without such a request withdraws nothing.
+// bindingGone keeps the entry of a binding whose deletion was requested, because a decision in progress may still
+// choose a cluster by this binding. If a binding is missing without such a request, no cluster is withdrawn.
 func (g *Grants) bindingGone(ctx context.Context, b *v1alpha1.ClusterSetBinding) {
 	if b.DeletionTimestamp != nil {
 		g.bindingChanged(ctx, b)
@@ -301,8 +302,8 @@ func (g *Grants) bindingGone(ctx context.Context, b *v1alpha1.ClusterSetBinding)
 	g.unlockAndReport(map[string]bool{name.Namespace: true})
 }
 
-// confirm decides whether the deletion of a binding is a request: it is none if the definition is being removed, and
-// all bindings with it.
+// confirm determines whether the deletion of a binding is a request. It is not a request if the definition is being
+// removed, and all bindings with it.
 func (g *Grants) confirm(ctx context.Context, name types.NamespacedName, uid types.UID) {
 	if g.served == nil {
 		return

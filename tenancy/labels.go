@@ -12,7 +12,7 @@ import (
 )
 
 // ProtectedLabels returns a function for the option ProtectedLabels of package membership/hub. The function returns the
-// keys of the labels that ClusterSets select by, sorted. Reader should not be a cache, so that a set protects its
+// keys of the labels in the selectors of ClusterSets, sorted. reader should not be a cache, so that a set protects its
 // labels as soon as it exists. The function needs the verb list on clustersets, and may be called concurrently.
 func ProtectedLabels(reader client.Reader) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {

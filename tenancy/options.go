@@ -15,18 +15,18 @@ import (
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// Options of the controllers. The zero value is a working default.
+// Options are the options of the controllers. The zero value is a working default.
 type Options struct {
-	// WithoutGlobal leaves out the ClusterSet global. Default false: the hub creates it at its start if it does not exist.
+	// WithoutGlobal omits the ClusterSet global. Default false: the hub creates it at its start if it does not exist.
 	WithoutGlobal bool
 	// Now returns the time for conditions. Nil: time.Now.
 	Now func() time.Time
 }
 
-// SetupWithManager adds the controllers of ClusterSets and ClusterSetBindings to a manager, and returns the rules that
-// they result in. The manager's scheme must have tenancy/v1alpha1, placement/v1alpha1 and membership/v1alpha1. The
-// CustomResourceDefinitions of all three must be served when the manager starts. The controllers run only on the
-// leader.
+// SetupWithManager adds the controllers of ClusterSets and ClusterSetBindings to a manager, and returns the resulting
+// rules. The manager's scheme must have tenancy/v1alpha1, placement/v1alpha1 and membership/v1alpha1. The
+// CustomResourceDefinitions of all three must be served when the manager starts. The controllers run on the leader
+// only.
 func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -51,7 +51,7 @@ func newHub(t *testing.T) *hub {
 	return &hub{t: t, client: c, namespace: mustertest.Namespace(t, c)}
 }
 
-// start runs the controllers as a user who has the role in the folder rbac, and nothing else.
+// start runs the controllers as a user with the role in the folder rbac, and no other permissions.
 func (h *hub) start() (grants *tenancy.Grants, restricted *rest.Config) {
 	h.t.Helper()
 	role := mustertest.ClusterRole(h.t, "rbac/role.yaml")
@@ -192,8 +192,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// The hub's role permits the creation of a MemberCluster whose labels add it to a ClusterSet, together with
-// membership's.
+// TestRole_LabelsOfNewMembers checks that the hub's role, together with that of membership, permits the creation of a
+// MemberCluster whose labels add it to a ClusterSet.
 func TestRole_LabelsOfNewMembers(t *testing.T) {
 	h := newHub(t)
 	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}

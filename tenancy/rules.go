@@ -30,7 +30,7 @@ type Binding struct {
 	Set string
 	// Deleted means that the deletion of the binding was requested. The binding grants nothing.
 	Deleted bool
-	// Limits of what the namespace may distribute by this binding. Nil: none.
+	// Limits restrict what the namespace may distribute by this binding. Nil: no restriction.
 	Limits *Limits
 }
 
@@ -38,8 +38,8 @@ type Binding struct {
 type Limits struct {
 	// Kinds are the kinds of the objects. Empty: every kind.
 	Kinds []v1alpha1.ObjectKind
-	// ServiceAccount is the ServiceAccount of the member in whose name objects are applied. Nil: any, and the agent
-	// itself.
+	// ServiceAccount is the ServiceAccount on the member that must apply the objects. Nil: any ServiceAccount, and the
+	// agent itself.
 	ServiceAccount *v1alpha1.ServiceAccount
 }
 
@@ -49,10 +49,10 @@ func (l *Limits) AllowsKind(group, kind string) bool {
 		slices.ContainsFunc(l.Kinds, func(k v1alpha1.ObjectKind) bool { return k.Matches(group, kind) }))
 }
 
-// unlimited are the limits of a binding without any.
+// unlimited is the value of Limits for a binding without restrictions.
 var unlimited = &Limits{}
 
-// Cluster is a member cluster that a decision is about.
+// Cluster is the member cluster of a decision.
 type Cluster struct {
 	// Labels are the labels of the MemberCluster.
 	Labels labels.Set
@@ -63,7 +63,7 @@ type Cluster struct {
 	Binding string
 }
 
-// Access is the answer of a decision.
+// Access is the result of a decision.
 type Access string
 
 const (
@@ -71,39 +71,40 @@ const (
 	Allowed Access = "Allowed"
 	// Denied means that an observable request ended the permission. A chosen cluster is withdrawn.
 	Denied Access = "Denied"
-	// Unknown means that no permission was observed, and no request that ended one. The cluster is not newly chosen. If it
-	// is chosen already, it stays.
+	// Unknown means that neither a permission nor a request that ended one was observed. The cluster is not newly chosen.
+	// If the cluster is already chosen, it stays chosen.
 	Unknown Access = "Unknown"
 )
 
-// Decision is the answer about one cluster.
+// Decision is the decision about one cluster.
 type Decision struct {
 	Access Access
-	// Binding and Set name what grants the permission, or what has ended it. Both are empty if Access is Unknown.
+	// Binding and Set name the objects that grant the permission, or that ended it. Both are empty if Access is Unknown.
 	Binding, Set string
 	// Message explains a denial to users. It is empty if Access is not Denied.
 	Message string
-	// Limits are those of the binding that grants the permission, or by which the cluster was chosen if Access is Unknown.
-	// Nil: nothing may be distributed to the cluster, because Access is Denied or the binding was not observed.
+	// Limits are those of the binding that grants the permission or, if Access is Unknown, of the binding by which the
+	// cluster was chosen. Nil: nothing may be distributed to the cluster, because Access is Denied or the binding was not
+	// observed.
 	Limits *Limits
 }
 
 // Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and
 // deny nothing.
 type Rules struct {
-	// clusterScope means that the rules are those of cluster-scoped objects.
+	// clusterScope reports whether the rules are those of cluster-scoped objects.
 	clusterScope bool
 	namespace    string
 	bindings     []rule // sorted by name
 	selection    []v1alpha1.SelectionGrantSpec
 }
 
-// clusterScope are the rules of all cluster-scoped objects.
+// clusterScope contains the rules of all cluster-scoped objects.
 var clusterScope = &Rules{clusterScope: true}
 
 // ClusterScope returns the rules for ClusterPlacements and ClusterWorkSets, always the same pointer. They allow every
-// cluster without limits, because RBAC decides which users create cluster-scoped objects. A caller must know that its
-// object is cluster-scoped: NewRules with an empty namespace allows nothing.
+// cluster without limits, because RBAC determines which users can create cluster-scoped objects. A caller must know
+// that its object is cluster-scoped: NewRules with an empty namespace allows nothing.
 func ClusterScope() *Rules { return clusterScope }
 
 type rule struct {
@@ -139,8 +140,9 @@ func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
 	return r
 }
 
-// Decide decides about one cluster. If several bindings allow it, the answer names the one by which the cluster was
-// chosen, and otherwise the first by name. The answer for a cluster-scoped object names none.
+// Decide decides about one cluster. If several bindings allow the cluster, the decision names the binding by which the
+// cluster was chosen, and otherwise the first binding by name. The decision for a cluster-scoped object names no
+// binding.
 func (r *Rules) Decide(cluster Cluster) Decision {
 	if r == nil {
 		return Decision{Access: Unknown}
@@ -176,9 +178,9 @@ func (r *Rules) Decide(cluster Cluster) Decision {
 	}
 }
 
-// MayPlace returns nil if the namespace may newly place on a cluster, and otherwise an error that explains to users why
-// not. Every path to a member calls it, or Decide: the controllers of Placements, WorkSets and Addons, and the live
-// clusters of package membership/fleet.
+// MayPlace returns nil if the namespace may newly place on a cluster, and otherwise an error with the reason, written
+// for users. Every path to a member calls MayPlace or Decide: the controllers of Placements, WorkSets and Addons, and
+// the live clusters of package membership/fleet.
 func (r *Rules) MayPlace(cluster Cluster) error {
 	switch d := r.Decide(cluster); {
 	case d.Access == Allowed:
@@ -199,13 +201,13 @@ func (b *rule) grants(cluster Cluster) bool {
 		return false
 	}
 	if cluster.Absent {
-		return b.selector.Empty() // It selects the cluster whatever its labels are.
+		return b.selector.Empty() // The selector matches the cluster with any labels.
 	}
 	return b.selector.Matches(cluster.Labels)
 }
 
-// WithSelection returns rules that differ only in what WorkSets of the namespace may select outside of it: what one of
-// the grants allows. The grants must not be modified afterwards.
+// WithSelection returns a copy of the rules with other SelectionGrants. A WorkSet of the namespace may select an object
+// outside of the namespace if one of the grants allows it. The grants must not be modified afterwards.
 func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
 	if r == nil {
 		return nil
@@ -215,7 +217,7 @@ func (r *Rules) WithSelection(grants []v1alpha1.SelectionGrantSpec) *Rules {
 	return &next
 }
 
-// OfSet returns the rules by the bindings of one set alone.
+// OfSet returns the rules with the bindings of one set only.
 func (r *Rules) OfSet(set string) *Rules {
 	if r == nil || r.clusterScope {
 		return r
@@ -225,7 +227,7 @@ func (r *Rules) OfSet(set string) *Rules {
 	return &next
 }
 
-// Bound reports whether the namespace has a binding that is not deleted, or needs none.
+// Bound reports whether the namespace has a binding that is not being deleted, or needs no binding.
 func (r *Rules) Bound() bool {
 	return r != nil && (r.clusterScope || slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted }))
 }

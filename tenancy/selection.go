@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// SelectableObject is what a WorkSet selects.
+// SelectableObject identifies the object, or the objects of a kind, that a WorkSet selects.
 type SelectableObject struct {
 	Group, Kind string
 	// Namespace is empty for a cluster-scoped object.
@@ -42,7 +42,7 @@ func (o SelectableObject) within(granted v1alpha1.SelectableObjects) bool {
 		(len(granted.Names) == 0 || slices.Contains(granted.Names, o.Name))
 }
 
-// matches reports whether a namespace is the pattern, or has the prefix that ends with "*".
+// matches reports whether a namespace equals the pattern or, if the pattern ends with "*", has it as its prefix.
 func matches(pattern, namespace string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(namespace, prefix)

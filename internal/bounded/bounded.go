@@ -1,4 +1,4 @@
-// Package bounded limits texts and metadata to what the API accepts and caches need.
+// Package bounded limits texts to the size that the API accepts, and metadata to the part that caches need.
 package bounded
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text bounds a text to so many bytes, at least 3, between two characters. What is not UTF-8 would come back from the
-// API as something else, and be written again.
+// Text truncates a text to at most limit bytes, which must be at least 3, between two characters. It replaces invalid
+// UTF-8. The API would return such bytes in another form, and the caller would write the text again.
 func Text(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
@@ -21,9 +21,9 @@ func Text(text string, limit int) string {
 	return text[:end] + more
 }
 
-// Metadata returns the labels or annotations of muster, which are those of the domain muster.dev, and at most one other
-// entry. The other entry shows a caller that is about to add the first entry of muster that the map exists. Agents may
-// write as much metadata of their Works as etcd accepts, and a cache keeps no more of it than this.
+// Metadata returns the labels or annotations of the domain muster.dev, and at most one other entry. The other entry
+// shows a caller that is about to add the first entry of muster that the map exists. Agents may write as much metadata
+// to their Works as etcd accepts, and a cache keeps only this part of it.
 func Metadata(all map[string]string) map[string]string {
 	own := func(key string) bool {
 		domain, _, ok := strings.Cut(key, "/")

@@ -1,8 +1,8 @@
-// Command controlplane is etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one
-// file: it acts as the one whose name it is called by. One binary links the packages that they share
-// once, which makes it a fifth of their size together and as much faster to build.
+// Command controlplane contains etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one file. It runs
+// as the program whose name it is called by. One binary links the shared packages once, which reduces the total size to
+// a fifth, and the build time accordingly.
 //
-// mustertest/localplane builds it, and kwok beside it, and starts control planes from them.
+// Package mustertest/localplane builds it together with kwok, and starts control planes from both.
 package main
 
 import (

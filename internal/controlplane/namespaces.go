@@ -29,15 +29,15 @@ const promptNamespaces = "MUSTER_PROMPT_NAMESPACES"
 const namespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
 
 const (
-	// The API server rejects objects for a namespace that its cache shows as deleted. The cache is milliseconds behind.
+	// The API server rejects objects in a namespace that its cache shows as deleted. The cache lags by milliseconds.
 	namespaceDelay = 100 * time.Millisecond
-	// The pauses before the controller looks again at a namespace in which objects remain.
+	// The delays before the controller processes a namespace with remaining objects again.
 	namespaceRetry, namespaceRetryMax = 50 * time.Millisecond, time.Second
 	namespaceWorkers                  = 10
 )
 
-// replaceNamespaceController turns the namespace controller of kube-controller-manager off, which is started with the
-// arguments, and runs one without its pauses instead. What it does with a namespace is Kubernetes' own code.
+// replaceNamespaceController disables the namespace controller in the arguments of kube-controller-manager, and runs
+// one without the delays instead. The deletion of the content of a namespace is Kubernetes' own code.
 func replaceNamespaceController(ctx context.Context, args []string) ([]string, error) {
 	kubeconfig := ""
 	for _, arg := range args {
@@ -96,7 +96,8 @@ func runNamespaceController(ctx context.Context, client kubernetes.Interface,
 				if shutdown {
 					return
 				}
-				// The error is also "some content remains". The deleter reads the namespace itself, and a missing one is done.
+				// The error can also be "some content remains". The deleter reads the namespace itself, and returns nil if it is
+				// missing.
 				if err := deleter.Delete(ctx, name); err != nil {
 					klog.V(2).InfoS("Namespace is not deleted yet", "namespace", name, "err", err)
 					queue.AddRateLimited(name)

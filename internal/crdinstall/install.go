@@ -1,4 +1,4 @@
-// Package crdinstall installs embedded CustomResourceDefinitions; the crds package of each API group wraps it.
+// Package crdinstall installs embedded CustomResourceDefinitions. The package crds of each API group wraps it.
 package crdinstall
 
 import (
@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FieldOwner owns the fields of the definitions, so that what others add to them (a conversion
-// webhook's CA, say) is kept.
+// FieldOwner is the field manager of the definitions. Fields of other field managers, such as the CA of a conversion
+// webhook, are kept.
 const FieldOwner = client.FieldOwner("muster-crds")
 
 const (
@@ -50,13 +50,13 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Install applies the definitions and waits until the API server serves all of them and the RESTMapper of the client
-// finds them, so that the next request of the client can be about one of them. The mapper must ask the API server, as
-// that of a client does unless another one is set. A definition that is being deleted is applied again.
+// Install applies the definitions. It waits until the API server serves all of them and the RESTMapper of the client
+// finds them, so that the client can use them in its next request. The mapper must send requests to the API server, as
+// the default mapper of a client does. A definition that is being deleted is applied again.
 //
-// Install waits for 30 seconds unless the context ends earlier. Its error names the definition and the cause. If a
-// newer version of muster has applied one of the definitions, Install returns an error and applies none: an older
-// definition would drop fields of existing objects.
+// Install waits for at most 30 seconds, or until the context ends. Its error contains the definition and the cause. If
+// a newer version of muster has applied one of the definitions, Install returns an error and applies none, because an
+// older definition would drop fields of existing objects.
 func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	definitions, err := Read(files)
 	if err != nil {
@@ -65,8 +65,8 @@ func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	return current().install(ctx, c, definitions)
 }
 
-// Apply is Install of definitions that are parsed already, and keeps those that a newer version of muster has applied.
-// Several hubs of different versions may share the definitions on a member.
+// Apply is Install for parsed definitions. It keeps definitions that a newer version of muster has applied, because
+// several hubs of different versions may share the definitions on a member.
 func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
 	return current().keepingNewer(ctx, c, definitions)
 }
@@ -125,7 +125,7 @@ func (i installer) wait(ctx context.Context, c client.Client, definitions []*uns
 		for _, definition := range definitions {
 			var err error
 			waiting, err = notServed(ctx, c, definition)
-			if apierrors.IsNotFound(err) { // it was about to go
+			if apierrors.IsNotFound(err) { // the deletion of the former definition has completed meanwhile
 				waiting, err = definition.GetName()+" was deleted", i.apply(ctx, c, definition)
 			}
 			if err != nil || waiting != "" {
@@ -153,7 +153,7 @@ func (i installer) apply(ctx context.Context, c client.Client, definition *unstr
 	return nil
 }
 
-// notServed says why a definition is not served yet; an empty string means that it is.
+// notServed returns the reason why a definition is not served yet, or an empty string if it is served.
 func notServed(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
 	waiting, err := notEstablished(ctx, c, definition)
 	if err != nil || waiting != "" {
@@ -165,9 +165,9 @@ func notServed(ctx context.Context, c client.Client, definition *unstructured.Un
 	return notAnswered(ctx, c, definition)
 }
 
-// notAnswered says that the API server does not answer requests for a definition yet; an empty string means that it
-// does, or that the client may not list its objects. The API server writes that a definition is established before its
-// own watch of definitions has told it so, and discovery may still have the definition of last time.
+// notAnswered returns the reason why the API server does not answer requests for a definition yet. It returns an empty
+// string if it does, or if the client may not list the objects. The API server writes the condition Established before
+// its own watch of definitions observes it, and discovery may still contain the former definition.
 func notAnswered(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -193,7 +193,7 @@ func notAnswered(ctx context.Context, c client.Client, definition *unstructured.
 	}
 }
 
-// notEstablished says why a definition is not established yet; an empty string means that it is.
+// notEstablished returns the reason why a definition is not established yet, or an empty string if it is established.
 func notEstablished(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
 	observed := &unstructured.Unstructured{}
 	observed.SetGroupVersionKind(definition.GroupVersionKind())
@@ -207,12 +207,13 @@ func notEstablished(ctx context.Context, c client.Client, definition *unstructur
 	return why, err
 }
 
-// unestablished says why a definition that was read is not established; an empty string means that it is.
+// unestablished returns the reason why an observed definition is not established, or an empty string if it is
+// established.
 func unestablished(observed *unstructured.Unstructured) (string, error) {
 	if observed.GetDeletionTimestamp() != nil {
 		return "that of last time is being deleted", nil
 	}
-	// Null until the API server has looked at the definition for the first time.
+	// The conditions are null until the API server has processed the definition for the first time.
 	found, _, err := unstructured.NestedFieldNoCopy(observed.Object, "status", "conditions")
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", observed.GetName(), err)
@@ -234,9 +235,9 @@ func unestablished(observed *unstructured.Unstructured) (string, error) {
 	return reasons[len(reasons)-1], nil
 }
 
-// notFound names a version of a definition that the mapper does not find yet; an empty string means that it finds all
-// that are served. An API server says that a definition is established before its discovery has it, and until then
-// serves none of it.
+// notFound returns a version of a definition that the mapper does not find yet, or an empty string if it finds all
+// served versions. An API server sets the condition Established before its discovery contains the definition, and
+// serves no version of it until then.
 func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -250,7 +251,7 @@ func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (st
 		_, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, name)
 		switch {
 		case meta.IsNoMatchError(err):
-			meta.MaybeResetRESTMapper(mapper) // some keep what they found once
+			meta.MaybeResetRESTMapper(mapper) // some mappers cache their results
 			return definition.GetName() + ": the API server's discovery does not have version " + name, nil
 		case err != nil:
 			return "", fmt.Errorf("find %s in the API server's discovery: %w", definition.GetName(), err)

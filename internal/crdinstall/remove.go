@@ -16,21 +16,22 @@ import (
 	"github.com/muster-sdk/muster/internal/precondition"
 )
 
-// InstalledByLabel is on definitions that a hub has installed on a member and removes again. Its value is the UID of
-// the MemberCluster.
+// InstalledByLabel is a label of definitions that a hub has installed on a member, and removes again. Its value is the
+// UID of the MemberCluster.
 const InstalledByLabel = "membership.muster.dev/installed-by"
 
-// definitionKind is that of what is installed.
+// definitionKind is the kind CustomResourceDefinition.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 	Kind: "CustomResourceDefinition"}
 
-// Remove deletes a definition and waits until it is gone. It stays where claim says why, which is asked about what is
-// there; or where there is an object of what it defines, since all of these would go with it. Kept says that, such as
-// "things.example.com: there is Thing a", and is empty where the definition is gone.
+// Remove deletes a definition and waits until it is removed. It keeps the definition if claim returns a reason for the
+// observed definition, or if an object of its kind exists, because the deletion would delete all objects of the kind.
+// In these cases, kept contains the reason, such as "things.example.com: there is Thing a". It is empty if the
+// definition was removed.
 //
-// The client must ask the API server, as one of a manager does for an unstructured object unless it was told otherwise.
-// What is made between the look and the deletion, two requests in a row, goes too. It waits for 30 seconds where ctx
-// has no earlier end.
+// The client must read from the API server, as the client of a manager does by default for an unstructured object.
+// Objects that are created between the check and the deletion, which are two consecutive requests, are deleted as well.
+// Remove waits for at most 30 seconds, or until the context ends.
 func Remove(ctx context.Context, c client.Client, name string,
 	claim func(metav1.Object) string) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -61,7 +62,7 @@ func Remove(ctx context.Context, c client.Client, name string,
 	})
 	switch {
 	case err == nil && kept == "":
-		meta.MaybeResetRESTMapper(c.RESTMapper()) // otherwise the next Install takes it for served
+		meta.MaybeResetRESTMapper(c.RESTMapper()) // otherwise the next Install assumes that the definition is served
 		return "", nil
 	case err == nil:
 		return name + ": " + kept, nil
@@ -72,12 +73,12 @@ func Remove(ctx context.Context, c client.Client, name string,
 	}
 }
 
-// inUse names an object of what a definition defines, or says why it cannot be known yet whether there is one.
+// inUse returns an object of the kind of a definition, or the reason why it is not known yet whether one exists.
 func inUse(ctx context.Context, c client.Client,
 	definition *unstructured.Unstructured) (user, waiting string, err error) {
 	never, err := unestablished(definition)
 	if err != nil || never != "" {
-		return "", "", err // nothing can have been made of it
+		return "", "", err // no object of the kind can exist
 	}
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -85,7 +86,7 @@ func inUse(ctx context.Context, c client.Client,
 	if err != nil {
 		return unserved(c, err)
 	}
-	// Not as metadata, which a manager's client would take from a cache.
+	// A list of metadata would come from the cache of a manager's client.
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind + "List"))
 	if err := c.List(ctx, list, client.Limit(1)); err != nil {
@@ -97,7 +98,7 @@ func inUse(ctx context.Context, c client.Client,
 	return "", "", nil
 }
 
-// unserved is about a definition that the API server has and does not serve yet, or not any more.
+// unserved is inUse for a definition that the API server does not serve yet, or does not serve any more.
 func unserved(c client.Client, err error) (user, waiting string, _ error) {
 	if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return "", "", fmt.Errorf("look whether it is in use: %w", err)
@@ -106,7 +107,8 @@ func unserved(c client.Client, err error) (user, waiting string, _ error) {
 	return "", "it is not served, so nobody knows whether it is in use", nil
 }
 
-// Claimed returns which client manages a definition besides those that installed it by [Install]. Empty: none.
+// Claimed returns the reason why a definition does not belong to [Install] alone: a hub or another client has installed
+// it or manages it. It returns an empty string if there is no such reason.
 func Claimed(definition metav1.Object) string {
 	if _, installed := definition.GetLabels()[InstalledByLabel]; installed {
 		return "a hub has installed it"
@@ -114,7 +116,7 @@ func Claimed(definition metav1.Object) string {
 	ours := false
 	for _, entry := range definition.GetManagedFields() {
 		switch {
-		case entry.Subresource != "": // the API server's own
+		case entry.Subresource != "": // written by the API server
 		case entry.Manager == string(FieldOwner):
 			ours = true
 		default:

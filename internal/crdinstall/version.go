@@ -11,13 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// VersionAnnotation is on a definition. Its value is the version of the muster module that applied the definition last.
+// VersionAnnotation is an annotation of a definition. Its value is the version of the muster module that last applied
+// the definition.
 const VersionAnnotation = "muster.dev/version"
 
 const module = "github.com/muster-sdk/muster"
 
-// versionIn returns the version of the muster module in a program. It is nil if the build does not contain it, such as
-// in tests, or if the module is replaced by a folder. Such a program neither records a version nor compares one.
+// versionIn returns the version of the muster module in a program. It returns nil if the build does not contain the
+// version, such as in tests, or if the module is replaced by a folder. Such a program neither records nor compares
+// versions.
 func versionIn(build *debug.BuildInfo) *version.Version {
 	if build == nil {
 		return nil
@@ -36,8 +38,8 @@ func versionIn(build *debug.BuildInfo) *version.Version {
 	return nil
 }
 
-// newer returns the version of the installed definition if it is newer than own, and nil otherwise: the definition does
-// not exist, or has no version.
+// newer returns the version of the installed definition if it is newer than own. Otherwise it returns nil: the
+// installed version is not newer, the definition does not exist, or it has no version.
 func newer(ctx context.Context, c client.Client, definition *unstructured.Unstructured,
 	own *version.Version) (*version.Version, error) {
 	if own == nil {

@@ -27,8 +27,8 @@ const (
 // server publishes that a definition is being removed a moment after it has begun to delete the objects.
 const ConfirmAfter = time.Second
 
-// Of reads the state of a definition from the API server's discovery, which every authenticated user may
-// read. A definition that is being removed is listed without the verb create.
+// Of returns the state of a definition from the API server's discovery, which every authenticated user may read.
+// Discovery lists a definition that is being removed without the verb create.
 func Of(ctx context.Context, d discovery.DiscoveryInterface, resource schema.GroupVersionResource) (State, error) {
 	list := &metav1.APIResourceList{}
 	err := d.RESTClient().Get().AbsPath("/apis", resource.Group, resource.Version).Do(ctx).Into(list)

@@ -1,3 +1,3 @@
-// Package deletion decides whether an object that is gone, or is being deleted, is so because a user asked for it.
-// All decisions are pure functions of what was observed. What is merely absent was not deleted on request.
+// Package deletion decides whether a missing object, or one that is being deleted, was deleted because a user requested
+// it. All decisions are pure functions of the observed state. Absence alone is not a request.
 package deletion

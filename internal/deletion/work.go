@@ -7,23 +7,23 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Requested is the answer of [OfWork] for a deletion that a user asked for. All other answers but the empty one are
-// reasons why the end of a Work is no request; they are reasons of the condition Orphaned of an AppliedWork.
+// Requested is the result of [OfWork] for a deletion that a user requested. All other results except the empty string
+// are reasons why the deletion is not a request. They are reasons of the condition Orphaned of an AppliedWork.
 const Requested = "Requested"
 
-// Work is what was observed of a Work on the hub.
+// Work is the observed state of a Work on the hub.
 type Work struct {
-	// Found is false if the API server answered that there is no such Work.
+	// Found is false if the API server responded that the Work does not exist.
 	Found bool
-	// Deleted is the deletionTimestamp; zero: none.
+	// Deleted is the deletionTimestamp. Zero: none.
 	Deleted time.Time
 	// Generated is true if a controller generates the Work.
 	Generated bool
-	// Requested is true if the controller that deleted the Work noted its request.
+	// Requested is true if the controller that deleted the Work recorded the request in it.
 	Requested bool
 }
 
-// WorkOf reads what is relevant of a Work; nil: there is none.
+// WorkOf returns the observed state of a Work. A nil Work does not exist.
 func WorkOf(work *v1alpha1.Work) Work {
 	if work == nil {
 		return Work{}
@@ -38,19 +38,19 @@ func WorkOf(work *v1alpha1.Work) Work {
 	return w
 }
 
-// Hub is what was observed of the place where the Work is.
+// Hub is the observed state of the definition and the namespace of the Work.
 type Hub struct {
 	// Definition is the state of the definition of Works.
 	Definition definition.State
-	// NamespaceDeleted is the deletionTimestamp of the namespace; zero: none, or the namespace does not exist.
+	// NamespaceDeleted is the deletionTimestamp of the namespace. Zero: none, or the namespace does not exist.
 	NamespaceDeleted time.Time
 }
 
-// OfWork returns [Requested] if a user asked for the deletion of the Work, a reason if the Work is gone, or is being
-// deleted, without such a request, and nothing for a Work that is not being deleted.
+// OfWork returns [Requested] if a user requested the deletion of the Work. If the Work is missing or is being deleted
+// without such a request, OfWork returns a reason. For a Work that is not being deleted, it returns an empty string.
 //
-// Timestamps have a resolution of one second. A Work that was deleted in the second in which its namespace was
-// deleted counts as deleted with the namespace.
+// Timestamps have a resolution of one second. A Work that was deleted in the same second as its namespace counts as
+// deleted with the namespace.
 func OfWork(w Work, h Hub) string {
 	switch {
 	case !w.Found && h.Definition != definition.Served:

@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// agent is the program that runs on a member, or for one.
+// agent is the program that runs on a member, or on behalf of one.
 const agent program = "muster-agent"
 
 const (
-	// worksLabel is on ClusterRoles that say what Works may contain.
+	// worksLabel is a label of ClusterRoles that permit kinds of objects in Works.
 	worksLabel = "work.muster.dev/aggregate-to-agent"
 )
 
@@ -35,12 +35,12 @@ func agentFiles() (map[string]string, error) {
 		return nil, fmt.Errorf("work/agent/rbac/role.yaml declares a Role, and no file of deploy contains it")
 	}
 	text := map[string]string{
-		// The account, and what it may do on the member: all of its cluster, and nothing of one namespace.
+		// The ServiceAccount and its permissions on the member: those for the whole cluster, and none for a single namespace.
 		"base/account.yaml":    documents(agent.accountObjects()),
 		"base/membership.yaml": documents(agent.bindCluster(cluster)),
-		// What it may do where it runs.
+		// The permissions in the cluster where the agent runs.
 		"home/home.yaml": documents(append(agent.bind(local), agent.bind(agent.leaderElection())...)),
-		// What it takes to apply Works.
+		// The permissions and definitions for applying Works.
 		"works/works.yaml":          documents(append(agent.bindCluster(workCluster), agent.bindCluster(grants())...)),
 		"works/definition.yaml":     definitions["appliedworks.yaml"],
 		"works/memberpolicies.yaml": definitions["memberpolicies.yaml"],
@@ -59,7 +59,7 @@ func agentFiles() (map[string]string, error) {
 	return text, nil
 }
 
-// grants returns what Works may contain: nothing, until a ClusterRole has the label.
+// grants returns the permissions for the objects in Works. It is empty until a ClusterRole has the label.
 func grants() []role {
 	return []role{{rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: string(agent) + "-works"},
@@ -69,7 +69,7 @@ func grants() []role {
 	}}}
 }
 
-// place is where an agent runs.
+// place is the cluster in which an agent runs.
 type place int
 
 const (
@@ -102,7 +102,7 @@ func deployment(where place, args ...string) object {
 		"serviceAccountName": string(agent),
 		"securityContext":    object{"runAsNonRoot": true, "seccompProfile": object{"type": "RuntimeDefault"}},
 		"containers":         []any{container},
-		"tolerations": []any{ // a cluster is to stay in the fleet when all of its nodes are cordoned for maintenance
+		"tolerations": []any{ // a member stays in the fleet while all of its nodes are cordoned for maintenance
 			object{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
 		},
 	}
@@ -114,7 +114,7 @@ func deployment(where place, args ...string) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": agent.metaOf(string(agent), namespace),
 		"spec": object{
-			"replicas": 1, // leader election lets there be more
+			"replicas": 1, // more are possible, because of leader election
 			"selector": object{"matchLabels": object{"app.kubernetes.io/name": string(agent)}},
 			"template": object{"metadata": object{"labels": agent.labels()}, "spec": pod},
 		},

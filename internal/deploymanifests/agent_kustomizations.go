@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// kustomizations are those of each folder.
+// kustomizations returns the kustomization of each folder.
 func kustomizations() map[string]string {
 	return map[string]string{
 		"base": kustomization("The account of the agent, and what it may do on its member.", "account.yaml",

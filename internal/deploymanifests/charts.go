@@ -92,8 +92,8 @@ func agentTemplates() (map[string]string, error) {
 }
 
 // agentDefinitions returns the folder crds of the chart muster-agent. Helm installs definitions from this folder and
-// never deletes them. With the definition of AppliedWork, the inventories of all Works would be deleted, and with that
-// of MemberPolicy, what the member's administrator has decided.
+// never deletes them. The deletion of the definition of AppliedWork would delete the inventories of all Works. The
+// deletion of the definition of MemberPolicy would delete the policies of the member's administrator.
 func agentDefinitions() (map[string]string, error) {
 	works, err := fs.ReadFile(workcrds.Member, "work.muster.dev_appliedworks.yaml")
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 
 // flowControl returns the configuration of API Priority and Fairness for the API server of the hub.
 //
-// The identities of agents have no group of their own: they are users and ServiceAccounts of many namespaces. So the
+// The identities of agents have no common group, because they are users and ServiceAccounts of many namespaces. So the
 // FlowSchema selects all authenticated clients, but only their requests for the kinds that agents use. Each client is a
-// flow, so an agent that sends many requests waits for itself. Heartbeats are not selected: they never share a queue
-// with other requests of agents. Requests of the hub have precedence, as those of controllers of Kubernetes.
+// flow, so an agent that sends many requests delays only itself. Heartbeats are not selected. They never share a queue
+// with other requests of agents. Requests of the hub have precedence, as those of the controllers of Kubernetes.
 func flowControl() []any {
 	const agents = "muster-agents"
 	shares, lendable, all := int32(30), int32(50), []string{"*"}

@@ -22,15 +22,15 @@ import (
 // hub is the program that runs on the hub.
 const hub program = "muster-hub"
 
-// selectionLabel is on ClusterRoles that contain what WorkSets may select on the hub.
+// selectionLabel is a label of ClusterRoles that permit the selection of kinds on the hub by WorkSets.
 const selectionLabel = "placement.muster.dev/aggregate-to-hub"
 
-// hubRoles are the packages of a hub that connects to no member, in the order of assembly.SetupHub.
+// hubRoles lists the packages of a hub that connects to no member, in the order of assembly.SetupHub.
 var hubRoles = []string{
 	"membership/hub", "addon/leave", "work/leave", "work/unassigned", "tenancy", "placement", "placement/workset", "addon",
 }
 
-// pushRoles are the packages of a hub that runs the agents of members with joinMode Push.
+// pushRoles lists the packages of a hub that runs the agents of members with joinMode Push.
 var pushRoles = []string{"membership/fleet", "membership/push"}
 
 // pushObjects returns the permissions for joinMode Push. The namespace contains the kubeconfigs of members.
@@ -48,8 +48,8 @@ func bootstrapTokenObjects() ([]any, error) {
 // clusterProfileObjects returns the permissions for the export of ClusterProfiles.
 func clusterProfileObjects() ([]any, error) { return hub.rolesOf([]string{"placement/clusterprofile"}) }
 
-// clusterAPIObjects returns the permissions for the import of Clusters of Cluster API. The second ClusterRole is bound
-// in each namespace of Clusters: it contains what the hub reads there.
+// clusterAPIObjects returns the permissions for the import of Clusters of Cluster API. The second ClusterRole contains
+// the permissions to read in the namespaces of Clusters, and is bound in each of them.
 func clusterAPIObjects() ([]any, error) {
 	permissions, err := hub.rolesOf([]string{"membership/clusterapi"})
 	if err != nil {
@@ -193,9 +193,10 @@ func addingArgument(argument string) string {
 `
 }
 
-// definitionsAndSelection returns the permissions that no package declares: to install definitions and policies, and
-// what WorkSets may select, which is nothing until a ClusterRole has the label. The hub changes its own definitions and
-// policies only; RBAC cannot restrict the names of objects that are created.
+// definitionsAndSelection returns the permissions that no package declares. The first part permits the installation of
+// definitions and policies. The hub changes its own definitions and policies only. RBAC cannot restrict the names of
+// objects that are created. The second part permits the selection by WorkSets, and is empty until a ClusterRole has the
+// label.
 func definitionsAndSelection() ([]role, error) {
 	definitions, policies, err := installedNames()
 	if err != nil {
@@ -273,8 +274,8 @@ func editRole() object {
 	}})
 }
 
-// platformRole returns the ClusterRole of platform teams. It is not part of view, edit or admin: users of it run
-// objects on every cluster, and read what WorkSets may select. No manifest binds it.
+// platformRole returns the ClusterRole of platform teams. It is not part of view, edit or admin, because its users run
+// objects on every cluster, and read all objects that WorkSets may select. No manifest binds it.
 func platformRole() object {
 	read, write := []string{"get", "list", "watch"}, []string{"create", "delete", "patch", "update"}
 	return object{
@@ -347,8 +348,8 @@ func disruptionBudget() object {
 	}
 }
 
-// networkPolicy admits probes and scrapes. Egress stays open: the address of the API server, and of members, is not
-// known.
+// networkPolicy returns a NetworkPolicy that allows probes and scrapes. Egress stays open, because the addresses of the
+// API server and of members are unknown.
 func networkPolicy() object {
 	return object{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": hub.metaOf(string(hub), namespace),

@@ -1,5 +1,5 @@
 // Command deploymanifests generates the folders agent and hub of package deploy, and the folders templates/generated
-// and crds of the charts, from the roles that the code declares (the folders rbac) and from the definitions of
+// and crds of the charts. Its sources are the roles that the code declares (the folders rbac) and the definitions of
 // work/crds. It runs in the root of the module, after those were generated.
 package main
 
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// generate replaces the whole folder, so that a file that is not generated any more disappears.
+// generate replaces the whole folder, so that files that are no longer generated disappear.
 func generate(folder string, files func() (map[string]string, error)) error {
 	all, err := files()
 	if err != nil {
@@ -90,7 +90,7 @@ func readRoles(file string) ([]role, error) {
 	return roles, nil
 }
 
-// apart parts what is for the whole cluster and what is for one namespace.
+// apart separates the roles for the whole cluster from the roles for one namespace.
 func apart(roles []role) (cluster, local []role) {
 	for _, r := range roles {
 		if r.Kind == "Role" {
@@ -107,7 +107,7 @@ func documents(objects []any) string {
 	for _, object := range objects {
 		data, err := yaml.Marshal(object)
 		if err != nil {
-			panic(err) // it is made of maps and slices
+			panic(err) // impossible for maps and slices
 		}
 		out.WriteString("---\n")
 		out.Write(data)

@@ -12,7 +12,7 @@ const (
 	probePort = 8081
 )
 
-// object is an object as YAML has it. A typed object would be written with an empty status.
+// object is an object in the form of YAML. A typed object would be written with an empty status.
 type object = map[string]any
 
 // program is the name of a program, and of its ServiceAccount and Deployment.
@@ -45,7 +45,7 @@ func (p program) bindCluster(roles []role) (out []any) {
 		made := object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": p.metaOf(r.Name,
 			"")}
 		if r.AggregationRule != nil {
-			made["aggregationRule"] = r.AggregationRule // its rules are another controller's
+			made["aggregationRule"] = r.AggregationRule // another controller writes its rules
 		} else {
 			made["rules"] = r.Rules
 		}
@@ -82,7 +82,8 @@ func (p program) subjects() []any {
 	return []any{object{"kind": rbacv1.ServiceAccountKind, "name": string(p), "namespace": namespace}}
 }
 
-// leaderElection returns what controller-runtime needs to elect a leader: a Lease, and Events of the core API.
+// leaderElection returns the permissions that controller-runtime needs for leader election: on a Lease, and on Events
+// of the core API.
 func (p program) leaderElection() []role {
 	return []role{{rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: string(p) + "-leader-election"},

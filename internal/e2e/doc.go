@@ -1,11 +1,14 @@
-// Package e2e runs the examples on clusters of kind: other nodes, networks and versions than those of
-// mustertest/localplane, and pods that run.
+// Package e2e runs the examples on clusters of kind, whose nodes, networks and versions differ from those of
+// mustertest/localplane, and where pods run. Run the tests in this folder:
 //
-//	go test -v ./...                    # in this folder; skipped, with the reason, where no container engine answers
-//	MUSTER_E2E=required go test -v ./...  # fails instead
-//	MUSTER_E2E_KUBECONFIGS=hub.yaml:east.yaml:west.yaml go test -v ./...  # on clusters that are there: whatever is in them is at risk
+//	go test -v ./...
 //
-// It starts a hub and two members by docker, podman or nerdctl, whichever answers first, and deletes them when the
-// tests are over. The environment variable MUSTER_E2E_IMAGE is the node image, kind's own unless it is set. Three nodes
-// need about 3 GB of memory.
+// Without a container engine, the tests are skipped with the reason. With MUSTER_E2E=required they fail instead. To use
+// existing clusters, whose content is at risk:
+//
+//	MUSTER_E2E_KUBECONFIGS=hub.yaml:east.yaml:west.yaml go test -v ./...
+//
+// Otherwise the tests start a hub and two members with docker, podman or nerdctl, the first one that responds, and
+// delete them when the tests have ended. The environment variable MUSTER_E2E_IMAGE contains the node image. Default:
+// the image of kind. Three nodes need about 3 GB of memory.
 package e2e

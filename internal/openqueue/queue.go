@@ -1,4 +1,5 @@
-// Package openqueue has a queue of a controller to which any code can add requests, for changes that no watch delivers.
+// Package openqueue provides a queue of a controller to which any code can add requests, for changes that no watch
+// reports.
 package openqueue
 
 import (
@@ -15,7 +16,7 @@ import (
 type Queue[T comparable] struct {
 	mu    sync.Mutex
 	begun workqueue.TypedRateLimitingInterface[T]
-	early []func() // what was added before it began
+	early []func() // calls of Add before the controller started
 }
 
 // Source creates the queue when the controller starts.
@@ -33,7 +34,8 @@ func (q *Queue[T]) Source() source.TypedSource[T] {
 	})
 }
 
-// Add adds an item. One that is there already stays once, at the sooner time with the higher priority.
+// Add adds an item. An item that is already in the queue stays there once, with the earlier time and the higher
+// priority.
 func (q *Queue[T]) Add(item T, priority int, after time.Duration) {
 	q.mu.Lock()
 	begun := q.begun

@@ -1,5 +1,5 @@
-// Package precondition restricts irreversible requests to the version of an object that the decision is about: a
-// controller that was paused after the decision changes nothing that was created or written meanwhile.
+// Package precondition restricts irreversible requests to the version of an object for which the decision was made. A
+// controller that was paused after the decision then changes no object that was created or written meanwhile.
 package precondition
 
 import (
@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Unchanged restricts a deletion to an object as it was read, by its UID and its resourceVersion. Otherwise the API
+// Unchanged restricts a deletion to the UID and the resourceVersion of the observed object. If they differ, the API
 // server responds with a conflict.
 func Unchanged(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
 
-// Patch is a JSON merge patch of an object as it was read, such as one that removes a finalizer. Like the deletion by
-// [Unchanged] it fails with a conflict if the object has another resourceVersion, and it fails as invalid if only the
-// UID differs, which is possible after the store was restored.
+// Patch returns a JSON merge patch of an observed object, such as one that removes a finalizer. Like a deletion with
+// [Unchanged], the patch fails with a conflict if the object has another resourceVersion. It fails as invalid if only
+// the UID differs, which is possible after the store was restored.
 func Patch(before client.Object) client.Patch {
 	return patch{
 		Patch: client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), before: before,

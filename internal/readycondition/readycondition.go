@@ -19,20 +19,20 @@ const (
 	reasonPending = "Pending"
 )
 
-// Rule says which conditions of a kind make it ready.
+// Rule lists the conditions of a kind that determine whether an object is ready.
 type Rule struct {
-	// Required conditions must be True. Ready takes the reason and the message of the first that is not.
+	// Required conditions must be True. Ready has the reason and the message of the first one that is not.
 	Required []string
 	// Adverse conditions must not be True, such as Progressing.
 	Adverse []string
-	// Failure is the condition that reports an error which needs an action of a user, such as Degraded. While it is True,
-	// the object is Stalled and not Ready. Empty: the caller decides with Set's argument.
+	// Failure is the condition that reports an error which only a user can resolve, such as Degraded. While it is True,
+	// the object is Stalled and not Ready. Empty: the argument failure of Set applies.
 	Failure string
 }
 
-// Set puts the derived conditions into conditions. Ready is always there; Stalled is there while it is True, as kstatus
-// expects. failure is used if the rule names no Failure; nil means that there is none. It must not run concurrently
-// with other uses of conditions.
+// Set adds the derived conditions to conditions. Ready always exists. Stalled exists only while it is True, as kstatus
+// expects. The argument failure applies if the rule has no Failure; nil means that there is no failure. Set must not
+// run concurrently with other uses of conditions.
 func (r Rule) Set(conditions *[]metav1.Condition, generation int64, now time.Time, failure *metav1.Condition) {
 	if r.Failure != "" {
 		failure = nil
@@ -78,6 +78,6 @@ func (r Rule) ready(conditions []metav1.Condition, failure *metav1.Condition) me
 	return metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: reasonReady}
 }
 
-// Is reports whether a condition is derived by this package. Events and decisions about rollouts are about the
-// conditions from which it is derived, and skip it.
+// Is reports whether this package derives a condition. Events and decisions about rollouts skip derived conditions, and
+// use the conditions from which they are derived.
 func Is(conditionType string) bool { return conditionType == Ready || conditionType == Stalled }

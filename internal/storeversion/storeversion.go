@@ -1,9 +1,9 @@
-// Package storeversion detects that the store of an API server was put back to an earlier state while a process runs.
+// Package storeversion detects that the store of an API server was restored to an earlier state while a process runs.
 //
-// Caches and watches assume that resourceVersions only grow. After etcd was restored from a backup, the API server
-// accepts a watch from a resourceVersion that does not exist yet and sends no event until the new resourceVersions
-// exceed it. A process that notices nothing works on objects that no longer exist. The remedy is to list everything
-// again, which is what a restarted process does.
+// Caches and watches assume that resourceVersions only increase. After etcd was restored from a backup, the API server
+// accepts a watch from a resourceVersion that does not exist yet, and sends no event until the new resourceVersions
+// exceed it. A process that does not detect this continues with objects that no longer exist. The remedy is to list
+// everything again, as a restarted process does.
 package storeversion
 
 import (
@@ -19,14 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Detector remembers the highest resourceVersion that an API server returned. The zero value is ready. It must not be
-// used concurrently.
+// Detector records the highest resourceVersion that an API server returned. The zero value is ready for use. It must
+// not be used concurrently.
 type Detector struct{ highest uint64 }
 
-// Observe takes the resourceVersion of an answer that was not read from a cache, such as that of a write, or of a list
-// without a resourceVersion. Answers must be observed in the order of their requests. Observe returns true if the
-// store is older than it was: the detector then starts anew from this resourceVersion. What is not a number, which
-// Kubernetes excludes since version 1.35, is ignored.
+// Observe records the resourceVersion of a response that was not read from a cache, such as the response to a write, or
+// to a list without a resourceVersion. Responses must be observed in the order of their requests. Observe returns true
+// if the store is older than before; the detector then continues from this resourceVersion. Observe ignores
+// resourceVersions that are not numbers, which Kubernetes excludes since version 1.35.
 func (d *Detector) Observe(resourceVersion string) bool {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *Detector) Observe(resourceVersion string) bool {
 	return rewound
 }
 
-// RewoundError says that a store was put back to an earlier state.
+// RewoundError is the error for a store that was restored to an earlier state.
 type RewoundError struct{ Server string }
 
 func (e *RewoundError) Error() string {
@@ -48,34 +48,34 @@ func (e *RewoundError) Error() string {
 // DefaultInterval is the time between two requests of a Monitor.
 const DefaultInterval = 10 * time.Second
 
-// Monitor is a Runnable for a manager. It ends with a *[RewoundError], and so ends the manager, when the store of the
-// API server is put back to an earlier state. It costs one list of at most one object for each interval.
+// Monitor is a Runnable for a manager. Start returns a *[RewoundError], which ends the manager, when the store of the
+// API server was restored to an earlier state. A Monitor costs one list of at most one object in each interval.
 //
-// A watch shows what the lists between two intervals do not: a restore of a backup that is a few seconds old. A second
-// list of the watched kind confirms it, because the API server can have several stores.
+// A watch also detects a restore that the lists between two intervals miss: of a backup that is a few seconds old. A
+// second list of the watched kind confirms it, because the API server can have several stores.
 type Monitor struct {
 	// Reader reads from the API server, not from a cache. Required.
 	Reader client.Reader
 	// List is a kind that the reader may list. Required.
 	List client.ObjectList
-	// Options of the list, such as a namespace.
+	// Options are the options of the list, such as a namespace.
 	Options []client.ListOption
-	// Watched is a kind that the reader may list, of which Note takes the resourceVersions. Optional.
+	// Watched is a kind that the reader may list, whose resourceVersions the caller passes to Note. Optional.
 	Watched client.ObjectList
 	// Server is the name of the API server in the error.
 	Server string
 	// Interval is the time between two requests. Default: [DefaultInterval].
 	Interval time.Duration
-	// Clock tells the time. Default: the system's.
+	// Clock provides the time. Default: the system's clock.
 	Clock clock.Clock
 
-	noted atomic.Uint64 // the highest resourceVersion of Note
+	noted atomic.Uint64 // the highest resourceVersion that was passed to Note
 
 	mu      sync.Mutex
-	rewound chan struct{} // closed by Report; nil: not made yet
+	rewound chan struct{} // closed by Report; nil: not created yet
 }
 
-// Note takes the resourceVersion of an object of the kind Watched that a watch has delivered. It may be called
+// Note records the resourceVersion of an object of the kind Watched that a watch has delivered. It may be called
 // concurrently.
 func (m *Monitor) Note(resourceVersion string) {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
@@ -87,9 +87,9 @@ func (m *Monitor) Note(resourceVersion string) {
 	}
 }
 
-// Compare takes an object from a cache and the same object as the API server returned it afterwards. A version that is
-// older than the cached one exists only after a restore, and ends Start. This detects a restore that later writes hide
-// from the comparison of lists. It may be called concurrently.
+// Compare compares an object from a cache with the version that the API server returned afterwards. A live version that
+// is older than the cached one exists only after a restore, and ends Start. This detects a restore that later writes
+// hide from the comparison of lists. Compare may be called concurrently.
 func (m *Monitor) Compare(cached, live client.Object) {
 	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), cached.GetResourceVersion())
 	if err != nil || order >= 0 || live.GetUID() != cached.GetUID() {
@@ -98,8 +98,8 @@ func (m *Monitor) Compare(cached, live client.Object) {
 	m.Report()
 }
 
-// Report ends Start: the caller has found that caches do not follow the API server. It may be called concurrently and
-// again.
+// Report ends Start, because the caller has detected that caches do not follow the API server. It may be called
+// concurrently and repeatedly.
 func (m *Monitor) Report() {
 	found := m.found()
 	m.mu.Lock()
@@ -120,11 +120,11 @@ func (m *Monitor) found() chan struct{} {
 	return m.rewound
 }
 
-// NeedLeaderElection is false: every replica has caches.
+// NeedLeaderElection returns false, because every replica has caches.
 func (m *Monitor) NeedLeaderElection() bool { return false }
 
-// Start observes the store until the context ends. Errors of single requests say nothing about the store and are
-// ignored: a list that fails is repeated after the interval.
+// Start observes the store until the context ends. It ignores errors of single requests, because they contain no
+// information about the store. A failed list is repeated after the interval.
 func (m *Monitor) Start(ctx context.Context) error {
 	interval, c := m.Interval, m.Clock
 	if interval <= 0 {
@@ -136,7 +136,7 @@ func (m *Monitor) Start(ctx context.Context) error {
 	var detector Detector
 	options := append([]client.ListOption{client.Limit(1)}, m.Options...)
 	for {
-		noted := m.noted.Load() // before the request
+		noted := m.noted.Load() // read before the request
 		version, err := m.list(ctx, m.List, interval, options)
 		if err == nil && (detector.Observe(version) || m.behind(ctx, version, noted, interval)) {
 			return &RewoundError{Server: m.Server}
@@ -161,8 +161,8 @@ func (m *Monitor) list(ctx context.Context, kind client.ObjectList, timeout time
 	return list.GetResourceVersion(), err
 }
 
-// behind reports whether the store of the kind Watched is older than its watch has shown it. It makes no request if a
-// list of the other kind is not older.
+// behind reports whether the store of the kind Watched is older than the resourceVersions from its watch. It makes no
+// request if a list of the other kind is not older.
 func (m *Monitor) behind(ctx context.Context, version string, noted uint64, timeout time.Duration) bool {
 	older := func(version string) bool {
 		is, err := strconv.ParseUint(version, 10, 64)

@@ -1,3 +1,3 @@
-// Package testkit contains what only muster's own tests and benchmarks need. Package mustertest contains what users
-// need as well.
+// Package testkit contains helpers for muster's own tests and benchmarks. Package mustertest contains the helpers that
+// users need as well.
 package testkit

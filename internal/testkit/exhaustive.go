@@ -6,9 +6,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// Exhaustive reports whether models are walked completely, which takes minutes: MUSTER_MODEL=full, as in
-// `.ci/run models` and `.ci/run crashes`.
-// Otherwise tests walk a part that finds most defects.
+// Exhaustive reports whether tests explore models completely, which takes minutes: MUSTER_MODEL=full, as in `.ci/run
+// models` and `.ci/run crashes`. Otherwise tests explore a part that finds most defects.
 func Exhaustive() bool { return os.Getenv("MUSTER_MODEL") == "full" }
 
 // Crashes reports whether a test ends a controller at its write number at, which is lost in the given way. Exhaustive

@@ -41,9 +41,9 @@ func Health(t testing.TB, c client.Client, member string, healthy metav1.Conditi
 	require.NoError(t, c.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 }
 
-// FollowWorks calls answer with each existing Work and whenever one changes, in place of agents, until the returned
-// function is called or the test ends. Calls are concurrent and in no order. An answer that fails is repeated at the
-// next event.
+// FollowWorks acts in place of agents: it calls answer with each existing Work and with each changed Work, until the
+// returned function is called or the test ends. Calls are concurrent and in no order. An answer that fails is repeated
+// at the next event.
 func FollowWorks(t testing.TB, c client.WithWatch, answer func(context.Context, *workv1alpha1.Work),
 	which ...client.ListOption) (stop func()) {
 	t.Helper()

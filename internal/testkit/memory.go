@@ -19,10 +19,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
-// latency is how long a server of Memory takes for a write. Without it, everything would happen at one instant of
-// virtual time: no test could interfere in between, and two Events of one object would have the same time and with it
-// the same name. Reads take no time: some clients hold a mutex over discovery, and a goroutine that waits for a mutex
-// stops virtual time.
+// latency is the duration of a write on a server of Memory. Without it, everything would happen at one instant of
+// virtual time. Tests could not interfere between two writes, and two Events of one object would have the same time and
+// thereby the same name. Reads take no time, because some clients hold a mutex during discovery, and a goroutine that
+// waits for a mutex stops virtual time.
 const latency = 5 * time.Millisecond
 
 func slowWrites(r apiserver.RequestInfo) *apiserver.Fault {
@@ -34,7 +34,7 @@ func slowWrites(r apiserver.RequestInfo) *apiserver.Fault {
 }
 
 // Memory starts an API server in memory for a test, and installs definitions on it, as with crds.Install. The server
-// ends after everything else that the test starts. See package apiserver for what such a server does not do.
+// stops after everything else that the test starts. Package apiserver describes the limits of such a server.
 func Memory(t testing.TB, scheme *apiruntime.Scheme,
 	installs ...func(context.Context, client.Client) error) *apiserver.Server {
 	t.Helper()
@@ -45,7 +45,7 @@ func Memory(t testing.TB, scheme *apiruntime.Scheme,
 	return s
 }
 
-// installations are the states of servers on which definitions were installed: an installation takes half of the time
+// installations caches the states of servers with installed definitions, because an installation takes half of the time
 // of a short test.
 var installations struct {
 	sync.Mutex
@@ -83,11 +83,11 @@ func installed(t testing.TB, scheme *apiruntime.Scheme,
 	return state
 }
 
-// cores is how many tests of Virtual run at a time: they use the processor all the time.
+// cores limits the concurrent tests of Virtual, because they use the processor continuously.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Virtual runs a test in the virtual time of a testing/synctest bubble, beside other parallel tests. Waiting costs no
-// time there, and a busy machine does not exceed a deadline. The test needs an API server of Memory, and has no
+// Virtual runs a test in the virtual time of a testing/synctest bubble, in parallel with other tests. Waiting takes no
+// real time there, and a busy machine does not exceed a deadline. The test needs an API server of Memory, and has no
 // subtests.
 func Virtual(t *testing.T, test func(*testing.T)) {
 	t.Helper()

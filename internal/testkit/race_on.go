@@ -2,5 +2,5 @@
 
 package testkit
 
-// RaceDetector is whether this program was built with -race, which makes tests in memory about six times slower.
+// RaceDetector reports whether this program was built with -race, which makes tests in memory about six times slower.
 const RaceDetector = true

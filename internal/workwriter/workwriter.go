@@ -1,6 +1,6 @@
-// Package workwriter writes the Works that controllers generate for members, such as those of WorkSets and Addons. A
-// write is for the version of the Work that its caller knows, and adds the annotations that distinguish a requested
-// deletion from a mistake.
+// Package workwriter writes the Works that controllers generate for members, such as those of WorkSets and Addons. Each
+// write requires the version of the Work that the caller has observed. The annotations that it adds distinguish a
+// requested deletion from a mistake.
 package workwriter
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Writer writes Works. Its methods can be called concurrently, and return the errors of the API server as they are.
+// Writer writes Works. Its methods may be called concurrently. They return the errors of the API server unwrapped.
 type Writer struct{ Client client.Writer }
 
-// Create creates a Work, and adds the finalizer of the agent. Otherwise adding it would be the agent's first write, and
-// objects would remain if the Work were deleted before.
+// Create creates a Work with the finalizer of the agent. Otherwise the agent's first write would have to add it, and
+// objects would remain on the member if the Work were deleted before.
 func (w Writer) Create(ctx context.Context, work *v1alpha1.Work) error {
 	controllerutil.AddFinalizer(work, v1alpha1.Finalizer)
 	return w.Client.Create(ctx, work)
@@ -35,13 +35,14 @@ type Change struct {
 	// conflict.
 	Known *metav1.ObjectMeta
 
-	// Labels and Annotations are set. Others stay, as other clients have added them.
+	// Labels and Annotations are set. Other labels and annotations stay, because other clients have added them.
 	Labels, Annotations map[string]string
 
 	Spec *v1alpha1.WorkSpec // nil: it stays
 }
 
-// Update changes a Work, and returns it. The record of a deletion that did not happen is removed.
+// Update changes a Work, and returns it. It removes the record of a deletion request that was not followed by a
+// deletion.
 func (w Writer) Update(ctx context.Context, c Change) (*v1alpha1.Work, error) {
 	return w.patch(ctx, c.Known, c.operations())
 }
@@ -79,17 +80,17 @@ func (w Writer) ReplaceManifest(ctx context.Context, known *metav1.ObjectMeta, i
 	return err
 }
 
-// Request is the request to delete a Work.
+// Request is a request to delete a Work.
 type Request struct {
-	By     types.UID              // the object whose user requests it
-	Delete *v1alpha1.DeletePolicy // replaces the policy of the Work; nil: that stays
+	By     types.UID              // UID of the object whose user requests the deletion
+	Delete *v1alpha1.DeletePolicy // replaces the policy of the Work; nil: the policy stays
 
 	// AnyVersion writes the request to any version of the Work with the known UID, and not only to the known one.
 	AnyVersion bool
 }
 
-// RequestDeletion records in a Work who requests its deletion, and returns the Work. Without this record, the agent
-// assumes that the Work was deleted by mistake, and keeps the objects.
+// RequestDeletion records the object whose user requests the deletion in a Work, and returns the Work. Without this
+// record, the agent assumes that the Work was deleted by mistake, and keeps the objects.
 func (w Writer) RequestDeletion(ctx context.Context, known *metav1.ObjectMeta, r Request) (*v1alpha1.Work, error) {
 	return w.patch(ctx, known, r.operations(known))
 }
@@ -109,7 +110,7 @@ func (r *Request) operations(known *metav1.ObjectMeta) []operation {
 	return ops
 }
 
-// Delete deletes a Work with the known UID at a version, which is the known one or that of its request.
+// Delete deletes a Work with the known UID and the given resourceVersion: the known one, or that after RequestDeletion.
 func (w Writer) Delete(ctx context.Context, known *metav1.ObjectMeta, version string) error {
 	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: known.Namespace, Name: known.Name}}
 	return w.Client.Delete(ctx, work, client.Preconditions{UID: &known.UID, ResourceVersion: &version})
@@ -135,7 +136,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// sameVersion makes the API server respond with a conflict if a Work has another version.
+// sameVersion returns an operation that makes the API server respond with a conflict if a Work has another version.
 func sameVersion(known *metav1.ObjectMeta) operation {
 	return operation{"replace", "/metadata/resourceVersion", known.ResourceVersion}
 }

@@ -13,25 +13,25 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// AccessProvider tells the consumers of ClusterProfiles how to get to a cluster, by KEP-5339: where its API server is,
-// and what is told to the credential plugin that consumers run for the provider's name. A profile has no credential in
-// it.
+// AccessProvider describes to the consumers of ClusterProfiles how to connect to a cluster (KEP-5339). It provides the
+// address of the API server, and the input for the credential plugin that consumers run for the name of the provider. A
+// profile contains no credential.
 type AccessProvider struct {
-	// Name, by which consumers know the plugin.
+	// Name is the name by which consumers find the plugin.
 	Name string
-	// Cluster returns the access information of a member. Nil: there is none. The result must depend on the member only,
-	// and Cluster must return at once.
+	// Cluster returns the access information of a member, or nil if there is none. The result must depend on the member
+	// only. Cluster must return immediately.
 	Cluster func(*membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster
 }
 
-// execExtension is the extension of a cluster that client-go hands to its credential plugin.
+// execExtension is the name of the cluster extension that client-go passes to its credential plugin.
 const execExtension = "client.authentication.k8s.io/exec"
 
-// KubeconfigSecretReader is the provider of SIG Multicluster's plugin kubeconfig-secretreader, which takes the
-// credential out of the Secret of the member's spec.kubeConfigSecretRef; consumers need to be allowed to read that. A
-// member has it as soon as the hub knows its endpoint. The plugin reads kubeconfigs and nothing else, so a member whose
-// Secret has keys of another form is not for it. Namespace is that of Secrets whose reference names none, such as
-// membership.ConnectionNamespace.
+// KubeconfigSecretReader returns the provider for kubeconfig-secretreader, a plugin of SIG Multicluster. The plugin
+// reads the credential from the Secret in the member's spec.kubeConfigSecretRef, so consumers need permission to read
+// that Secret. A member has this provider as soon as the hub has its endpoint. The plugin reads kubeconfigs only.
+// Members whose Secret has keys of another form do not have this provider. namespace is the namespace of Secrets whose
+// reference contains none, such as membership.ConnectionNamespace.
 func KubeconfigSecretReader(namespace string) AccessProvider {
 	return AccessProvider{Name: "kubeconfig-secretreader",
 		Cluster: func(member *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
@@ -43,7 +43,7 @@ func KubeconfigSecretReader(namespace string) AccessProvider {
 				"name": ref.Name, "namespace": cmp.Or(ref.Namespace, namespace), "key": cmp.Or(ref.Key, "value"),
 			})
 			if err != nil {
-				return nil // not of strings
+				return nil // impossible for a map of strings
 			}
 			return &clientcmdv1.Cluster{
 				Server: endpoint.Server, CertificateAuthorityData: endpoint.CABundle, TLSServerName: endpoint.TLSServerName,
@@ -53,7 +53,7 @@ func KubeconfigSecretReader(namespace string) AccessProvider {
 		}}
 }
 
-// accessTo is what the providers say of a member, as it is in a profile.
+// accessTo returns the access information of a member from all providers, in the form of a profile.
 func (o Options) accessTo(member *membershipv1alpha1.MemberCluster) []any {
 	var all []any
 	for _, provider := range o.AccessProviders {
@@ -62,7 +62,7 @@ func (o Options) accessTo(member *membershipv1alpha1.MemberCluster) []any {
 			continue
 		}
 		said, err := asJSON(cluster)
-		if err != nil { // an extension that is no JSON: the profile is as good without
+		if err != nil { // an extension is not JSON: the profile omits this provider
 			continue
 		}
 		all = append(all, map[string]any{"name": provider.Name, "cluster": said})
@@ -70,7 +70,7 @@ func (o Options) accessTo(member *membershipv1alpha1.MemberCluster) []any {
 	return all
 }
 
-// asJSON is an object in the form in which the API server returns it.
+// asJSON returns an object in the form in which the API server returns it.
 func asJSON(object any) (decoded map[string]any, err error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -79,7 +79,8 @@ func asJSON(object any) (decoded map[string]any, err error) {
 	return decoded, json.Unmarshal(data, &decoded)
 }
 
-// mergeAccess puts what our providers say among what others do: ours are those of these names.
+// mergeAccess merges the desired entries of our providers into the existing entries. Entries with a name in ours are
+// replaced or removed. Entries of other providers stay.
 func mergeAccess(have, want []any, ours []AccessProvider) []any {
 	name := func(item any) any {
 		provider, _ := item.(map[string]any)

@@ -13,7 +13,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// at gives a member an endpoint and a Secret.
+// at returns a change that sets the endpoint and the Secret of a member.
 func at(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*membershipv1alpha1.MemberCluster) {
 	return func(m *membershipv1alpha1.MemberCluster) {
 		m.Spec.KubeConfigSecretRef, m.Status.Endpoint = &ref,
@@ -21,7 +21,7 @@ func at(server string, ref membershipv1alpha1.KubeConfigSecretRef) func(*members
 	}
 }
 
-// by is a provider that says where a member is, and nothing of one that is nowhere.
+// by returns a provider that returns the endpoint of a member, and nil for a member without one.
 func by(name string) AccessProvider {
 	return AccessProvider{Name: name, Cluster: func(m *membershipv1alpha1.MemberCluster) *clientcmdv1.Cluster {
 		if m.Status.Endpoint == nil {
@@ -115,7 +115,8 @@ func TestAmendAccess(t *testing.T) {
 	}
 }
 
-// When what is amended has been applied, there is nothing left to amend, and nothing of others is lost.
+// TestAmendAccessOnce checks that after the changes are applied, no further change is necessary, and that entries of
+// other providers stay.
 func TestAmendAccessOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{AccessProviders: []AccessProvider{by("a"), by("b")}}

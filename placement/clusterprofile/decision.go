@@ -14,7 +14,8 @@ const (
 	placementKeyLabel  = group + "/placement-key"
 )
 
-// DecisionOf is the PlacementDecision of multicluster.x-k8s.io that says what one of muster's does. It is pure.
+// DecisionOf returns the PlacementDecision of multicluster.x-k8s.io for a PlacementDecision of muster. It is a pure
+// function.
 func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.Unstructured {
 	o = o.withDefaults()
 	exported := newObject("PlacementDecision", decision.Namespace, decision.Name)
@@ -22,7 +23,7 @@ func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.U
 	if placement := decision.Labels[v1alpha1.PlacementLabel]; placement != "" {
 		labels[decisionKeyLabel], labels[placementKeyLabel] = placement, placement
 	} else if placement := decision.Labels[v1alpha1.ClusterPlacementLabel]; placement != "" {
-		key := v1alpha1.LabelValue("clusterplacement." + placement) // A Placement can have the name.
+		key := v1alpha1.LabelValue("clusterplacement." + placement) // A Placement can have the same name.
 		labels[decisionKeyLabel], labels[placementKeyLabel] = key, key
 	}
 	if index := decision.Labels[v1alpha1.DecisionIndexLabel]; index != "" {
@@ -45,8 +46,8 @@ func DecisionOf(decision *v1alpha1.PlacementDecision, o Options) *unstructured.U
 	return exported
 }
 
-// amendDecision is what is to be changed of a decision that is there; nil: nothing. Labels and owners that others have
-// put on it stay.
+// amendDecision returns the changes from an existing decision to the desired one, or nil if there are none. Labels and
+// owner references of other clients stay.
 func amendDecision(have, want *unstructured.Unstructured) map[string]any {
 	change, metadata := map[string]any{}, map[string]any{}
 	if labels := missing(have.GetLabels(), want.GetLabels()); labels != nil {
@@ -54,7 +55,7 @@ func amendDecision(have, want *unstructured.Unstructured) map[string]any {
 	}
 	owners, owner := have.GetOwnerReferences(), want.GetOwnerReferences()[0]
 	for i := range owners {
-		// The slice may have been deleted and made anew. What has been exported of it does not have to go, and come again.
+		// The slice may have been deleted and created again. The exported decision does not have to be recreated with it.
 		if controller := owners[i].Controller; controller != nil && *controller && owners[i].UID != owner.UID {
 			owners[i] = owner
 			metadata["ownerReferences"] = owners

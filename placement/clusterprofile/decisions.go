@@ -27,8 +27,8 @@ func (e *exporter) decisionKind() kind {
 	}
 }
 
-// syncDecision brings what is exported of a PlacementDecision to what it should be. The garbage collector deletes it
-// after that.
+// syncDecision creates or updates the exported PlacementDecision. It never deletes: the garbage collector deletes the
+// exported object after its source.
 func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Duration, error) {
 	decision := &v1alpha1.PlacementDecision{}
 	if err := e.cache.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, decision); err != nil ||
@@ -38,7 +38,7 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 		}
 		return 0, client.IgnoreNotFound(err)
 	}
-	// A consumer would take the profile of another cluster for this one.
+	// Otherwise a consumer would use the profile of another cluster for this one.
 	decision.Decisions = slices.DeleteFunc(decision.Decisions, func(d v1alpha1.ClusterDecision) bool {
 		return e.isTaken(d.ClusterName)
 	})
@@ -60,8 +60,8 @@ func (e *exporter) syncDecision(ctx context.Context, x *export, k key) (time.Dur
 	return 0, nil
 }
 
-// sawProfile has those decisions looked at anew that name a cluster whose profile is of another manager, or was until
-// now.
+// sawProfile observes a changed or deleted profile. If it belongs to another manager, sawProfile enqueues the decisions
+// that name its cluster.
 func (e *exporter) sawProfile(profile *unstructured.Unstructured) {
 	x := e.decisions.Load()
 	if x == nil || managerOf(profile) == e.ClusterManager || profile.GetNamespace() != e.ProfileNamespace {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/placement/clusterprofile"
 )
 
-// clusters are those that an exported decision refers to.
+// clusters returns the names of the clusters in an exported decision.
 func clusters(u *unstructured.Unstructured) []string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "decisions")
 	var names []string
@@ -30,7 +30,7 @@ func on(names ...string) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool { return slices.Equal(clusters(u), names) }
 }
 
-// Decisions are exported as they are, follow each change, and go.
+// TestDecisions checks that decisions are exported, follow each change, and are deleted.
 func TestDecisions(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	first := h.start()
@@ -68,8 +68,8 @@ func TestDecisions(t *testing.T) {
 	h.there(decisions, "web-decision-0", on("east"))
 }
 
-// Objects of others are never touched, whatever their names are; it is said whose they are, and made up for when they
-// go.
+// TestForeign checks that objects of other owners are never changed, also if they have the name of an exported object.
+// An Event reports the owner, and the export continues when the objects are deleted.
 func TestForeign(t *testing.T) {
 	h := newHub(t, profiles, decisions)
 	foreign := []*unstructured.Unstructured{

@@ -16,15 +16,16 @@ import (
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// watchDefinition watches the CustomResourceDefinition of a kind, and no other. The whole of it comes over the wire,
-// not just its metadata, since only its status tells whether the API server serves it; what is kept is small.
+// watchDefinition returns an informer for the CustomResourceDefinition of a kind, and no other. The watch transfers
+// whole definitions and not only their metadata, because only the status shows whether the API server serves the kind.
+// The informer keeps a small part of them.
 func (e *exporter) watchDefinition(k kind) toolscache.SharedIndexInformer {
 	name := k.resource.GroupResource().String()
 	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, definitions, "", 0, toolscache.Indexers{},
 		func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}).Informer()
-	// These fail only on an informer that has begun.
+	// These calls fail only if the informer runs already.
 	_ = informer.SetTransform(slim)
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(name))
 	look := func(any) { e.look() }
@@ -34,7 +35,7 @@ func (e *exporter) watchDefinition(k kind) toolscache.SharedIndexInformer {
 	return informer
 }
 
-// crd is what matters of a CustomResourceDefinition.
+// crd is the part of a CustomResourceDefinition that the export reads.
 type crd struct {
 	Spec struct {
 		Versions []struct {
@@ -47,7 +48,7 @@ type crd struct {
 	} `json:"status"`
 }
 
-// slim takes the schemas out of a CustomResourceDefinition, which are nearly all of it.
+// slim removes the schemas from a CustomResourceDefinition, which are most of its size.
 func slim(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
@@ -63,8 +64,8 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// servedAs is the UID of the one definition in a store, if the API server serves what it defines in the version that is
-// exported.
+// servedAs returns the UID of the only definition in a store if the API server serves its kind in the exported version.
+// Otherwise it returns an empty UID.
 func servedAs(store toolscache.Store) types.UID {
 	for _, item := range store.List() {
 		u, ok := item.(*unstructured.Unstructured)

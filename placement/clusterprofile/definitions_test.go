@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Without definitions there is nothing but the watches for them. What is installed later is exported then, without a
-// restart, and what is removed is not asked for any more.
+// TestDefinitions checks that without definitions there are no requests but the watches for them. A kind that is
+// installed later is exported without a restart, and a kind that is removed causes no more requests.
 func TestDefinitions(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
@@ -59,7 +59,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// serve has the version served, or not.
+// serve changes whether the API server serves the version.
 func (h *hub) serve(name, served string) {
 	h.t.Helper()
 	d := definition(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/placement/clusterprofile"
 )
 
-// What others see of a member.
+// The ClusterProfile of a member.
 func ExampleProfileOf() {
 	joined := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	east := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}}

@@ -24,52 +24,52 @@ import (
 
 const (
 	workers   = 4
-	firstWait = 50 * time.Millisecond // after a failure; it doubles up to the longest
+	firstWait = 50 * time.Millisecond // delay after the first failure; it doubles up to lastWait
 	lastWait  = 5 * time.Minute
-	written   = 4096 // how many objects may be on their way back from the API server at a time
+	written   = 4096 // maximum number of written objects that the watch has not reported yet
 )
 
 // key is the namespace and name of an exported object.
 type key = toolscache.ObjectName
 
-// kind is one of the kinds that are exported.
+// kind describes one of the exported kinds.
 type kind struct {
 	resource  schema.GroupVersionResource
 	namespace string // of the objects; empty: all
 	source    client.Object
 	keysOf    func(source metav1.Object) []key
-	// prepare, unless nil, observes what sync needs beyond the objects of the kind and of the source. It is called before
-	// sync, and what it starts ends with the context.
+	// prepare observes the additional state that sync needs, beyond the objects of the kind and of the source. It is
+	// called before sync. All goroutines that it starts end with the context. It may be nil.
 	prepare func(context.Context, *export) error
-	// isOurs reports whether an object is one that was exported.
+	// isOurs reports whether this export created an object.
 	isOurs func(*unstructured.Unstructured) bool
-	// seen, unless nil, is told of objects that have come, changed or gone.
+	// seen is called with each added, changed or deleted object. It may be nil.
 	seen func(*unstructured.Unstructured)
-	// sync brings one object to what it should be, or says how long that has to wait.
+	// sync creates, updates or deletes one object so that it matches the desired one, or returns how long it has to wait.
 	sync func(context.Context, *export, key) (time.Duration, error)
 }
 
-// export is the export of one kind, for as long as there is a definition of it.
+// export is the export of one kind while its definition exists.
 type export struct {
 	*exporter
 	kind
 
 	definition types.UID
 	queue      workqueue.TypedRateLimitingInterface[key]
-	store      toolscache.MutationCache // the informer's, and what has been written since
-	ready      atomic.Bool              // the store has all objects
-	running    sync.WaitGroup           // what stop waits for
+	store      toolscache.MutationCache // the informer's store, and the objects written since
+	ready      atomic.Bool              // whether the store contains all existing objects
+	running    sync.WaitGroup           // the goroutines that stop waits for
 	stop       func()
 
 	mu        sync.Mutex
 	paces     map[key]pace
-	announced map[key]types.UID // the objects of others that it has been told of
+	announced map[key]types.UID // UIDs of the objects of other owners that were reported
 }
 
-// errBehind ends what began from something that is not so any more. It is tried again.
+// errBehind is the error of a sync that is based on outdated objects. The sync is retried.
 var errBehind = errors.New("the cache is behind")
 
-// begin starts to export a kind. The export's stop ends it, and waits until it has.
+// begin starts the export of a kind. The stop function of the result ends the export and waits for its goroutines.
 func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *export {
 	ctx, cancel := context.WithCancel(ctx)
 	informer := dynamicinformer.NewFilteredDynamicInformer(e.dynamic, k.resource, k.namespace, 0, toolscache.Indexers{},
@@ -82,7 +82,7 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 		store: toolscache.NewIntegerResourceVersionMutationCacheWithOptions(e.log, informer.GetStore(),
 			toolscache.MutationCacheOptions{MaxCacheSize: written}),
 	}
-	// These fail only on an informer that has begun.
+	// These calls fail only if the informer runs already.
 	_ = informer.SetTransform(func(object any) (any, error) { return x.slim(object), nil })
 	_ = informer.SetWatchErrorHandlerWithContext(e.failed(k.resource.GroupResource().String()))
 	x.running.Go(func() { informer.RunWithContext(ctx) })
@@ -110,7 +110,7 @@ func (x *export) slim(object any) any {
 	return object
 }
 
-// run exports until the context ends. Nothing is written before all is known that there is.
+// run exports until the context ends. It writes nothing before all existing objects are observed.
 func (x *export) run(ctx context.Context, informer toolscache.SharedIndexInformer) error {
 	defer x.queue.ShutDown()
 	if err := follow(ctx, informer, func(object metav1.Object) {
@@ -149,14 +149,14 @@ func (x *export) run(ctx context.Context, informer toolscache.SharedIndexInforme
 	return nil
 }
 
-// informer is what the cache of a manager and client-go have in common.
+// informer contains the methods that the informers of a manager's cache and of client-go share.
 type informer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error
 }
 
-// follow has a function told of every object that has come, changed or gone, until the context ends, and returns once
-// it knows those that there are.
+// follow calls a function with each added, changed or deleted object until the context ends. It returns when the
+// function was called with all existing objects.
 func follow(ctx context.Context, from informer, notify func(metav1.Object)) error {
 	announced := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -203,21 +203,20 @@ func (x *export) work(ctx context.Context) {
 	}
 }
 
-// traced is sync with a span.
+// traced calls sync in a span.
 func (x *export) traced(ctx context.Context, k key) (wait time.Duration, err error) {
 	ctx, end := tracing.Start(ctx, "muster-clusterprofile", types.NamespacedName{Namespace: k.Namespace, Name: k.Name})
 	defer func() { end(err) }()
 	return x.sync(ctx, x, k)
 }
 
-// passes reports whether an error says no more than that something has changed in the meantime, which the watches will
-// notify of.
+// passes reports whether an error means only that an object changed concurrently. The watches report such a change.
 func passes(err error) bool {
 	return errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) ||
 		apierrors.IsNotFound(err)
 }
 
-// get is an object as it was seen or written last; nil: there is none. It belongs to the store.
+// get returns an object as it was last observed or written, or nil if it does not exist. The store owns the object.
 func (x *export) get(k key) *unstructured.Unstructured {
 	object, _, _ := x.store.GetByKey(k.String()) // fails only with an index
 	u, _ := object.(*unstructured.Unstructured)

@@ -35,19 +35,19 @@ type exporter struct {
 	log        logr.Logger
 	recorder   events.EventRecorder
 
-	changed   chan struct{} // holds a value when there is something for Start to look at
+	changed   chan struct{} // contains a value while Start must check the definitions again
 	fail      context.CancelCauseFunc
 	profiles  atomic.Pointer[export]
 	decisions atomic.Pointer[export]
 
-	// sets are the namespaces of ClusterSets.
+	// sets contains the namespaces of ClusterSets.
 	sets atomic.Pointer[setNamespaces]
 }
 
-// NeedLeaderElection is true: two writers would be twice as many writes.
+// NeedLeaderElection returns true, because two exporters would double the writes.
 func (e *exporter) NeedLeaderElection() bool { return true }
 
-// Start exports until the context ends. It waits for all that it has started.
+// Start exports until the context ends, and then waits for all goroutines that it has started.
 func (e *exporter) Start(ctx context.Context) error {
 	ctx, e.fail = context.WithCancelCause(klog.NewContext(ctx, e.log))
 	var watches sync.WaitGroup
@@ -65,7 +65,7 @@ func (e *exporter) Start(ctx context.Context) error {
 	watches.Go(func() { profilesDefined.RunWithContext(ctx) })
 	watches.Go(func() { decisionsDefined.RunWithContext(ctx) })
 	for {
-		// A decision refers to profiles, so it has to be known whose they are.
+		// Decisions refer to profiles, so their export requires that the owners of the profiles are observed.
 		var defined types.UID
 		current := servedAs(profilesDefined.GetStore())
 		if p := e.profiles.Load(); p != nil && p.definition == current && p.ready.Load() {
@@ -84,7 +84,8 @@ func (e *exporter) Start(ctx context.Context) error {
 	}
 }
 
-// adjust has a kind exported for as long as it has this definition. Empty: it has none.
+// adjust starts or stops the export of a kind, so that it runs while the kind has the given definition. An empty UID
+// means that the definition does not exist.
 func (e *exporter) adjust(ctx context.Context, current *atomic.Pointer[export], k kind, definition types.UID) {
 	if x := current.Load(); x != nil {
 		if x.definition == definition {
@@ -100,7 +101,7 @@ func (e *exporter) adjust(ctx context.Context, current *atomic.Pointer[export], 
 	}
 }
 
-// look has Start look again.
+// look makes Start check the definitions again.
 func (e *exporter) look() {
 	select {
 	case e.changed <- struct{}{}:
@@ -108,7 +109,8 @@ func (e *exporter) look() {
 	}
 }
 
-// failed logs what a watch has failed of. It tries again by itself, after up to about half a minute.
+// failed returns a handler that logs the errors of a watch. The reflector retries by itself, after up to about 30
+// seconds.
 func (e *exporter) failed(what string) toolscache.WatchErrorHandlerWithContext {
 	return func(_ context.Context, _ *toolscache.Reflector, err error) {
 		switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// gate holds up what watches of profiles say. It is open at first.
+// gate delays the events of watches of profiles while it is locked. It is open at first.
 type gate struct{ sync.RWMutex }
 
 func (g *gate) over(inner http.RoundTripper) http.RoundTripper {
@@ -42,7 +42,8 @@ func (b *gated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An export whose watch is behind knows what it has written itself, and does not write over what others have.
+// TestLaggingWatch checks that an export with a lagging watch knows its own writes, and does not overwrite changes of
+// other clients.
 func TestLaggingWatch(t *testing.T) {
 	h := newHub(t, profiles)
 	var g gate

@@ -19,16 +19,16 @@ func newObject(kind, namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// ownedBy refers to what an object is made from. It does not block the deletion of that, which would take a permission
-// on its finalizers.
+// ownedBy returns the owner reference from an exported object to its source. The reference does not block the deletion
+// of the source, because that would require a permission on the finalizers of the source.
 func ownedBy(source metav1.Object, kind schema.GroupVersionKind) metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(source, kind)
 	owner.BlockOwnerDeletion = nil
 	return owner
 }
 
-// ownerOf is what an object says that it was made from: an object of muster that has its name. Nil: it was not, so it
-// has another owner.
+// ownerOf returns the controller reference of an exported object to its source, which is an object of muster with the
+// same name. Nil means that the object was not exported and has another owner.
 func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || owner.Name != object.GetName() ||
@@ -38,7 +38,8 @@ func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference
 	return owner
 }
 
-// missing returns the labels or annotations that are not as wanted, as part of a merge patch. Nil: all are.
+// missing returns the labels or annotations that differ from the desired ones, as part of a merge patch. Nil: none
+// differ.
 func missing(have, want map[string]string) map[string]any {
 	var patch map[string]any
 	for key, value := range want {

@@ -2,18 +2,19 @@ package clusterprofile
 
 import "time"
 
-// KEP-4322 wants less than one write of a profile in 30 s on average, and allows bursts of 10.
+// KEP-4322 requires that a profile is written less than once in 30 s on average, with bursts of 10.
 const (
 	perWrite = 30 * time.Second
 	burst    = 10
 )
 
-// pace is the time until which the writes of a profile are paid for: each pays for 30 s. The zero value has paid for
-// nothing.
+// pace is the rate limit of the writes of a profile. Each write occupies 30 s of the limit. paid is the time until
+// which the writes so far occupy it. The zero value has no writes.
 type pace struct{ paid time.Time }
 
-// wait is how long a write has to wait. One of what turns goes at once, unless nine others are to be paid for still;
-// any other goes when all before it are paid for, so it comes 30 s after the last at the earliest.
+// wait returns how long a write has to wait. If turned is set, the write changes the status of a condition and may use
+// the burst: it waits only while the earlier writes occupy more than nine times 30 s. Any other write waits until the
+// earlier writes occupy nothing, so it comes at least 30 s after the last write.
 func (p pace) wait(now time.Time, turned bool) time.Duration {
 	owed := max(p.paid.Sub(now), 0)
 	if turned {
@@ -22,7 +23,7 @@ func (p pace) wait(now time.Time, turned bool) time.Duration {
 	return max(owed, 0)
 }
 
-// spend pays for a write.
+// spend returns the rate limit after another write.
 func (p pace) spend(now time.Time) pace {
 	if p.paid.Before(now) {
 		p.paid = now

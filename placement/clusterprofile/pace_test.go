@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 	require.Zero(t, p.wait(at(1000), false), "long ago is forgotten")
 }
 
-// However writes come, there are never more in any time than one in 30 s, and ten.
+// TestPaceBound checks that in any period there are at most ten writes, and one more for each 30 s.
 func TestPaceBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p pace

@@ -1,7 +1,7 @@
 package clusterprofile
 
-// The permissions that the export needs, from which the file in the folder rbac is made. RBAC lets a list or a watch of
-// one name through where its field selector asks for that name alone.
+// The permissions of the export. The file in the folder rbac is generated from them. RBAC permits a list or a watch of
+// a single name if the field selector of the request selects that name only.
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=clusterprofiles.multicluster.x-k8s.io;placementdecisions.multicluster.x-k8s.io,verbs=list;watch
 // +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles,verbs=list;watch;create;patch;delete

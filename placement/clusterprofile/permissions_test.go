@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// The role in the folder rbac is enough for all that the export does, and has nothing that it does not use.
+// TestPermissions checks that the role in the folder rbac contains all permissions that the export uses, and no others.
 func TestPermissions(t *testing.T) {
 	h, _, team := withSets(t)
 	role := mustertest.ClusterRole(t, "rbac/role.yaml")

@@ -39,8 +39,8 @@ const (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// hub is a namespace of the shared plane, for decisions, and the name of another for profiles. Definitions are the
-// plane's, so the tests run one after another.
+// hub is a namespace of the shared control plane for decisions, and the name of another namespace for profiles. All
+// tests share the definitions of the control plane, so they run one after another.
 type hub struct {
 	t         *testing.T
 	client    client.Client
@@ -52,7 +52,7 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
-// newHub has these definitions, and no others of the exported kinds.
+// newHub returns a hub with the given definitions, and no other definitions of the exported kinds.
 func newHub(t *testing.T, defined ...string) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
@@ -117,7 +117,7 @@ type running struct {
 	stop func()
 }
 
-// start runs a manager whose own cache sees nothing but the namespace. It stops with the test at the latest.
+// start runs a manager whose own cache contains the namespace only. It stops at the latest when the test ends.
 func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 	h.t.Helper()
 	config, r := rest.CopyConfig(h.config), &running{wire: &wire{}}
@@ -134,7 +134,7 @@ func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 	return r
 }
 
-// member creates a MemberCluster that is in the fleet. It goes with the test.
+// member creates an accepted MemberCluster. It is deleted when the test ends.
 func (h *hub) member(name string, change ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
 	h.t.Helper()
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -165,7 +165,7 @@ func (h *hub) status(name string, change func(*membershipv1alpha1.MemberClusterS
 	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// property gives a member this one property.
+// property sets the only property of a member.
 func (h *hub) property(name, value string) {
 	h.t.Helper()
 	h.status(name, func(s *membershipv1alpha1.MemberClusterStatus) {
@@ -187,7 +187,7 @@ func (h *hub) slice(name string, clusters ...string) *v1alpha1.PlacementDecision
 	return d
 }
 
-// get is an exported object; nil: there is none.
+// get returns an exported object, or nil if it does not exist.
 func (h *hub) get(resource, name string) *unstructured.Unstructured {
 	h.t.Helper()
 	u := &unstructured.Unstructured{}
@@ -206,7 +206,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// there waits until an object is exported that has what a function wants.
+// there waits until an exported object exists for which the function returns true.
 func (h *hub) there(resource, name string, has func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	h.t.Helper()
 	var u *unstructured.Unstructured

@@ -22,7 +22,7 @@ const (
 	joined              = "Joined"
 )
 
-// ProfileOf is the ClusterProfile of a member. It is pure: of two members that are the same, the profiles are.
+// ProfileOf returns the ClusterProfile of a member. It is a pure function: equal members have equal profiles.
 func ProfileOf(member *membershipv1alpha1.MemberCluster, o Options) *unstructured.Unstructured {
 	o = o.withDefaults()
 	profile := newObject("ClusterProfile", o.ProfileNamespace, member.Name)
@@ -54,8 +54,8 @@ func ProfileOf(member *membershipv1alpha1.MemberCluster, o Options) *unstructure
 	return profile
 }
 
-// memberID is what tells that profiles, of whatever managers, are of one cluster: what an administrator has labeled the
-// member with, or else the ID of the cluster. Empty: nothing does.
+// memberID returns the ID by which consumers recognize profiles of one cluster from different managers. It is the value
+// of the label that an administrator set on the member, or else the ID of the cluster. Empty: both are unknown.
 func memberID(member *membershipv1alpha1.MemberCluster) string {
 	if id := member.Labels[memberIDLabel]; id != "" {
 		return id
@@ -66,8 +66,8 @@ func memberID(member *membershipv1alpha1.MemberCluster) string {
 	return ""
 }
 
-// propertiesOf are the properties, by name. One without a value cannot be in a profile; the limits of a member's are as
-// tight otherwise.
+// propertiesOf returns the properties of a member, sorted by name. It omits properties without a value, which the API
+// of ClusterProfiles does not allow. The other limits of a member's properties are as strict as those of the API.
 func propertiesOf(member *membershipv1alpha1.MemberCluster) []any {
 	var properties []any
 	for _, property := range slices.SortedFunc(slices.Values(member.Status.Properties),
@@ -81,7 +81,7 @@ func propertiesOf(member *membershipv1alpha1.MemberCluster) []any {
 	return properties
 }
 
-// conditionOf is a condition of a member under another name.
+// conditionOf returns a condition of a member with the type that ClusterProfiles use for it.
 func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) map[string]any {
 	condition := meta.FindStatusCondition(member.Status.Conditions, ours)
 	if condition == nil {
@@ -96,9 +96,10 @@ func conditionOf(member *membershipv1alpha1.MemberCluster, ours, theirs string) 
 	}
 }
 
-// amendProfile is what is to be changed of a profile that is there: of its metadata, and of its status. Nil: nothing.
-// What is neither of a member nor in the way of what is stays: the display name, and labels, conditions and access
-// providers that are not ours.
+// amendProfile returns the changes from an existing profile to the desired one: of its metadata, and of its status. Nil
+// means no change. turned reports whether a condition is new or has another status. Content that does not come from a
+// member and does not conflict with the desired content stays: the display name, and the labels, conditions and access
+// providers of other clients.
 func amendProfile(have, want *unstructured.Unstructured,
 	access []AccessProvider) (metadata, status map[string]any, turned bool) {
 	wrong := map[string]any{}
@@ -134,7 +135,8 @@ func amendProfile(have, want *unstructured.Unstructured,
 	return metadata, status, turned
 }
 
-// mergeConditions puts conditions among others, and reports whether one of them is new or has another status.
+// mergeConditions merges the desired conditions into the existing ones. turned reports whether one of them is new or
+// has another status.
 func mergeConditions(have, want []any) (merged []any, turned bool) {
 	merged = slices.Clone(have)
 	for _, item := range want {
@@ -153,7 +155,7 @@ func mergeConditions(have, want []any) (merged []any, turned bool) {
 	return merged, turned
 }
 
-// kubernetes is the version in a status; nil: none.
+// kubernetes returns the Kubernetes version in a status, or nil if there is none.
 func kubernetes(status map[string]any) any {
 	version, _ := status["version"].(map[string]any)
 	return version["kubernetes"]

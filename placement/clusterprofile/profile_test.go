@@ -18,7 +18,7 @@ import (
 
 var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// east is a member that has been in the fleet since noon; with says what is special.
+// east returns a member that joined the fleet at noon, with changes.
 func east(with ...func(*membershipv1alpha1.MemberCluster)) *membershipv1alpha1.MemberCluster {
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1", CreationTimestamp: noon}}
 	m.Status.Conditions = []metav1.Condition{
@@ -221,8 +221,7 @@ func TestAmendProfile(t *testing.T) {
 	}
 }
 
-// Whatever has become of a profile or a decision: when what is amended has been applied, there is nothing left to
-// amend.
+// TestAmendOnce checks for any profile or decision that after the changes are applied, no further change is necessary.
 func TestAmendOnce(t *testing.T) {
 	member := rapid.Custom(func(t *rapid.T) *membershipv1alpha1.MemberCluster {
 		pairs := rapid.SliceOfN(rapid.StringMatching("[ab]?"), 4, 4).Draw(t, "properties")
@@ -285,7 +284,7 @@ func toYAML(t testing.TB, object any) string {
 	return string(data)
 }
 
-// requirePatch requires a patch to be as this YAML, or nil if that is empty.
+// requirePatch requires that a patch equals this YAML, or is nil if the YAML is empty.
 func requirePatch(t *testing.T, want string, got map[string]any, reason string) {
 	t.Helper()
 	if want == "" {
@@ -297,7 +296,7 @@ func requirePatch(t *testing.T, want string, got map[string]any, reason string) 
 	require.Equal(t, toYAML(t, wanted), toYAML(t, got), reason)
 }
 
-// merge is what an API server makes of a merge patch.
+// merge applies a merge patch in the way of the API server.
 func merge(object, patch map[string]any) map[string]any {
 	merged := maps.Clone(object)
 	if merged == nil {

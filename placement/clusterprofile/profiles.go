@@ -33,20 +33,21 @@ func (e *exporter) profileKind() kind {
 	return k
 }
 
-// isOurProfile reports whether this export made a profile. In other namespaces than that of the fleet, a profile needs
-// the annotation of a ClusterSetBinding as well: another export with the same cluster manager may have its own there.
+// isOurProfile reports whether this export created a profile. Outside the namespace of the fleet, a profile also needs
+// the annotation of a ClusterSetBinding, because another export with the same cluster manager may have its profiles
+// there.
 func (e *exporter) isOurProfile(profile *unstructured.Unstructured) bool {
 	return managerOf(profile) == e.ClusterManager && ownerOf(profile, memberKind) != nil &&
 		(profile.GetNamespace() == e.ProfileNamespace || profile.GetAnnotations()[bindingAnnotation] != "")
 }
 
-// managerOf is whose a profile says that it is.
+// managerOf returns the cluster manager in the spec of a profile.
 func managerOf(profile *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(profile.Object, "spec", "clusterManager", "name")
 	return name
 }
 
-// syncProfile brings the profile of a member to what it should be.
+// syncProfile creates, updates or deletes the profile of a member so that it matches the desired one.
 func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Duration, error) {
 	member := &membershipv1alpha1.MemberCluster{}
 	if err := e.cache.Get(ctx, client.ObjectKey{Name: k.Name}, member); apierrors.IsNotFound(err) {
@@ -96,9 +97,9 @@ func (e *exporter) wantedProfile(ctx context.Context, k key, have *unstructured.
 	return e.wantedInSet(ctx, k, have, member)
 }
 
-// createProfile creates the profile of an accepted member: every agent with a join credential can cause a
-// MemberCluster, which must not be taken for a cluster of the fleet. A profile that is there stays as long as the
-// member, and tells what has become of it.
+// createProfile creates the profile of a member if the member is accepted. Every agent with a join credential can cause
+// a MemberCluster, and consumers must not mistake such a MemberCluster for a cluster of the fleet. An existing profile
+// stays as long as the member, and shows its later state.
 func (e *exporter) createProfile(ctx context.Context, x *export, member *membershipv1alpha1.MemberCluster,
 	want *unstructured.Unstructured) (time.Duration, error) {
 	if member.DeletionTimestamp != nil || member.Spec.Accepted == nil || !*member.Spec.Accepted {
@@ -131,7 +132,7 @@ func (e *exporter) createNamespace(ctx context.Context) error {
 	return nil
 }
 
-// amendProfile writes what is not as it should be.
+// amendProfile writes the differences between the existing profile and the desired one.
 func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unstructured) (time.Duration, error) {
 	k := key{Namespace: want.GetNamespace(), Name: want.GetName()}
 	metadata, status, turned := amendProfile(have, want, x.AccessProviders)
@@ -151,8 +152,9 @@ func (x *export) amendProfile(ctx context.Context, have, want *unstructured.Unst
 	return wait, err
 }
 
-// pay pays for a write, or says how long that has to wait. One that is refused because the cache is behind has written
-// nothing, and costs nothing: else a watch that lags would use up what is meant for news.
+// pay runs a write if the rate limit permits it. Otherwise it returns the time to wait. A write that fails with a
+// conflict is not counted, because it wrote nothing. Otherwise a lagging watch would use up the burst that is reserved
+// for changes of a condition.
 func (x *export) pay(k key, turned bool,
 	write func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, time.Duration, error) {
 	if wait := x.spend(k, turned); wait > 0 {
@@ -165,10 +167,11 @@ func (x *export) pay(k key, turned bool,
 	return wrote, 0, err
 }
 
-// deleteProfile deletes a profile whose member is gone. A member that has come under its name is another cluster, and
-// gets another profile.
+// deleteProfile deletes a profile whose member does not exist any more. A member that was created with the same name is
+// another cluster, and gets another profile.
 func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructured.Unstructured) error {
-	// A cache that is behind may not know the member yet, but consumers take a profile that goes for a cluster that does.
+	// A lagging cache may not contain the member yet. If the profile were deleted, consumers would assume that the cluster
+	// left the fleet.
 	member := &membershipv1alpha1.MemberCluster{}
 	err := e.live.Get(ctx, client.ObjectKey{Name: have.GetName()}, member)
 	if client.IgnoreNotFound(err) != nil {
@@ -180,7 +183,7 @@ func (e *exporter) deleteProfile(ctx context.Context, x *export, have *unstructu
 	return x.deleteUnchanged(ctx, have)
 }
 
-// deleteUnchanged deletes a profile if it is still as it was read.
+// deleteUnchanged deletes a profile if its UID and resourceVersion are still the observed ones.
 func (x *export) deleteUnchanged(ctx context.Context, have *unstructured.Unstructured) error {
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
 	unchanged := &metav1.Preconditions{UID: new(have.GetUID()), ResourceVersion: new(have.GetResourceVersion())}
@@ -191,8 +194,8 @@ func (x *export) deleteUnchanged(ctx context.Context, have *unstructured.Unstruc
 	return nil
 }
 
-// isTaken reports whether the profile that a decision would refer to is of another cluster manager, and so of another
-// cluster.
+// isTaken reports whether the profile that a decision would refer to belongs to another cluster manager, and thereby to
+// another cluster.
 func (e *exporter) isTaken(cluster string) bool {
 	x := e.profiles.Load()
 	if x == nil {

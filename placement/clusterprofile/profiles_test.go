@@ -24,7 +24,7 @@ import (
 
 func complete(u *unstructured.Unstructured) bool { return status(u, "Joined") != "" }
 
-// status is the status of a condition of a profile.
+// status returns the status of a condition of a profile.
 func status(profile *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(profile.Object, "status", "conditions")
 	for _, condition := range conditions {
@@ -35,7 +35,7 @@ func status(profile *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// property is the value of the one property.
+// property returns the value of the only property.
 func property(profile *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(profile.Object, "status", "properties")
 	if len(list) == 0 {
@@ -58,7 +58,8 @@ func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...
 	require.NoError(h.t, h.client.Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// A member that is let in has a profile, from then until it is gone; one that was not accepted has none.
+// TestProfiles checks that a member has a profile from its acceptance until its deletion, and that a member that was
+// never accepted has none.
 func TestProfiles(t *testing.T) {
 	h := newHub(t, profiles)
 	h.member("nobody", func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
@@ -92,7 +93,8 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, second.UID, profile.GetOwnerReferences()[0].UID)
 }
 
-// What changes often is written once in 30 s; what turns, at once.
+// TestCoalescing checks that frequent changes are written once in 30 s, and a changed status of a condition
+// immediately.
 func TestCoalescing(t *testing.T) {
 	h := newHub(t, profiles)
 	r := h.start()
@@ -144,7 +146,8 @@ func TestCoalescing(t *testing.T) {
 	require.Len(t, r.quiet(t), before+11)
 }
 
-// What others put on a profile stays, what they take is given back, and a restart finds nothing to do.
+// TestOthers checks that additions of other clients to a profile stay, that their removals are reverted, and that a
+// restart writes nothing.
 func TestOthers(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
@@ -189,8 +192,9 @@ func TestOthers(t *testing.T) {
 	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/clusterprofiles")
 }
 
-// A profile is not deleted because a cache does not know the member. That of a member that went while the controller
-// was down is, at the next start; another cluster that has come under its name has a profile of its own.
+// TestMissingMembers checks that a profile is not deleted because a cache does not contain its member. If the member
+// was deleted while the controller was down, the profile is deleted at the next start. Another cluster with the same
+// name gets another profile.
 func TestMissingMembers(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()
@@ -224,7 +228,7 @@ func TestMissingMembers(t *testing.T) {
 	})
 }
 
-// Consumers learn how to get to a member when the hub does, and no longer when it does not.
+// TestAccessProviders checks that a profile contains the access information of a member as long as the hub has it.
 func TestAccessProviders(t *testing.T) {
 	h := newHub(t, profiles)
 	h.options.AccessProviders = []clusterprofile.AccessProvider{clusterprofile.KubeconfigSecretReader("connections")}

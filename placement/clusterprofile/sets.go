@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// setLabel of a namespace and of the ClusterProfiles in it has the name of a ClusterSet as its value.
+	// setLabel is a label of a namespace and of the ClusterProfiles in it. Its value is the name of a ClusterSet.
 	setLabel = group + "/clusterset"
-	// bindingAnnotation of a ClusterProfile has the name of the ClusterSetBinding that grants its namespace the member.
+	// bindingAnnotation is an annotation of a ClusterProfile. Its value is the name of the ClusterSetBinding that grants
+	// the member to the namespace.
 	bindingAnnotation = v1alpha1.GroupName + "/cluster-set-binding"
 )
 
-// setNamespaces are the observed namespaces that have setLabel.
+// setNamespaces contains the observed namespaces that have setLabel.
 type setNamespaces struct{ store toolscache.Store }
 
-// set returns the ClusterSet of a namespace. Empty: it has none.
+// set returns the ClusterSet of a namespace, or an empty string if it has none.
 func (s *setNamespaces) set(namespace string) string {
 	if s == nil {
 		return ""
@@ -72,7 +73,7 @@ func (e *exporter) watchSets(ctx context.Context, x *export) error {
 	return nil
 }
 
-// enqueue decides again about all members in a namespace.
+// enqueue enqueues the profiles of all members in a namespace.
 func (e *exporter) enqueue(ctx context.Context, x *export, namespace string) {
 	if namespace == e.ProfileNamespace || !x.ready.Load() {
 		return
@@ -89,7 +90,7 @@ func (e *exporter) enqueue(ctx context.Context, x *export, namespace string) {
 	}
 }
 
-// profilesOf returns the keys of all profiles that a member may have.
+// profilesOf returns the keys of all profiles that a member can have.
 func (e *exporter) profilesOf(member metav1.Object) []key {
 	keys := []key{{Namespace: e.ProfileNamespace, Name: member.GetName()}}
 	if sets := e.sets.Load(); sets != nil {
@@ -102,8 +103,9 @@ func (e *exporter) profilesOf(member metav1.Object) []key {
 	return keys
 }
 
-// decideInSet decides whether a namespace of a ClusterSet may have the profile of a member. Have is the existing
-// profile, or nil. Of two bindings of the set, the answer names the one that the profile has.
+// decideInSet decides whether a namespace of a ClusterSet may have the profile of a member. have is the existing
+// profile, or nil. If several bindings of the set allow the profile, the decision names the binding that the existing
+// profile names.
 func decideInSet(rules *tenancy.Rules, set string, labels map[string]string,
 	have *unstructured.Unstructured) tenancy.Decision {
 	cluster := tenancy.Cluster{Labels: labels}
@@ -113,7 +115,7 @@ func decideInSet(rules *tenancy.Rules, set string, labels map[string]string,
 	return rules.OfSet(set).Decide(cluster)
 }
 
-// profileInSet returns the profile of a member for a namespace of a ClusterSet.
+// profileInSet returns the desired profile of a member in a namespace of a ClusterSet.
 func profileInSet(member *membershipv1alpha1.MemberCluster, o Options, namespace, set,
 	binding string) *unstructured.Unstructured {
 	profile := ProfileOf(member, o)
@@ -125,8 +127,8 @@ func profileInSet(member *membershipv1alpha1.MemberCluster, o Options, namespace
 	return profile
 }
 
-// wantedInSet is wantedProfile for the namespace of a ClusterSet. A profile that exists is not wanted any more only if
-// a request ended the permission, or the live namespace is not one of the set any more. While a ClusterSet or a
+// wantedInSet is wantedProfile for the namespace of a ClusterSet. An existing profile is no longer desired only if a
+// request ended the permission, or the live namespace no longer belongs to the set. While a ClusterSet or a
 // ClusterSetBinding is only missing, the profile stays.
 func (e *exporter) wantedInSet(ctx context.Context, k key, have *unstructured.Unstructured,
 	member *membershipv1alpha1.MemberCluster) (*unstructured.Unstructured, error) {
@@ -139,7 +141,7 @@ func (e *exporter) wantedInSet(ctx context.Context, k key, have *unstructured.Un
 	if have == nil {
 		return nil, nil
 	}
-	// The label can be missing only on a profile that another client has changed: it still is of the same set.
+	// A profile of a set lacks the label only if another client has removed it. The profile still belongs to the same set.
 	if recorded := have.GetLabels()[setLabel]; set == "" || recorded != "" && recorded != set {
 		return nil, e.confirmSet(ctx, k.Namespace, set)
 	}
@@ -149,7 +151,7 @@ func (e *exporter) wantedInSet(ctx context.Context, k key, have *unstructured.Un
 	return nil, e.confirmDenied(ctx, rules, set, have, member)
 }
 
-// confirmDenied returns an error unless the labels of the live member are denied, too.
+// confirmDenied returns an error unless the labels of the live member are denied as well.
 func (e *exporter) confirmDenied(ctx context.Context, rules *tenancy.Rules, set string, have *unstructured.Unstructured,
 	member *membershipv1alpha1.MemberCluster) error {
 	live := &membershipv1alpha1.MemberCluster{}

@@ -58,7 +58,7 @@ func environment(name string) tenancy.Set {
 	return tenancy.Set{Name: name, Selector: labels.SelectorFromSet(labels.Set{"env": name})}
 }
 
-// withSets returns a hub whose namespace team is of ClusterSet prod and bound to it.
+// withSets returns a hub whose namespace team belongs to the ClusterSet prod and is bound to it.
 func withSets(t *testing.T) (h *hub, r *rules, team string) {
 	h = newHub(t, profiles)
 	team = h.namespace + "-team"
@@ -71,12 +71,12 @@ func withSets(t *testing.T) (h *hub, r *rules, team string) {
 	return h, r, team
 }
 
-// inEnvironment labels a member.
+// inEnvironment returns a change that labels a member.
 func inEnvironment(name string) func(*membershipv1alpha1.MemberCluster) {
 	return func(m *membershipv1alpha1.MemberCluster) { m.Labels = map[string]string{"env": name} }
 }
 
-// profileIn returns the profile of a member in a namespace. Nil: there is none.
+// profileIn returns the profile of a member in a namespace, or nil if it does not exist.
 func (h *hub) profileIn(namespace, name string) *unstructured.Unstructured {
 	h.t.Helper()
 	profile := object(profiles, namespace, name, map[string]any{})
@@ -88,7 +88,7 @@ func (h *hub) profileIn(namespace, name string) *unstructured.Unstructured {
 	return profile
 }
 
-// profilesIn waits until a namespace has exactly the profiles of these members, complete and of this set.
+// profilesIn waits until a namespace contains exactly the profiles of these members, complete and for this set.
 func (h *hub) profilesIn(namespace, set string, members ...string) {
 	h.t.Helper()
 	h.eventually("the profiles of ClusterSet "+set, func() bool {
@@ -209,7 +209,7 @@ func TestSets_RequestsRemoveProfiles(t *testing.T) {
 }
 
 // TestSets_OtherExportsStay checks that profiles of another export with the same cluster manager, such as those in a
-// former ProfileNamespace, stay as they are.
+// former ProfileNamespace, are not changed.
 func TestSets_OtherExportsStay(t *testing.T) {
 	h, _, team := withSets(t)
 	member := h.member("east", inEnvironment("prod"))

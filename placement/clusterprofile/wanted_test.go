@@ -34,7 +34,7 @@ func (l liveMember) Get(_ context.Context, _ client.ObjectKey, into client.Objec
 	return nil
 }
 
-// liveNamespace is an API server with one namespace. Nil: it does not exist.
+// liveNamespace is an API server with one namespace. Nil: the namespace does not exist.
 type liveNamespace struct {
 	metadata.Getter
 	namespace *metav1.PartialObjectMetadata
@@ -48,8 +48,8 @@ func (l liveNamespace) Get(context.Context, string, metav1.GetOptions, ...string
 	return l.namespace, nil
 }
 
-// TestWantedInSet checks what becomes of an existing profile in the namespace of a set, and that neither a stale cache
-// of members nor one of namespaces removes it.
+// TestWantedInSet checks the desired state of an existing profile in the namespace of a set, and that neither a stale
+// cache of members nor one of namespaces removes the profile.
 func TestWantedInSet(t *testing.T) {
 	member := func(env string) *membershipv1alpha1.MemberCluster {
 		m := &membershipv1alpha1.MemberCluster{}

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// wire keeps the requests for exported kinds, their definitions and namespaces.
+// wire records the requests for exported kinds, their definitions and namespaces.
 type wire struct {
 	mu       sync.Mutex
 	requests []string // "VERB group/resource[/subresource]"
@@ -28,7 +28,7 @@ func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// writes are the requests that wrote something, but events.
+// writes returns the requests that wrote something, except for Events.
 func (w *wire) writes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,7 +42,7 @@ func (w *wire) writes() []string {
 	return writes
 }
 
-// all are the different requests.
+// all returns the distinct requests.
 func (w *wire) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *wire) all() []string {
 	return slices.Compact(all)
 }
 
-// times is how often there was this request.
+// times returns how often a request was sent.
 func (w *wire) times(request string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *wire) count() int {
 	return len(w.requests)
 }
 
-// quiet waits until there have been no more requests for a while, and returns the writes until then.
+// quiet waits until requests have stopped for a while, and returns the writes until then.
 func (r *running) quiet(t testing.TB) []string {
 	t.Helper()
 	mustertest.Quiet(t, 700*time.Millisecond, r.wire.count)

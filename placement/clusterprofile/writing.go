@@ -25,7 +25,7 @@ func (x *export) create(ctx context.Context, want *unstructured.Unstructured) (*
 	return x.took(created), nil
 }
 
-// patch changes an object, if it is still as it was.
+// patch changes an object if its resourceVersion is still the observed one.
 func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, change map[string]any,
 	subresources ...string) (*unstructured.Unstructured, error) {
 	k := key{Namespace: have.GetNamespace(), Name: have.GetName()}
@@ -47,14 +47,15 @@ func (x *export) patch(ctx context.Context, have *unstructured.Unstructured, cha
 	return x.took(patched), nil
 }
 
-// took has the store know what has been written before its watch does.
+// took records a written object in the store before the watch reports it.
 func (x *export) took(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetManagedFields(nil)
 	x.store.Mutation(object)
 	return object
 }
 
-// spend pays for a write of an object, or says how long that has to wait.
+// spend counts a write of an object against its rate limit. If the limit does not permit the write yet, spend counts
+// nothing and returns the time to wait.
 func (x *export) spend(k key, turned bool) (wait time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -66,14 +67,15 @@ func (x *export) spend(k key, turned bool) (wait time.Duration) {
 	return 0
 }
 
-// refund takes back what was paid for a write that was refused.
+// refund reverts spend for a write that the API server rejected.
 func (x *export) refund(k key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.paces[k] = pace{x.paces[k].paid.Add(-perWrite)}
 }
 
-// notify reports of an object, once, that an object of another owner has the name of its export.
+// notify reports, once for each such object, that an object of another owner has the name of an exported object. It
+// logs this, and records an Event of the source.
 func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructured, whose string) {
 	k := key{Namespace: foreign.GetNamespace(), Name: foreign.GetName()}
 	x.mu.Lock()
@@ -90,7 +92,7 @@ func (x *export) notify(source runtime.Object, foreign *unstructured.Unstructure
 		"%s %s is %s, and left alone: delete or rename it to have this exported", foreign.GetKind(), k, whose)
 }
 
-// forget drops what is remembered of an object that will not be exported again.
+// forget removes the state of an object that is no longer exported.
 func (x *export) forget(k key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,7 +100,8 @@ func (x *export) forget(k key) {
 	delete(x.announced, k)
 }
 
-// namespaceMissing reports whether an object could not be created for want of its namespace, rather than of its kind.
+// namespaceMissing reports whether an object could not be created because its namespace does not exist. A missing kind
+// causes NotFound as well.
 func namespaceMissing(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&

@@ -9,7 +9,7 @@ import (
 )
 
 // act assigns revisions to clusters and enqueues the deliveries. The assignments are kept in memory, because the watch
-// shows them later.
+// reports them later.
 func (l *reconciliation) act(ctx context.Context) {
 	s := l.state
 	orders := make(map[delivery]int)
@@ -74,10 +74,10 @@ func (l *reconciliation) act(ctx context.Context) {
 	}
 }
 
-// deletable returns a function that reports whether the Works of a cluster can be deleted. The Works of a cluster that
-// leaves the fleet belong to its leave. The Works of a cluster that is not in the fleet are kept, because a missing
-// MemberCluster is not a request. So are the Works of an earlier WorkSet: after a restore, the Placement may not have
-// selected their cluster yet.
+// deletable returns a function that reports whether the Works of a cluster can be deleted. If the cluster is leaving
+// the fleet, its leave deletes or keeps the Works. If the cluster is not in the fleet, its Works are kept, because a
+// missing MemberCluster is not a request to delete. The Works of an earlier WorkSet are kept as well: after a restore,
+// the Placement may not have selected their cluster yet.
 func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, error) {
 	none := func(*target) bool { return false }
 	if !slices.ContainsFunc(l.leaving, func(t *target) bool { return t.writable() && len(t.existing.live()) > 0 }) {
@@ -89,7 +89,7 @@ func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, err
 	}
 	return func(t *target) bool {
 		return withdrawal.Unselected{
-			Certain: true, // the clusters in leaving are those without doubt
+			Certain: true, // the list leaving contains only clusters of which this is certain
 			InFleet: t.writable(), Claimed: ownerOf(l.set).claimsAny(t.existing), Confirmed: confirmed(t.name),
 		}.Withdraws()
 	}, nil
@@ -112,7 +112,7 @@ func (l *reconciliation) prune(ctx context.Context) error {
 		l.state.revisions.remove(r.Name)
 	}
 	if len(prunable) > 0 {
-		l.enqueue(l.state.key) // the status contains them still
+		l.enqueue(l.state.key) // the status still contains them
 	}
 	return nil
 }

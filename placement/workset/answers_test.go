@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// deaf is a network in which, once it is bad, Works can be neither listed nor watched, and the answer to the first
-// patch of each is lost.
+// deaf is a transport. While it is bad, Works can be neither listed nor watched, and the response to the first patch of
+// each Work is lost.
 type deaf struct {
 	mu      sync.Mutex
 	bad     bool
@@ -64,8 +64,8 @@ func (d *deaf) turn(bad bool) {
 	d.watches = nil
 }
 
-// losesAnswers makes sure that who does not know what has become of a write asks, once, before it writes anything, and
-// does not wait for a watch.
+// losesAnswers checks that after a write without a response, the controller reads the Work once before it writes
+// anything, and does not wait for a watch.
 func (f *hollows) losesAnswers(t *testing.T) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: "deaf"}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(l.namespace)))

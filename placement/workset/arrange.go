@@ -5,28 +5,28 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// wanted are the desired Works of one cluster. Without objects, the cluster has no Works.
+// wanted contains the desired Works of one cluster. Without objects, the cluster has no Works.
 type wanted struct {
 	bundle.Wanted
 	assigned   assignment
 	owner      owner
-	placements string // the annotation of the first Work; empty: as it is
+	placements string // the annotation of the first Work; empty: the existing one stays
 }
 
-// notedOn reports whether a Work has the annotations of the first one.
+// notedOn reports whether a Work has the desired annotations of the first Work.
 func (w *wanted) notedOn(r *record) bool {
 	return r.assigned == w.assigned && w.owner.claims(r) &&
 		(w.placements == "" || r.Annotations[v1alpha1.PlacementsAnnotation] == w.placements)
 }
 
-// step is one request.
+// step is one write or deletion of a Work.
 type step struct {
 	bundle.Step
 	has *record // the existing Work; nil: it is created
 }
 
-// arrange returns the steps from the existing Works of a cluster to the desired ones. The names of all Works begin with
-// base.
+// arrange returns the steps that turn the existing Works of a cluster into the desired ones. The names of all Works
+// begin with base.
 func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
 	works := make([]bundle.Existing, len(has))
 	for i, r := range has {

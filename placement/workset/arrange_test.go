@@ -26,7 +26,7 @@ func wish(current assignment, objects ...bundle.Object) *wanted {
 	return &wanted{Wanted: bundle.Wanted{Objects: objects}, assigned: current}
 }
 
-// reached is a world where a wish has come true.
+// reached returns a world in which the desired state was reached.
 func reached(t require.TestingT, want *wanted) *world {
 	w := newWorld()
 	require.NotZero(t, w.settle(want), "there is no end to it")
@@ -34,7 +34,7 @@ func reached(t require.TestingT, want *wanted) *world {
 	return w
 }
 
-// said are the steps in words.
+// said returns the steps as texts.
 func said(steps []bundle.Step) []string {
 	var all []string
 	for i := range steps {
@@ -47,7 +47,7 @@ func said(steps []bundle.Step) []string {
 	return all
 }
 
-// What records say is what package bundle is told. What follows from that is its own to test.
+// TestArrange checks that arrange passes the content of the records to package bundle, which tests its own decisions.
 func TestArrange(t *testing.T) {
 	a, b, c := sized("a", 200*kib), sized("b", 200*kib), sized("c", 400*kib)
 	moved := wish(one, sized("a", 600*kib), b, c)
@@ -104,7 +104,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// A note that is written before the content does not pass for the content.
+// TestMovesToTheEnd checks that annotations that are written before the content do not count as the content.
 func TestMovesToTheEnd(t *testing.T) {
 	b := sized("b", 200*kib)
 	w := reached(t, wish(one, sized("a", 200*kib), b))
@@ -114,8 +114,8 @@ func TestMovesToTheEnd(t *testing.T) {
 	require.Equal(t, []string{"note shop.web-0", "create shop.web-1", "update shop.web-0"}, w.writes)
 }
 
-// Whatever happens to Works, requests and the watch: in the end there is exactly what is wanted, and what is wanted all
-// the while is never taken away on the way.
+// TestArrangeProperties checks that, with random changes of Works, requests and watch events, the member has exactly
+// the desired objects in the end, and that an object that is desired all the time is never removed meanwhile.
 func TestArrangeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, want := newWorld(), wish(one)
@@ -206,7 +206,7 @@ func TestArrangeProperties(t *testing.T) {
 	})
 }
 
-// exact sees that there is what is wanted, once and no more.
+// exact requires that each desired object is in exactly one Work, and that there are no others.
 func exact(t require.TestingT, w *world, want *wanted) {
 	homes := w.homes()
 	require.Len(t, homes, len(want.Objects))

@@ -24,7 +24,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The figures of doc.go are for 1000 clusters, and for 200 WorkSets on 100 clusters each:
+// The figures in doc.go are for 1000 clusters, and for 200 WorkSets on 100 clusters each:
 //
 //	go test -run '^$' -bench . -benchtime 1x -timeout 30m ./placement/workset -args -clusters 1000 -worksets 200
 var (
@@ -32,7 +32,7 @@ var (
 	benchWorkSets = flag.Int("worksets", 20, "how many WorkSets of 100 clusters each BenchmarkRestart restarts with")
 )
 
-// inventory is a ClusterSource with clusters that stay as they are.
+// inventory is a ClusterSource with clusters that do not change.
 type inventory []*scheduler.Cluster
 
 func (i inventory) Run(ctx context.Context, fleet placement.Fleet) error {
@@ -44,7 +44,7 @@ func (i inventory) Run(ctx context.Context, fleet placement.Fleet) error {
 	return nil
 }
 
-// inventoryOf makes clusters that are well, and their namespaces.
+// inventoryOf returns healthy clusters, and creates their namespaces.
 func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 	h.t.Helper()
 	var clusters inventory
@@ -62,8 +62,8 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 	}}
 }
 
-// BenchmarkDistribute takes a new Placement and a new WorkSet to all clusters. The floor is to create Works like these
-// with as many writers.
+// BenchmarkDistribute distributes a new WorkSet with a new Placement to all clusters. The floor is the creation of
+// equal Works with as many writers.
 func BenchmarkDistribute(b *testing.B) {
 	h := newHubOnPlane(b)
 	clusters, options := h.inventoryOf(testkit.Size(*benchClusters))
@@ -93,7 +93,7 @@ func BenchmarkDistribute(b *testing.B) {
 	cost.Report(b, b.N*len(clusters), "cluster")
 }
 
-// bareWorks creates Works as the controller would.
+// bareWorks creates the same Works as the controller.
 func (h *hub) bareWorks(name string, clusters inventory) {
 	h.t.Helper()
 	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
@@ -110,7 +110,7 @@ func (h *hub) bareWorks(name string, clusters inventory) {
 	}))
 }
 
-// BenchmarkRestart starts the controllers where everything is in place. The floor is to list all Works once.
+// BenchmarkRestart starts the controllers when all Works exist. The floor is one list of all Works.
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
 	clusters, options := h.inventoryOf(testkit.Size(100))
@@ -164,7 +164,7 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// heap is what is in use after a collection, in MiB.
+// heap returns the heap in use after a garbage collection, in MiB.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -172,7 +172,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// watermark watches the heap: what it returns is the most that was in use until done.
+// watermark measures the heap. top returns the maximum in use until done is called.
 func watermark() (top func() float64, done func()) {
 	var most atomic.Uint64
 	stop := make(chan struct{})
@@ -192,7 +192,7 @@ func watermark() (top func() float64, done func()) {
 	return func() float64 { return float64(most.Load()) / (1 << 20) }, func() { close(stop); running.Wait() }
 }
 
-// gathered is the sum of a metric of a controller.
+// gathered returns the sum of a metric of a controller.
 func gathered(t testing.TB, name, controller string) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()

@@ -17,8 +17,8 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// A generated Work that is deleted by hand is created again, and the member, which has a real agent, does not change.
-// The deletion of the WorkSet is a request.
+// TestGeneratedWorkIsDeletedByHand checks that a generated Work that a user deletes is created again, without a change
+// on the member, which has a real agent. The deletion of the WorkSet is a request.
 func TestGeneratedWorkIsDeletedByHand(t *testing.T) {
 	testkit.Virtual(t, testGeneratedWorkIsDeletedByHand)
 }

@@ -20,17 +20,18 @@ import (
 type selectedCluster struct {
 	name       string
 	group      rollout.Group
-	placements []string // names of the Placements that selected it
-	binding    string   // by which it was selected
+	placements []string // names of the Placements that selected the cluster
+	binding    string   // the ClusterSetBinding that grants the cluster
 }
 
-// selected returns the clusters of all Placements, each once. certain is true if all Placements exist and are decided,
-// and all their decisions are known. Otherwise nothing may be deleted on other clusters.
+// selected returns the clusters of all Placements, each once. certain reports whether all Placements exist, have a
+// decision for their current spec, and all their decisions are known. Otherwise nothing may be deleted on other
+// clusters.
 func (l *reconciliation) selected(ctx context.Context) (all []selectedCluster, certain bool, _ error) {
 	return l.selectedBy(ctx, l.api.cache)
 }
 
-// selectedBy reads from the cache or from the API server.
+// selectedBy is selected with a reader, either the cache or the API server.
 func (l *reconciliation) selectedBy(ctx context.Context,
 	reader client.Reader) (all []selectedCluster, certain bool, _ error) {
 	certain = true

@@ -31,13 +31,13 @@ func newClusterScopeHub(t testing.TB) *hub {
 	return h
 }
 
-// obeyClusterScoped has the members report that all Works of ClusterWorkSets are applied and available.
+// obeyClusterScoped reports for all members that all Works of ClusterWorkSets are applied and available.
 func (h *hub) obeyClusterScoped() {
 	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) { h.answer(ctx, work, nil) },
 		client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: ""})
 }
 
-// placeClusterScoped creates a ClusterPlacement of the members of this hub, those that are named or all.
+// placeClusterScoped creates a ClusterPlacement of the named members of this hub, or of all its members.
 func (h *hub) placeClusterScoped(name string, members ...string) *v1alpha1.ClusterPlacement {
 	h.t.Helper()
 	p := &v1alpha1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -79,7 +79,7 @@ func (h *hub) getClusterScoped(name string) *v1alpha1.ClusterWorkSet {
 	return set
 }
 
-// clusterScopedWorks are the Works of a ClusterWorkSet whose deletion has not begun, by <member>/<name>.
+// clusterScopedWorks returns the Works of a ClusterWorkSet whose deletion has not begun, by <member>/<name>.
 func (h *hub) clusterScopedWorks(set string) map[string]*workv1alpha1.Work {
 	h.t.Helper()
 	var list workv1alpha1.WorkList
@@ -95,7 +95,7 @@ func (h *hub) clusterScopedWorks(set string) map[string]*workv1alpha1.Work {
 	return found
 }
 
-// succeededClusterScoped waits until a ClusterWorkSet is available on so many clusters.
+// succeededClusterScoped waits until a ClusterWorkSet is available on the given number of clusters.
 func (h *hub) succeededClusterScoped(name string, clusters int32) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {
@@ -125,7 +125,7 @@ func (h *hub) clusterScopedRevisions() []v1alpha1.WorkSetRevision {
 
 // TestClusterWorkSet_OnPlane checks on a real API server that a ClusterWorkSet reaches the clusters of a
 // ClusterPlacement, that a cluster which is not chosen any more loses its Work on request, and that the deletion of the
-// ClusterWorkSet requests that of all Works before its finalizer goes.
+// ClusterWorkSet requests the deletion of all Works before its finalizer is removed.
 func TestClusterWorkSet_OnPlane(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.clusterScope = true
@@ -167,9 +167,9 @@ func TestClusterWorkSet_OnPlane(t *testing.T) {
 	h.eventually("its revisions are gone", func() bool { return len(h.clusterScopedRevisions()) == 0 })
 }
 
-// TestClusterWorkSet_AbsenceIsNoRequest checks that no Work of a ClusterWorkSet is deleted or changed although the
-// ClusterWorkSet, its ClusterPlacement, the decisions or their namespace are missing, and that all is as before when
-// the object exists again.
+// TestClusterWorkSet_AbsenceIsNoRequest checks that no Work of a ClusterWorkSet is deleted or changed while the
+// ClusterWorkSet, its ClusterPlacement, the decisions or their namespace are missing, and that the state is the same as
+// before when the object exists again.
 func TestClusterWorkSet_AbsenceIsNoRequest(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -288,8 +288,8 @@ func testClusterWorkSetSameNames(t *testing.T) {
 	require.Len(t, h.clusterScopedRevisions(), 1)
 }
 
-// TestClusterWorkSet_LostLabels checks that a Work of a WorkSet whose annotation and namespace label are missing does
-// not become one of the ClusterWorkSet with the name, which would delete it.
+// TestClusterWorkSet_LostLabels checks that a Work of a WorkSet that lost its annotation and its namespace label does
+// not become a Work of the ClusterWorkSet with that name, which would delete it.
 func TestClusterWorkSet_LostLabels(t *testing.T) { testkit.Virtual(t, testClusterWorkSetLostLabels) }
 
 func testClusterWorkSetLostLabels(t *testing.T) {
@@ -315,8 +315,8 @@ func testClusterWorkSetLostLabels(t *testing.T) {
 	require.Nil(t, lost.DeletionTimestamp)
 }
 
-// TestClusterWorkSet_LabelRestored checks that a Work gets back its namespace label, which is empty: by this label the
-// deletion of a ClusterWorkSet finds its Works.
+// TestClusterWorkSet_LabelRestored checks that the empty namespace label of a Work is restored. The deletion of a
+// ClusterWorkSet finds its Works by this label.
 func TestClusterWorkSet_LabelRestored(t *testing.T) {
 	testkit.Virtual(t, testClusterWorkSetLabelRestored)
 }
@@ -378,8 +378,8 @@ func testClusterWorkSetSelection(t *testing.T) {
 	}
 }
 
-// TestClusterWorkSet_Deliveries checks that the clusters of a ClusterPlacement that is created again are those with
-// Works of its ClusterWorkSets, and not those of WorkSets whose Placement has its name.
+// TestClusterWorkSet_Deliveries checks that the clusters of a ClusterPlacement that is created again are the clusters
+// with Works of its ClusterWorkSets, and not those with Works of WorkSets whose Placement has the same name.
 func TestClusterWorkSet_Deliveries(t *testing.T) { testkit.Virtual(t, testClusterWorkSetDeliveries) }
 
 func testClusterWorkSetDeliveries(t *testing.T) {

@@ -44,7 +44,7 @@ type controller struct {
 	sets            knownSets
 }
 
-// api are the clients of the hub's API server.
+// api contains the clients of the hub's API server.
 type api struct {
 	client    client.Client
 	live      client.Reader // not a cache
@@ -102,9 +102,9 @@ func (c *controller) drop(set types.NamespacedName) {
 	c.Readiness.set(set, availability{})
 }
 
-// enqueue reconciles a WorkSet: a new one immediately, others after a moment in which further events are collected. A
-// WorkSet with thousands of clusters, whose reconcile takes long, is delayed so that reconciles take at most a tenth of
-// the time.
+// enqueue enqueues a WorkSet. A new WorkSet is reconciled immediately, others after batchPeriod, in which further
+// events are collected. A WorkSet with thousands of clusters, whose reconcile takes long, is delayed further, so that
+// its reconciles take at most a tenth of the time.
 func (c *controller) enqueue(set types.NamespacedName) {
 	var after time.Duration
 	if s := c.stateIfKnown(set); s != nil {
@@ -132,7 +132,7 @@ func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: c.queues.conflicts.When(request)}, nil
 }
 
-// reconcile observes, decides, reports and acts.
+// reconcile runs the steps of one reconcile: observe, decide, report and act.
 func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result, error) {
 	set, err := c.read(ctx, s)
 	if errors.Is(err, errElsewhere) {

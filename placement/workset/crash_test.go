@@ -21,8 +21,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestCrash ends the controllers at each of the writes of a WorkSet's life, before it is sent or before its answer is
-// there, and has others go on.
+// TestCrash stops the controllers at each write in the life of a WorkSet, before the request is sent or before the
+// response is received, and continues with new controllers.
 func TestCrash(t *testing.T) {
 	writes := 0
 	t.Run("whole", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// lifeTest is a WorkSet that lives in a namespace of its own, with others beside it.
+// lifeTest is the life of a WorkSet in its own namespace, in parallel with other ones.
 type lifeTest struct {
 	*hub
 
@@ -61,7 +61,7 @@ type lifeTest struct {
 	look  func()            // called whenever something is waited for; may be nil
 }
 
-// live has a WorkSet live from its creation to its end, and looks at what there is at each turn.
+// live runs the life of a WorkSet from its creation to its deletion, and checks the objects after each step.
 func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
@@ -109,12 +109,12 @@ func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	})
 }
 
-// object is what the WorkSet brings.
+// object returns the manifest of the WorkSet.
 func (l *lifeTest) object(color string) workv1alpha1.Manifest {
 	return configMap(l.namespace, map[string]string{"color": color})
 }
 
-// choose makes the Placement, or changes its clusters.
+// choose creates the Placement, or changes its clusters.
 func (l *lifeTest) choose(members ...string) {
 	l.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "some"}}
@@ -129,9 +129,9 @@ func (l *lifeTest) choose(members ...string) {
 	require.NoError(l.t, l.client.Patch(l.t.Context(), p, client.MergeFrom(before)))
 }
 
-// exactly waits until there are so many revisions, of which one is the one to have, and on the members these objects,
-// each by a Work that was written so often since it was made; and until the WorkSet says that all is well. Nothing may
-// have been made anew.
+// exactly waits until the number of revisions is right and the current one has the given number, the members have
+// exactly the wanted objects, each Work has been written as often as given since its creation, and the WorkSet reports
+// success. It fails if an object or a Work was created again.
 func (l *lifeTest) exactly(revisions, number int, want counts) {
 	l.t.Helper()
 	l.until(fmt.Sprint("there is exactly ", want), func() error {
@@ -165,7 +165,7 @@ func (l *lifeTest) exactly(revisions, number int, want counts) {
 	})
 }
 
-// saysSo reports whether the WorkSet says what there is.
+// saysSo returns an error if the status of the WorkSet does not match the wanted state.
 func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	set := &v1alpha1.WorkSet{}
 	if err := l.client.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, set); err != nil {
@@ -194,7 +194,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 	return nil
 }
 
-// until waits until nothing is wrong any more.
+// until waits until wrong returns no error.
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
 	mustertest.Eventually(l.t, pollInterval, what, func() error {

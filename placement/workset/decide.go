@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// decide computes the rollout: which clusters are updated now.
+// decide computes the rollout, that is, the clusters to update in this reconcile.
 func (l *reconciliation) decide(ctx context.Context) error {
 	l.rollout.Status = l.set.Status.Rollout
 	if l.revision == "" || !l.valid || l.ungrouped() {
@@ -23,7 +23,7 @@ func (l *reconciliation) decide(ctx context.Context) error {
 	}
 	var targets []rollout.Target
 	for _, t := range l.clusters {
-		if !t.writable() { // it participates when it is
+		if !t.writable() { // it participates in the rollout when its Works can be written
 			continue
 		}
 		health := since(l.state.clusters.health[t.name], healthSince{t.assigned.revision, t.health, l.now},
@@ -55,9 +55,10 @@ func (l *reconciliation) decide(ctx context.Context) error {
 	return l.check(ctx)
 }
 
-// ungrouped reports whether the rollout follows decision groups that are not known: a Placement is missing, so that the
-// groups of the following ones would have another index; a Placement is not decided for its current groups; or a
-// cluster has been kept without a decision since before a restart. A guess could skip a mandatory group.
+// ungrouped reports whether the rollout follows decision groups that are unknown. There are three reasons. A Placement
+// is missing, so that the groups of the following Placements would have another index. A Placement has no decision for
+// its current groups. A cluster has been kept without a decision since before a restart. A guess could skip a mandatory
+// group.
 func (l *reconciliation) ungrouped() bool {
 	if l.set.Spec.Rollout.Type != v1alpha1.RolloutProgressivePerGroup {
 		return false
@@ -66,8 +67,7 @@ func (l *reconciliation) ungrouped() bool {
 	return !l.placements.certain || slices.ContainsFunc(l.clusters, unknown)
 }
 
-// check removes clusters from the plan whose revision cannot be read any more, such as a stable revision that a user
-// deleted.
+// check removes clusters from the plan whose revision is unreadable, such as a stable revision that a user deleted.
 func (l *reconciliation) check(ctx context.Context) error {
 	for _, some := range []struct {
 		clusters *[]string
@@ -90,7 +90,7 @@ func (l *reconciliation) check(ctx context.Context) error {
 	return nil
 }
 
-// progress returns the cluster as package progress evaluates it.
+// progress returns the state of the cluster that package progress evaluates.
 func (t *target) progress() *progress.Cluster {
 	c := &progress.Cluster{
 		Name: t.name, Chosen: true, Reachable: t.cluster != nil && t.cluster.Joined && t.cluster.Healthy,
@@ -106,7 +106,7 @@ func (t *target) progress() *progress.Cluster {
 	return c
 }
 
-// changed returns when the last of the Works changed, by the member's clock.
+// changed returns the time of the last change in the status of the Works, by the member's clock.
 func (h existing) changed() time.Time {
 	var last time.Time
 	for _, r := range h.records {

@@ -19,8 +19,9 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// end deletes the Works of a WorkSet that is being deleted, and removes its finalizer. A Work is gone when its member
-// has deleted the objects. The WorkSet does not wait for unreachable members.
+// end deletes the Works of a WorkSet that is being deleted, and then removes its finalizer. The API server removes a
+// Work when its member has deleted the objects. The WorkSet does not wait for that, so unreachable members do not block
+// it.
 func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(l.set, v1alpha1.WorkSetFinalizer) {
 		return reconcile.Result{}, nil
@@ -48,7 +49,7 @@ func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
 
-// reportStuck reports why a WorkSet cannot be deleted, if a user has to act.
+// reportStuck reports the error that blocks the deletion of a WorkSet, if only a user can resolve it.
 func (l *reconciliation) reportStuck(ctx context.Context, why error) error {
 	if !persistent(why) {
 		return nil
@@ -64,8 +65,8 @@ func (l *reconciliation) reportStuck(ctx context.Context, why error) error {
 	return err
 }
 
-// withdraw deletes all Works of the WorkSet. It returns when the API server has no Work whose deletion has not begun.
-// Before its deletion, each Work gets the request and the delete policy of the WorkSet in one write.
+// withdraw deletes all Works of the WorkSet. It returns when the deletion of every Work on the API server has begun.
+// Before it deletes a Work, one write adds the deletion request and the WorkSet's delete policy to the Work.
 func (l *reconciliation) withdraw(ctx context.Context, how deletePolicy) error {
 	s := l.state
 	s.writing.Lock() // no Work is created until this returns

@@ -10,12 +10,13 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// deletePolicy is what happens to the objects of a Work that is deleted. A Work gets it with a revision. But users can
-// change it just before they delete a WorkSet, and then a waiting rollout must not destroy what the new policy keeps.
+// deletePolicy determines what happens to the objects of a Work that is deleted. A Work gets the policy with a
+// revision. But users can change the policy immediately before they delete a WorkSet. Then a waiting rollout must not
+// delete objects that the new policy keeps.
 type deletePolicy workv1alpha1.DeletePolicy
 
-// deletePolicyOf returns a policy with the defaults of the API server. The result contains only constants and no
-// strings of the argument, so that it keeps no Work in memory.
+// deletePolicyOf returns a policy with the defaults of the API server. The result contains constants only and no
+// strings of the argument, so that it does not keep a Work in memory.
 func deletePolicyOf(p workv1alpha1.DeletePolicy) deletePolicy {
 	full := deletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}
 	switch p.Action {
@@ -35,10 +36,10 @@ func deletePolicyOf(p workv1alpha1.DeletePolicy) deletePolicy {
 	return full
 }
 
-// api returns the policy as a Work contains it.
+// api returns the policy in the form of the API.
 func (p deletePolicy) api() *workv1alpha1.DeletePolicy { return (*workv1alpha1.DeletePolicy)(&p) }
 
-// hasDeletePolicy reports whether the current version of a Work is known to have a policy.
+// hasDeletePolicy reports whether the cached Work is the given version and has the given policy.
 func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) bool {
 	c.works.mu.Lock()
 	defer c.works.mu.Unlock()
@@ -46,7 +47,7 @@ func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) 
 	return known != nil && known.UID == work.UID && known.Generation == work.Generation && known.deletePolicy == how
 }
 
-// request records in a Work who requests its deletion, and the delete policy, and returns the Work.
+// request writes the deletion request and the delete policy to a Work, and returns the Work.
 func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, r workwriter.Request) (*workv1alpha1.Work,
 	error) {
 	got, err := c.writer().RequestDeletion(ctx, work, r)

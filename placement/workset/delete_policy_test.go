@@ -14,7 +14,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What is deleted is taken back as spec.work.delete says by then, whatever the Works were told.
+// TestPartsAsTheWorkSetSays checks that deletions follow the current value of spec.work.delete, and not the value in
+// the Works.
 func TestPartsAsTheWorkSetSays(t *testing.T) { testkit.Virtual(t, testPartsAsTheWorkSetSays) }
 
 func testPartsAsTheWorkSetSays(t *testing.T) {

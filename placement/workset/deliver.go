@@ -85,8 +85,8 @@ func (c *controller) deliver(ctx context.Context, d delivery) (_ reconcile.Resul
 	return reconcile.Result{}, nil
 }
 
-// certain returns the existing Works. It reads a Work from the API server whose last write had no response: another
-// Work might otherwise lose an object that this one has lost already.
+// certain returns the existing Works of a cluster. If the last write of a Work had no response, certain reads that Work
+// from the API server. Otherwise another Work could lose an object that this Work has already lost.
 func (c *controller) certain(ctx context.Context, d delivery, namespace string) (existing, error) {
 	has := c.works.at(d.set, namespace)
 	asked := false
@@ -106,8 +106,8 @@ func (c *controller) certain(ctx context.Context, d delivery, namespace string) 
 	return has, nil
 }
 
-// The pauses after conflicts grow from soon to maxPause per object: while a cache shows a store before its restore,
-// every write is a conflict.
+// The delays after conflicts grow from soon to maxPause for each object. While a cache contains the state of a store
+// before its restore, every write is a conflict.
 const (
 	soon     = 50 * time.Millisecond
 	maxPause = time.Minute
@@ -121,13 +121,13 @@ var (
 	errTaken = errors.New("there is one that is not of this WorkSet: delete it, or rename the WorkSet")
 )
 
-// writeError is why the Works of a cluster could not be written.
+// writeError is the error of the last write of a cluster's Works.
 type writeError struct {
 	why        string
-	persistent bool // until a user acts
+	persistent bool // whether only a user can resolve it
 }
 
-// persistent reports whether an error of a write needs an action of a user.
+// persistent reports whether only a user can resolve the error of a write.
 func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
@@ -146,7 +146,7 @@ func (c *controller) recordWriteError(s *state, d delivery, now writeError) {
 	}
 }
 
-// execute executes a step.
+// execute carries out a step: it creates, updates, annotates or deletes one Work.
 func (c *controller) execute(ctx context.Context, d delivery, w *want, wanted *wanted, s *step) error {
 	name := types.NamespacedName{Namespace: w.namespace, Name: s.Work.Name}
 	if s.Act == bundle.Delete {
@@ -186,7 +186,7 @@ func (c *controller) patch(ctx context.Context, work *workv1alpha1.Work, s *step
 	return c.writer().Update(ctx, changeOf(work, s))
 }
 
-// changeOf changes an existing Work to the desired state.
+// changeOf returns the change from an existing Work to the desired one.
 func changeOf(work *workv1alpha1.Work, s *step) workwriter.Change {
 	change := workwriter.Change{Known: &s.has.ObjectMeta, Labels: work.Labels, Annotations: work.Annotations}
 	if s.Act == bundle.Update {
@@ -261,20 +261,20 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 	return work
 }
 
-// conflicts reports whether a write failed because the Work differs from the known one.
+// conflicts reports whether a write failed because the stored Work differs from its record.
 func conflicts(err error, has *record) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || has != nil && apierrors.IsNotFound(err)
 }
 
-// refused reports whether the API server refused a request, so that it had no effect. The effect of requests without a
-// response is unknown.
+// refused reports whether the API server rejected a request, so that the request had no effect. The effect of a request
+// without a response is unknown.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code/100 == 4 && !apierrors.IsTimeout(err)
 }
 
-// refresh reads a Work from the API server into the cache, because the watch can lag for long. A Work of this WorkSet
-// that lost its labels, and so is not watched any more, gets them back.
+// refresh reads a Work from the API server into the cache, because the watch can lag for a long time. If a Work of this
+// WorkSet lost its labels, so that the watch no longer reports it, refresh restores them.
 func (c *controller) refresh(ctx context.Context, d delivery, name types.NamespacedName, has *record) error {
 	there := &workv1alpha1.Work{}
 	err := c.api.live.Get(ctx, name, there)

@@ -17,22 +17,23 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Deliveries finds the clusters that have Works of the WorkSets of a Placement. It is the
-// [placement.Options].Deliveries of a hub with WorkSets. It needs the permissions of the controller of WorkSets.
+// Deliveries finds the clusters that have Works of the WorkSets of a Placement. A hub with WorkSets uses it as
+// [placement.Options].Deliveries. It needs the permissions of the controller of WorkSets.
 type Deliveries struct {
 	// Client lists WorkSets. It can be a cache.
 	Client client.Reader
 	// Live lists Works and PlacementDecisions. It must not be a cache, which can be older than the Works.
 	Live client.Reader
-	// ClusterOf returns the name of the cluster whose Works are in a namespace. Empty: none.
+	// ClusterOf returns the name of the cluster whose Works are in a namespace, or an empty string if there is none.
 	ClusterOf func(ctx context.Context, namespace string) (string, error)
 }
 
 var _ placement.Deliveries = Deliveries{}
 
-// ClustersOf implements [placement.Deliveries]. Works of a WorkSet with several Placements name those that selected the
-// cluster. If they do not, as those of earlier releases, a cluster that another Placement of the WorkSet has selected
-// is not among the results, because its Works can be those of the other Placement.
+// ClustersOf implements [placement.Deliveries]. If a WorkSet has several Placements, an annotation of its Works
+// contains the Placements that selected the cluster. Works of earlier releases have no such annotation. In that case,
+// the result does not include clusters that another Placement of the WorkSet selected, because their Works can belong
+// to that Placement.
 func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error) {
 	worksets, err := scope.ListWorkSets(ctx, d.Client, placement.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -55,8 +56,8 @@ func (d Deliveries) ClustersOf(ctx context.Context, placement types.NamespacedNa
 	return sets.List(clusters), nil
 }
 
-// ofWorkSet returns the clusters that have Works of a WorkSet because a Placement selected them, without Works that are
-// being deleted.
+// ofWorkSet returns the clusters that have Works of a WorkSet because a Placement selected them. It ignores Works that
+// are being deleted.
 func (d Deliveries) ofWorkSet(ctx context.Context, set *v1alpha1.WorkSet, placement string) (sets.Set[string], error) {
 	key := client.ObjectKeyFromObject(set)
 	works := &metav1.PartialObjectMetadataList{}
@@ -100,8 +101,8 @@ func (d Deliveries) ofWorkSet(ctx context.Context, set *v1alpha1.WorkSet, placem
 	return clusters.Union(unnamed), nil
 }
 
-// namedPlacements returns the Placements of a WorkSet that selected the cluster of a Work, as the Work names them.
-// Empty: unknown.
+// namedPlacements returns those Placements of a WorkSet that selected the cluster of a Work according to the annotation
+// of the Work. An empty set means that they are unknown.
 func namedPlacements(set *v1alpha1.WorkSet, annotations map[string]string) sets.Set[string] {
 	named := sets.New[string]()
 	if len(set.Spec.Placements) < 2 {

@@ -11,12 +11,12 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// shares are the last assigned replicas of each cluster, by its name. They count as existing before they are written.
-// Otherwise they would be assigned twice.
+// shares contains the last assigned replicas of each cluster, by its name. The division counts them as existing before
+// they are written. Otherwise it would assign them twice.
 type shares map[string]map[bundle.Key]int32
 
-// divide assigns its part of the replicas to each cluster, for the revision of the cluster. The sum is right when all
-// clusters with a revision have the same one.
+// divide assigns a share of the replicas to each cluster, for the revision of the cluster. The sum of the shares is
+// right if all clusters with a revision have the same one.
 func (l *reconciliation) divide(ctx context.Context) {
 	notified := map[*reading]bool{}
 	next := shares{}
@@ -26,7 +26,7 @@ func (l *reconciliation) divide(ctx context.Context) {
 		}
 		notified[t.reading] = true
 		if share, given := l.state.division.shares[t.name]; given {
-			next[t.name] = share // unless it is replaced
+			next[t.name] = share // kept unless the division replaces it
 		}
 	}
 	for r := range notified {
@@ -45,7 +45,7 @@ func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares)
 	}
 	room := l.room(ctx, r.division.Workloads(r.content.Objects, clusters))
 	result, err := r.division.Divide(r.content.Objects, clusters, room)
-	if err != nil { // for some workloads, which keep their division; the others are divided
+	if err != nil { // some workloads keep their division; the others are divided
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s", err)
 	}
 	for _, u := range result.Unplaced {
@@ -61,7 +61,8 @@ func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares)
 	}
 }
 
-// participant returns a cluster as it participates in the division of a revision's replicas, if it does.
+// participant returns the input for the division of a revision's replicas that describes a cluster, and whether the
+// cluster participates.
 func (l *reconciliation) participant(r *reading, t *target) (_ division.Cluster, is bool) {
 	stays := division.Cluster{Cluster: &scheduler.Cluster{Name: t.name}, Current: replicasBy(t.existing.live()),
 		Part: division.Keeps}
@@ -99,8 +100,8 @@ func replicasBy(works []*record) map[bundle.Key]int32 {
 	return all
 }
 
-// room returns a function that reports how many more replicas of a workload a cluster has capacity for. Unknown
-// capacity is zero, so that clusters keep what they have.
+// room returns a function that returns for how many more replicas of a workload a cluster has capacity. It returns zero
+// if the capacity is unknown, so that clusters keep their replicas.
 func (l *reconciliation) room(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
 	if len(workloads) == 0 {
 		return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// A cluster that can be told gets its share; what others have or will have is not given twice, and not taken away.
+// TestDivide_Clusters checks that each cluster with a revision gets its share, and that the existing and future
+// replicas of other clusters are neither assigned twice nor removed.
 func TestDivide_Clusters(t *testing.T) {
 	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
 		`"spec":{"replicas":12}}`))

@@ -121,14 +121,14 @@
 //
 // # Extension points
 //
-// A placement.ClusterSource provides clusters that are not MemberClusters, [Options].Namespace the namespaces of their
-// Works, [Options].Estimator the number of replicas that they have capacity for, and [Options].Allow what WorkSets may
-// select.
+// A placement.ClusterSource provides clusters that are not MemberClusters. [Options].Namespace returns the namespaces
+// of their Works. [Options].Estimator estimates for how many replicas they have capacity. [Options].Allow restricts or
+// extends the objects that WorkSets may select.
 //
 // # Permissions
 //
 // The folder rbac contains the ClusterRole muster-workset. It does not include the permission to read the objects that
 // WorkSets select: grant list and watch on those kinds, in all namespaces or in some. A user who may create WorkSets in
-// a namespace can deliver anything that the agents may apply to the chosen members, and can read whatever
+// a namespace can deliver all objects that the agents may apply to the chosen members, and can read all objects that
 // [Options].Allow lets WorkSets select. spec.work.executor and the policies of the agents limit the former.
 package workset

@@ -15,9 +15,10 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// emptied returns a message for each selector that matches nothing although it matched objects of the former revision;
-// none if spec.allowEmpty is set. An empty match is not a request: the objects may be in a namespace that was deleted
-// by mistake, or not restored yet. Objects in spec.manifests are ignored.
+// emptied returns a message for each selector that matches no object although it matched objects of the former
+// revision. It returns none if spec.allowEmpty is set. A selector without matches is not a request to delete: the
+// namespace of the objects may have been deleted by mistake, or not be restored yet. Objects in spec.manifests are
+// ignored.
 func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object) []string {
 	spec := &set.Spec
 	if spec.AllowEmpty || len(spec.Resources) == 0 {
@@ -68,8 +69,8 @@ func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object)
 	return messages
 }
 
-// lostKinds returns the kinds of which a selector of every kind matched objects before, and matches none now. A
-// definition that was removed by mistake is not a request.
+// lostKinds returns the kinds of which a selector of every kind matched objects before and matches none now. A
+// CustomResourceDefinition may have been removed by mistake, so this is not a request to delete.
 func lostKinds(s *v1alpha1.ResourceSelector, namespace string, written map[bundle.Key]bool,
 	before, selected []bundle.Object) []string {
 	lost := map[string]bool{}

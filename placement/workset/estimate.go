@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// spot is a workload on a cluster.
+// spot identifies a workload on a cluster.
 type spot struct {
 	workload bundle.Key
 	cluster  string
 }
 
-// estimating calls an Estimator of the product, which can fail, panic or hang.
+// estimating calls the Estimator of the options, which can fail, panic or hang.
 type estimating struct {
 	back chan struct{} // closed when an abandoned call has returned; nil: none
 }
@@ -25,12 +25,12 @@ type estimating struct {
 const (
 	// estimateTimeout is the maximum duration of all estimates of one reconcile.
 	estimateTimeout = 5 * time.Second
-	// grace is how long an Estimator may take to return after its context has ended.
+	// grace is how long ask waits for an Estimator to return after its context has ended.
 	grace = 100 * time.Millisecond
 )
 
-// ask returns the known capacity, which is incomplete if there is an error. A call that does not return in time
-// continues in its goroutine, and no other call begins before it returns.
+// ask returns the estimated capacity, which is incomplete if there is an error. A call that does not return in time
+// continues in its goroutine. No other call begins before it returns.
 func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator,
 	workloads []division.Workload) (map[spot]int32, error) {
 	if e.back != nil {
@@ -87,7 +87,8 @@ func estimate(ctx context.Context, estimator replicas.Estimator,
 	return room, errors.Join(errs...)
 }
 
-// guarded calls code of the product and turns a panic into an error, so that one WorkSet does not stop the others.
+// guarded calls a function of the options and turns a panic into an error, so that one WorkSet does not stop the
+// others.
 func guarded[T any](call func() (T, error)) (result T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

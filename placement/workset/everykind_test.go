@@ -13,8 +13,8 @@ import (
 	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
-// TestEveryKind_Namespace checks that a WorkSet distributes its namespace with everything in it, and that the clusters
-// keep the objects of a kind of which the namespace has none any more, unless spec.allowEmpty is set.
+// TestEveryKind_Namespace checks that a WorkSet distributes its namespace with all objects in it. If the namespace has
+// no object of a kind any more, the clusters keep the objects of this kind unless spec.allowEmpty is set.
 func TestEveryKind_Namespace(t *testing.T) { testkit.Virtual(t, testEveryKindNamespace) }
 
 func testEveryKindNamespace(t *testing.T) {

@@ -22,7 +22,8 @@ func Example() {
 	_ = setup
 }
 
-// A hub whose platform team keeps in one namespace what all teams may have on their clusters, but for Secrets.
+// The platform team of a hub keeps objects for the clusters of all teams in one namespace. Every WorkSet may select
+// them, except for Secrets.
 func ExampleOptions() {
 	options := workset.Options{
 		Allow: func(owner types.NamespacedName, target workset.Target) error {

@@ -1,4 +1,4 @@
 package workset
 
-// Gist is for tests of how often a status is written.
+// Gist exports gist for tests of the frequency of status writes.
 var Gist = gist

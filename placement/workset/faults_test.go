@@ -18,13 +18,14 @@ import (
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
-// backAtOnce takes everything back when a single cluster fails.
+// backAtOnce configures a rollback when a single cluster fails.
 func backAtOnce(s *v1alpha1.WorkSetSpec) {
 	s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)),
 		OnFailure: v1alpha1.FailureRollBack}
 }
 
-// An object that outgrows its Work moves to another one. That takes two rounds with the member, and is no failure.
+// TestMoveIsNoFailure checks that an object that is too large for its Work moves to another Work. The move takes two
+// updates by the member, and is not a failure.
 func TestMoveIsNoFailure(t *testing.T) { testkit.Virtual(t, testMoveIsNoFailure) }
 
 func testMoveIsNoFailure(t *testing.T) {
@@ -59,7 +60,7 @@ func testMoveIsNoFailure(t *testing.T) {
 	}
 }
 
-// failing answers some requests itself.
+// failing returns a transport that responds to some requests with an error.
 func failing(fail func(*http.Request) bool, status int, body string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -85,7 +86,7 @@ func writesWorks(r *http.Request) bool {
 	return (r.Method == http.MethodPatch || r.Method == http.MethodPost) && mustertest.AttributesOf(r).Resource == "works"
 }
 
-// A hub that refuses writes for a while is not the fault of a revision.
+// TestHubFailsForAWhile checks that temporarily failing writes on the hub do not count as a failure of the revision.
 func TestHubFailsForAWhile(t *testing.T) { testkit.Virtual(t, testHubFailsForAWhile) }
 
 func testHubFailsForAWhile(t *testing.T) {
@@ -122,7 +123,8 @@ func testHubFailsForAWhile(t *testing.T) {
 	}
 }
 
-// A revision that leaves a cluster's content as it was is noted, and the rollout goes on however long that takes.
+// TestNotesAreSeen checks that a revision that does not change the content of a cluster is recorded in its Works, and
+// that the rollout continues even if this takes long.
 func TestNotesAreSeen(t *testing.T) { testkit.Virtual(t, testNotesAreSeen) }
 
 func testNotesAreSeen(t *testing.T) {
@@ -154,7 +156,8 @@ func testNotesAreSeen(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// A cluster that an override fails for keeps what it has, with its replicas. The others go on.
+// TestOverrideFailsForOne checks that a cluster whose override fails keeps its objects and its replicas, and that the
+// other clusters are updated.
 func TestOverrideFailsForOne(t *testing.T) { testkit.Virtual(t, testOverrideFailsForOne) }
 
 func testOverrideFailsForOne(t *testing.T) {
@@ -189,7 +192,7 @@ func testOverrideFailsForOne(t *testing.T) {
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 }
 
-// A revision that a user deleted cannot be rolled out, and no status says that it was.
+// TestPinnedRevisionIsGone checks that a revision that a user deleted is not rolled out, and that no status reports it.
 func TestPinnedRevisionIsGone(t *testing.T) { testkit.Virtual(t, testPinnedRevisionIsGone) }
 
 func testPinnedRevisionIsGone(t *testing.T) {
@@ -224,7 +227,8 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// A rollout cannot go back to a revision that a user deleted: clusters stay as they are, and the WorkSet says why.
+// TestNoWayBack checks a rollback to a revision that a user deleted: clusters stay unchanged, and the WorkSet reports
+// the reason.
 func TestNoWayBack(t *testing.T) { testkit.Virtual(t, testNoWayBack) }
 
 func testNoWayBack(t *testing.T) {

@@ -31,7 +31,8 @@ func newFleet(namespaceOf func(cluster string) string, changed func(cluster stri
 	}
 }
 
-// member is a cluster: latest is its current state, lasting its state at the last change that matters to its Works.
+// member contains the current state of a cluster (latest) and its state at the last change that affects Works
+// (lasting).
 type member struct{ lasting, latest *scheduler.Cluster }
 
 // Set adds or updates a cluster.
@@ -47,7 +48,7 @@ func (f *fleet) Set(cluster *scheduler.Cluster) {
 	}
 	now := member{cluster, cluster}
 	if before.lasting != nil {
-		// These change all the time, partly because of the Works themselves.
+		// These fields change continuously, partly because of the Works themselves.
 		still := *before.lasting
 		still.Available, still.Scores, still.Placements = cluster.Available, cluster.Scores, cluster.Placements
 		if equality.Semantic.DeepEqual(&still, cluster) {
@@ -89,17 +90,17 @@ func (f *fleet) unlocate(name string) {
 	maps.DeleteFunc(f.names, func(_, cluster string) bool { return cluster == name })
 }
 
-// Synced reports that all existing clusters were set.
+// Synced records that all existing clusters were set.
 func (f *fleet) Synced() { f.once.Do(func() { close(f.synced) }) }
 
-// member returns a cluster. The zero member: it does not exist.
+// member returns a cluster, or the zero member if the cluster does not exist.
 func (f *fleet) member(name string) member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.members[name]
 }
 
-// in returns the cluster of a namespace, or the namespace itself if its cluster is unknown.
+// in returns the name of the cluster with a namespace, or the namespace itself if its cluster is unknown.
 func (f *fleet) in(namespace string) (name string, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// decided is what the Placement has decided, and the versions in which that and the WorkSet are stored.
+// decided returns the decisions of the Placement, and the resourceVersions of the decisions and of the WorkSet.
 func (f *fleetTest) decided() map[string]string {
 	f.t.Helper()
 	var list v1alpha1.PlacementDecisionList
@@ -41,8 +41,8 @@ func (f *fleetTest) restarts() {
 	require.Equal(f.t, decided, f.decided())
 }
 
-// isKilled has a change brought to all by controllers of which each dies at one of its first writes, before or after
-// that is carried out.
+// isKilled distributes a change with a series of controllers. Each of them stops at one of its first writes, before or
+// after the API server carries it out.
 func (f *fleetTest) isKilled() {
 	before := f.seen.all()
 	revisions := len(f.get("web").Status.Revisions)
@@ -89,7 +89,7 @@ func taint(key string) membershipv1alpha1.Taint {
 	return membershipv1alpha1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.Now())}
 }
 
-// chosen are the members that have a Work, but for those that give it back.
+// chosen returns the members that have a Work which is not being deleted.
 func (f *fleetTest) chosen() (names []string) {
 	works := f.seen.of(f.namespace)
 	for _, name := range f.names {
@@ -102,7 +102,7 @@ func (f *fleetTest) chosen() (names []string) {
 	return names
 }
 
-// atLeast has so many clusters be well at all times.
+// atLeast returns a check that at least n clusters are available at all times.
 func atLeast(n int) func(map[string]*workv1alpha1.Work) error {
 	return func(works map[string]*workv1alpha1.Work) error {
 		fine := 0
@@ -145,7 +145,7 @@ func (f *fleetTest) evicts() {
 	require.Empty(f.t, f.settles(len(chosen)), "they do not go back")
 }
 
-// left are those of some members that have nothing any more.
+// left returns those of the given members that have no Work any more.
 func (f *fleetTest) left(some []string) []string {
 	chosen := f.chosen()
 	return slices.DeleteFunc(slices.Clone(some), func(name string) bool { return slices.Contains(chosen, name) })
@@ -156,7 +156,8 @@ func (f *fleetTest) taint(name string, taints ...membershipv1alpha1.Taint) {
 	f.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.Taints = taints })
 }
 
-// losesMember has the agent of a member end, as if its network were cut, and the hub take notice as its monitor does.
+// losesMember stops the agent of a member, as if its network were partitioned, and updates the hub as its monitor
+// would.
 func (f *fleetTest) losesMember() {
 	chosen := f.chosen()
 	lost := chosen[1]

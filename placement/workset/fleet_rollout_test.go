@@ -10,10 +10,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// slots is how many members may be on their way at a time.
+// slots returns how many members may be updated at the same time.
 func (f *fleetTest) slots() int { return len(f.names) / 10 }
 
-// progressive is a rollout to some at a time, in which two may fail.
+// progressive returns a rollout with limited concurrency, in which two clusters may fail.
 func progressive(onFailure v1alpha1.FailureAction) v1alpha1.RolloutStrategy {
 	return v1alpha1.RolloutStrategy{
 		Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromString("10%")),
@@ -21,7 +21,7 @@ func progressive(onFailure v1alpha1.FailureAction) v1alpha1.RolloutStrategy {
 	}
 }
 
-// refused are five members, far from each other, whose API servers are given something that they refuse.
+// refused returns five members, distributed over the fleet, and overrides with an object that their API servers reject.
 func (f *fleetTest) refused() ([]string, *v1alpha1.Overrides) {
 	var some []string
 	for i := range 5 {
@@ -30,7 +30,7 @@ func (f *fleetTest) refused() ([]string, *v1alpha1.Overrides) {
 	return some, override(some, `{"data":{"not a key":"x"}}`)
 }
 
-// updated are the Works that another revision than that one was written to.
+// updated returns the Works that have another revision than the given one.
 func (f *fleetTest) updated(revision string) (names []string) {
 	for name, work := range f.seen.of(f.namespace) {
 		if work.Annotations[v1alpha1.RevisionAnnotation] != revision {
@@ -123,7 +123,7 @@ func (f *fleetTest) goesBack() {
 	require.Equal(f.t, newest, f.get("web").Status.Revision)
 }
 
-// losesHub kills the API server of the hub when a rollout is under way, and has it come back.
+// losesHub stops the API server of the hub during a rollout, and starts it again.
 func (f *fleetTest) losesHub() {
 	before, stable := f.seen.all(), f.get("web").Status.Revision
 	bounded := f.seen.whether(onTheWay(f.namespace, stable, f.slots()))
@@ -141,7 +141,7 @@ func (f *fleetTest) losesHub() {
 	f.settles(len(f.names))
 }
 
-// onceMore makes sure that the Works are those that there were, and that each has changed once.
+// onceMore requires that the Works are the same as before, and that each has changed once.
 func (f *fleetTest) onceMore(before map[string]*workv1alpha1.Work) {
 	f.t.Helper()
 	now := f.seen.all()

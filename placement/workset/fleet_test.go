@@ -17,10 +17,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// fleetSize is how many members TestFleet has.
+// fleetSize is the number of members in TestFleet.
 var fleetSize = testkit.WithoutRace(200, 40)
 
-// fleetTest is a life of a fleet, step by step.
+// fleetTest is the life of a fleet, step by step.
 type fleetTest struct {
 	*hollows
 
@@ -30,8 +30,8 @@ type fleetTest struct {
 	began  time.Time
 }
 
-// TestFleet has one WorkSet on all members of a fleet go through what happens to it in a life, and looks at what the
-// clusters have, and at what it takes in requests.
+// TestFleet runs the life of one WorkSet on all members of a fleet. After each step it checks the objects of the
+// clusters and the number of requests.
 func TestFleet(t *testing.T) {
 	f := &fleetTest{hollows: newHollows(t, fleetSize)}
 	f.writes.forget()
@@ -67,14 +67,14 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// begin has the requests counted from here on.
+// begin resets the counts of requests.
 func (f *fleetTest) begin() {
 	f.writes.forget()
 	f.agents.forget()
 	f.began = time.Now()
 }
 
-// counts are of requests, as in "PATCH works".
+// counts contains numbers of requests, by verb and resource, as in "PATCH works".
 type counts = map[string]int
 
 func (f *fleetTest) spreads() {
@@ -133,7 +133,7 @@ func (f *fleetTest) labels() {
 	f.untouched(before, 0)
 }
 
-// picks ends with a quarter of the members.
+// picks reduces the selection to a quarter of the members.
 func (f *fleetTest) picks() {
 	n := len(f.names) / 4
 	before := f.seen.all()
@@ -148,7 +148,7 @@ func (f *fleetTest) picks() {
 	f.untouched(before, len(f.names)-n)
 }
 
-// policy changes the Placement, which is made if there is none.
+// policy changes the Placement, or creates it if it does not exist.
 func (f *fleetTest) policy(change func(*v1alpha1.PlacementSpec)) {
 	f.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "all"}}
@@ -163,7 +163,7 @@ func (f *fleetTest) policy(change func(*v1alpha1.PlacementSpec)) {
 	require.NoError(f.t, f.client.Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 
-// label puts a member into the hub that the Placement chooses from, or elsewhere.
+// label sets the label hub of a member, by which the Placement selects members.
 func (f *fleetTest) label(member, hub string) {
 	f.t.Helper()
 	f.member(member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["hub"] = hub })
@@ -178,7 +178,7 @@ func (f *fleetTest) member(name string, change func(*membershipv1alpha1.MemberCl
 	require.NoError(f.t, f.client.Patch(f.t.Context(), m, client.MergeFrom(before)))
 }
 
-// paint gives the object another color, and does what else is to change at once.
+// paint changes the color in the object, together with other changes of the WorkSet.
 func (f *fleetTest) paint(color string, also func(*v1alpha1.WorkSetSpec)) {
 	f.t.Helper()
 	f.change("web", func(s *v1alpha1.WorkSet) {
@@ -189,7 +189,7 @@ func (f *fleetTest) paint(color string, also func(*v1alpha1.WorkSetSpec)) {
 	})
 }
 
-// override changes the object for some members.
+// override returns overrides that patch the object for some members.
 func override(members []string, patch string) *v1alpha1.Overrides {
 	return &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
 		Clusters: []v1alpha1.ClusterSelector{{Names: members}}, Objects: []v1alpha1.ObjectSelector{{Kind: "ConfigMap",
@@ -198,7 +198,7 @@ func override(members []string, patch string) *v1alpha1.Overrides {
 	}}}
 }
 
-// colors are how many members have the object in which color.
+// colors returns how many members have the object in each color.
 func (f *fleetTest) colors() counts {
 	f.t.Helper()
 	n := counts{}
@@ -208,7 +208,7 @@ func (f *fleetTest) colors() counts {
 	return n
 }
 
-// changed are the Works whose content is another one now.
+// changed returns the Works whose content has changed, and the new ones.
 func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []string) {
 	for name, work := range f.seen.all() {
 		if was := before[name]; was == nil || was.UID != work.UID || was.Generation != work.Generation {
@@ -218,8 +218,8 @@ func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []strin
 	return names
 }
 
-// untouched makes sure that all Works are there as they were, but for so many that are gone, and those that were not
-// there.
+// untouched requires that all earlier Works are unchanged, except for the given number of Works that do not exist any
+// more. It ignores new Works.
 func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	f.t.Helper()
 	now := f.seen.all()
@@ -233,9 +233,8 @@ func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
 	require.Zero(f.t, gone)
 }
 
-// settles waits until the WorkSet is available on so many clusters and nothing is written any more. It returns what was
-// written since the step began, but for the status, of which it makes sure that there is no more than its bound, and
-// what the Placement takes.
+// settles waits until the WorkSet is available on the given number of clusters and writes have stopped. It returns the
+// writes since the step began, without those of the status, whose number it checks, and without those of the Placement.
 func (f *fleetTest) settles(clusters int) counts {
 	f.t.Helper()
 	f.status(fmt.Sprintf("it is to be available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
@@ -247,7 +246,7 @@ func (f *fleetTest) settles(clusters int) counts {
 	return f.quiet()
 }
 
-// status waits until the status of the WorkSet as it is says something.
+// status waits until the status for the current generation of the WorkSet has a property.
 func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool) {
 	f.t.Helper()
 	f.wait(what, func() bool {
@@ -257,11 +256,11 @@ func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool
 	})
 }
 
-// turns is how many writes of a status may come at once, because they say what a user waits for. A rollout that is
-// taken back needs twice as many as one that succeeds. One for each of the members would be too many.
+// turns is how many status writes may follow each other without a delay, because users wait for their content. A
+// rollback needs twice as many as a rollout that succeeds. One for each member would be too many.
 const turns = 20
 
-// quiet waits until nothing is written any more, and returns what settles does.
+// quiet waits until writes have stopped, and returns the same counts as settles.
 func (f *fleetTest) quiet() counts {
 	f.t.Helper()
 	last, since := fmt.Sprint(f.writes.counts()), time.Now()

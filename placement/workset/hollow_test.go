@@ -31,9 +31,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// hollows are members on a hub of their own, each with a real agent that has no more permissions on the hub than an
-// agent has, and that finds in a part of one plane the cluster that it is of (see ownCluster). What they say of Works
-// is what has become of real objects.
+// hollows are members of a separate hub. Each has a real agent with the permissions of an agent on the hub only. The
+// cluster of each member is a part of one control plane (see ownCluster). The status of Works comes from real objects.
 type hollows struct {
 	*hub // of the step that is under way
 
@@ -50,10 +49,10 @@ type hollows struct {
 	running map[string]func()
 }
 
-// agentRole is what an agent may do in its namespace on the hub.
+// agentRole is the name of the role with the permissions of an agent in its namespace on the hub.
 const agentRole = "agents-of-works"
 
-// newHollows makes members and runs their agents. The hub is one that the test may do anything to.
+// newHollows creates members and runs their agents. Only this test uses the hub.
 func newHollows(t *testing.T, size int) *hollows {
 	t.Helper()
 	return newHubAndPlane(t, size, plane.ForTest(t)).join()
@@ -67,7 +66,7 @@ func newHollowsInMemory(t *testing.T, size int) *hollows {
 	return newHollowsOn(t, size, own.Admin(), members.Admin()).join()
 }
 
-// join makes the members, and runs their agents.
+// join creates the members, and runs their agents.
 func (f *hollows) join() *hollows {
 	f.t.Helper()
 	require.NoError(f.t, f.client.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole},
@@ -79,8 +78,8 @@ func (f *hollows) join() *hollows {
 	return f
 }
 
-// newHubAndPlane makes a hub on a control plane that has no members yet, and for those that it will have a cluster
-// each, which is a part of the plane of the members.
+// newHubAndPlane creates a hub without members on a control plane. The cluster of each later member is a part of the
+// control plane members.
 func newHubAndPlane(t *testing.T, size int, members *localplane.Plane) *hollows {
 	t.Helper()
 	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
@@ -90,7 +89,7 @@ func newHubAndPlane(t *testing.T, size int, members *localplane.Plane) *hollows 
 	return f
 }
 
-// newHollowsOn is newHubAndPlane on two API servers. The last of what it installs is for the members.
+// newHollowsOn is newHubAndPlane on two API servers. The last one of installs is for the members.
 func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...func(context.Context,
 	client.Client) error) *hollows {
 	t.Helper()
@@ -121,7 +120,7 @@ func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...
 	return f
 }
 
-// make makes what a hub has of a member that has joined.
+// make creates the objects on the hub of a member that has joined.
 func (f *hollows) make(name string) error {
 	ctx := f.t.Context()
 	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -153,10 +152,10 @@ func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// onHub is the namespace of a member on the hub, and the name of its agent's user.
+// onHub returns the namespace of a member on the hub, which is also the name of its agent's user.
 func onHub(name string) string { return "member-" + name }
 
-// startAgent runs the agent of a member until the test is over, or stopAgent is called.
+// startAgent runs the agent of a member until the test ends, or stopAgent is called.
 func (f *hollows) startAgent(name string) {
 	f.t.Helper()
 	toHub := rest.CopyConfig(f.config)
@@ -167,7 +166,7 @@ func (f *hollows) startAgent(name string) {
 	f.runs(name, a.Start)
 }
 
-// runs has the agent of a member run until the test is over, or stopAgent is called.
+// runs starts the agent of a member. It runs until the test ends, or stopAgent is called.
 func (f *hollows) runs(name string, start func(context.Context) error) {
 	stop := mustertest.Run(f.root, "the agent of "+name, start)
 	f.mu.Lock()
@@ -175,14 +174,14 @@ func (f *hollows) runs(name string, start func(context.Context) error) {
 	f.running[name] = stop
 }
 
-// clusterOf is how to reach the cluster of a member.
+// clusterOf returns the client configuration for the cluster of a member.
 func (f *hollows) clusterOf(name string) *rest.Config {
 	config := rest.CopyConfig(f.shared)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return ownCluster{next, name} })
 	return config
 }
 
-// stopAgent ends the agent of a member, which says nothing more.
+// stopAgent stops the agent of a member, which then reports nothing.
 func (f *hollows) stopAgent(name string) {
 	f.mu.Lock()
 	stop := f.running[name]
@@ -190,7 +189,7 @@ func (f *hollows) stopAgent(name string) {
 	stop()
 }
 
-// objects are the ConfigMaps of that name that the members have of Works, by member.
+// objects returns the ConfigMaps with the name that the members have from Works, by member.
 func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMap {
 	t.Helper()
 	var list corev1.ConfigMapList
@@ -206,7 +205,7 @@ func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMa
 	return found
 }
 
-// has is what is in them.
+// has returns the data of the ConfigMaps with the name, by member.
 func (f *hollows) has(object string) map[string]map[string]string {
 	f.t.Helper()
 	found := map[string]map[string]string{}
@@ -216,10 +215,10 @@ func (f *hollows) has(object string) map[string]map[string]string {
 	return found
 }
 
-// pollInterval is for something that takes all members to do, on a machine that has more to do.
+// pollInterval is the timeout for a state that requires all members, on a machine with other load.
 const pollInterval = 2 * time.Minute
 
-// wait waits for something that takes all members to do.
+// wait waits for a state that requires all members.
 func (f *hollows) wait(what string, holds func() bool) {
 	f.t.Helper()
 	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, pollInterval, true,

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
-// traffic takes down what controllers write, over the lives of all that run one after the other.
+// traffic records the writes of controllers, over all controllers that run one after the other.
 type traffic struct {
 	mu      sync.Mutex
 	done    map[string]int // what was carried out, as in "PATCH works"
@@ -80,7 +80,7 @@ func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// status compares the status of a WorkSet that the API server has stored with the last one.
+// status compares the stored status of a WorkSet with the last one.
 func (w *traffic) status(path string, response *http.Response) error {
 	text, err := io.ReadAll(response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
@@ -102,21 +102,21 @@ func (w *traffic) status(path string, response *http.Response) error {
 	return nil
 }
 
-// pacedWrites is how many statuses of WorkSets were written that told nothing but how far things are.
+// pacedWrites returns the number of status writes of WorkSets that changed only the progress.
 func (w *traffic) pacedWrites() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.paced
 }
 
-// counts are the writes that were carried out.
+// counts returns the numbers of successful writes.
 func (w *traffic) counts() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.done)
 }
 
-// twice are the Works that were written more than once, and how often.
+// twice returns the Works that were written more than once, and how often.
 func (w *traffic) twice() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *traffic) twice() map[string]int {
 	return often
 }
 
-// last is what was carried out last.
+// last returns the last successful write.
 func (w *traffic) last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,15 +138,15 @@ func (w *traffic) failures() map[string]int {
 	return maps.Clone(w.refused)
 }
 
-// read is how often a resource, or one of a resource, was read.
+// read returns how often a resource, or one object of a resource, was read.
 func (w *traffic) read(what string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reads[what]
 }
 
-// control runs a manager with the controllers of Placements and of WorkSets, until the test is over or stop is called.
-// What comes between them and the API server may be nil.
+// control runs a manager with the controllers of Placements and of WorkSets, until the test ends or stop is called.
+// between wraps their transport to the API server, and may be nil.
 func (f *hollows) control(t testing.TB, namespace string, w *traffic, between transport.WrapperFunc,
 	also ...func(manager.Manager) error) (stop func()) {
 	t.Helper()

@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// worksSeen is what a watch tells of the Works on the hub, in the order in which it has happened. What must hold at
-// each moment is looked at after each event.
+// worksSeen contains the Works on the hub as a watch reports them, in the order of their changes. Invariants are
+// checked after each event.
 type worksSeen struct {
 	mu     sync.Mutex
 	now    map[string]*workv1alpha1.Work // by <namespace>/<name>; they are not changed
@@ -24,7 +24,7 @@ type worksSeen struct {
 	broken error // the first that always has said
 }
 
-// watchWorks watches the Works of the hub until the test is over.
+// watchWorks watches the Works of the hub until the test ends.
 func (f *hollows) watchWorks() *worksSeen {
 	f.t.Helper()
 	s := &worksSeen{}
@@ -40,7 +40,7 @@ func (f *hollows) watchWorks() *worksSeen {
 	return s
 }
 
-// follow lists and watches, until the watch ends.
+// follow lists and watches Works until the watch ends.
 func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
 	var list workv1alpha1.WorkList
 	if c.List(ctx, &list) != nil {
@@ -83,7 +83,7 @@ func (s *worksSeen) evaluate() {
 	}
 }
 
-// whether has something hold from now on, until what it returns is called, which says what went wrong.
+// whether checks an invariant from now on. The returned function ends the check, and returns the first violation.
 func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (end func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,14 +97,14 @@ func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (e
 	}
 }
 
-// all are the Works of now.
+// all returns the current Works.
 func (s *worksSeen) all() map[string]*workv1alpha1.Work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.now)
 }
 
-// of are the Works of the WorkSets of a namespace.
+// of returns the Works of the WorkSets in a namespace.
 func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
 	all := s.all()
 	maps.DeleteFunc(all, func(_ string, w *workv1alpha1.Work) bool {
@@ -113,21 +113,22 @@ func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
 	return all
 }
 
-// well reports whether the member says that it has all of a Work as it is, and that it is ready.
+// well reports whether the member has applied the current generation of a Work completely, and its objects are
+// available.
 func well(w *workv1alpha1.Work) bool {
 	return w.DeletionTimestamp == nil && says(w, workv1alpha1.ConditionApplied) &&
 		says(w, workv1alpha1.ConditionAvailable) && !says(w, workv1alpha1.ConditionDegraded)
 }
 
-// says reports whether the member says so of a Work as it is.
+// says reports whether a condition is True for the current generation of a Work.
 func says(w *workv1alpha1.Work, kind string) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, kind)
 	return w.Status.ObservedGeneration == w.Generation && c != nil && c.Status == metav1.ConditionTrue &&
 		c.ObservedGeneration == w.Generation
 }
 
-// onTheWay has no more than so many Works of a revision be on their way at a time: written, and neither well nor
-// failed.
+// onTheWay returns a check that at most this many Works of a revision are in progress at the same time: written, and
+// neither available nor failed.
 func onTheWay(namespace, revision string, most int) func(map[string]*workv1alpha1.Work) error {
 	return func(works map[string]*workv1alpha1.Work) error {
 		n := 0

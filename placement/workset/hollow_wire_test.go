@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// shopNamespace is where members have what the tests distribute.
+// shopNamespace is the namespace on members for the objects of the tests.
 const shopNamespace = "shop"
 
-// ownCluster makes a part of a plane look like all of it, to a client that is to have a cluster of its own: the
-// namespace shop is really shop-<member>, in what it asks and in what it is answered, and a list or a watch of all
-// namespaces is one of that one. It knows JSON alone.
+// ownCluster is a transport that makes a part of a control plane look like a separate cluster. It replaces the
+// namespace shop by shop-<member> in requests, and back in responses. A list or a watch of all namespaces becomes one
+// of that namespace. It supports JSON only.
 //
-// What has no namespace is not divided. Of that an agent has nothing but AppliedWorks, which it tells from those of
-// other hubs by a label.
+// Cluster-scoped objects are not separated. The only ones of an agent are AppliedWorks, which the agent distinguishes
+// from those of other hubs by a label.
 type ownCluster struct {
 	next   http.RoundTripper
 	member string
@@ -63,10 +63,10 @@ func (o ownCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (o ownCluster) namespace() string { return shopNamespace + "-" + o.member }
 
-// field is how an object says that it is in a namespace.
+// field returns the JSON field with the namespace of an object.
 func field(namespace string) []byte { return fmt.Appendf(nil, `"namespace":%q`, namespace) }
 
-// path is where something really is.
+// path returns the path on the control plane for a path in the member's cluster.
 func (o ownCluster) path(path string) (string, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	root := map[string]int{"api": 2, "apis": 3}[parts[0]] // what is before the resource
@@ -83,14 +83,14 @@ func (o ownCluster) path(path string) (string, error) {
 	return "/" + strings.Join(parts, "/"), nil
 }
 
-// onlyJSON takes out of what is accepted whatever is in another format.
+// onlyJSON removes all other formats from the header Accept.
 func onlyJSON(accepted string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(accepted, ","), func(kind string) bool {
 		return strings.Contains(kind, "protobuf") || strings.Contains(kind, "cbor")
 	}), ",")
 }
 
-// lines changes what is read, line by line, as it comes.
+// lines changes a response line by line while it is read.
 type lines struct {
 	body   io.Closer
 	from   *bufio.Reader

@@ -30,9 +30,9 @@ import (
 	"github.com/muster-sdk/muster/work/leave"
 )
 
-// TestJoined has members that have joined, with all that a product has: the hub's controllers of members in the same
-// manager as those of Placements and WorkSets, and agents whose Works are applied by a companion, with the credential
-// that the hub has given them. One of them falls silent, and one leaves.
+// TestJoined runs members that have joined, with all components of a product. One manager runs the hub's controllers of
+// members, Placements and WorkSets. In each agent, a companion applies the Works with the credential from the hub. One
+// agent stops sending heartbeats, and one member leaves.
 func TestJoined(t *testing.T) {
 	t.Parallel()
 	size := testkit.WithoutRace(20, 10)
@@ -110,7 +110,7 @@ type joined struct {
 	stores    map[string]*testkit.MemoryStore
 }
 
-// join has all of them join by one token.
+// join lets all members join with one token.
 func (j *joined) join() {
 	j.t.Helper()
 	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
@@ -149,7 +149,7 @@ func (j *joined) cluster(name string) *membershipv1alpha1.MemberCluster {
 	return m
 }
 
-// leave has a member leave, and waits until it has.
+// leave requests the leave of a member, and waits until it has left.
 func (j *joined) leave(name string, resources membershipv1alpha1.ResourcePolicy) {
 	j.t.Helper()
 	m := j.cluster(name)
@@ -162,7 +162,7 @@ func (j *joined) leave(name string, resources membershipv1alpha1.ResourcePolicy)
 	})
 }
 
-// startAgent runs the agent of a member, which remembers what it knew when it was stopped.
+// startAgent runs the agent of a member, which continues with the state of its last run.
 func (j *joined) startAgent(name string) {
 	j.t.Helper()
 	works := memberagent.CompanionFunc("works", func(ctx context.Context, hub memberagent.Hub) error {
@@ -194,7 +194,7 @@ func (j *joined) startAgent(name string) {
 	})
 }
 
-// withWork are the members that have a Work, but for those that give it back.
+// withWork returns the members that have a Work which is not being deleted.
 func (j *joined) withWork() (names []string) {
 	works := j.seen.of(j.namespace)
 	for _, name := range j.names {
@@ -207,7 +207,8 @@ func (j *joined) withWork() (names []string) {
 	return names
 }
 
-// are waits until so many members have the object, all of them by a Work, and the WorkSet says that they are well.
+// are waits until the given number of members have the object, each from a Work, and the WorkSet reports that they are
+// available.
 func (j *joined) are(what string, n int) {
 	j.t.Helper()
 	mustertest.Eventually(j.t, pollInterval, what, func() error {

@@ -15,21 +15,22 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// limit is what the namespace of a WorkSet may distribute to a cluster. The zero value restricts nothing.
+// limit restricts the objects that the namespace of a WorkSet may distribute to a cluster. The zero value restricts
+// nothing.
 type limit struct {
 	binding string
 	limits  *tenancy.Limits // nil: no limits
-	refusal string          // why nothing may be written; empty: Works may be written
+	refusal string          // the reason why no Work may be written; empty: Works may be written
 }
 
-// notAllowedError is why the rules of the namespace do not allow the Works of a cluster.
+// notAllowedError is the reason why the rules of the namespace do not allow the Works of a cluster.
 type notAllowedError string
 
 func (e notAllowedError) Error() string { return string(e) }
 
-// limitOf returns the limit of a cluster that was selected by a binding. A cluster without a binding was selected
-// before tenancy was enabled, and keeps its Works without limits; this does not apply to clusters that are not
-// selected.
+// limitOf returns the limit of a cluster that was selected by a binding. A selected cluster without a binding was
+// selected before tenancy was enabled, and keeps its Works without limits. This exception does not apply to clusters
+// that are not selected.
 func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, selected bool) limit {
 	if l.Tenancy == nil {
 		return limit{}
@@ -56,7 +57,7 @@ func (l *reconciliation) limitOf(cluster *scheduler.Cluster, binding string, sel
 	}
 }
 
-// rulesOf returns the rules of a namespace or, for the empty namespace, those of cluster-scoped objects.
+// rulesOf returns the rules of a namespace or, if the namespace is empty, those of cluster-scoped objects.
 func (c *controller) rulesOf(namespace string) *tenancy.Rules {
 	if namespace == "" {
 		return tenancy.ClusterScope()
@@ -64,7 +65,7 @@ func (c *controller) rulesOf(namespace string) *tenancy.Rules {
 	return c.Tenancy.Rules(namespace)
 }
 
-// check returns an error if objects must not be distributed.
+// check returns an error if the limit does not allow the objects or the executor of the template.
 func (l limit) check(template *v1alpha1.WorkTemplate, objects []bundle.Object) error {
 	if l.refusal != "" {
 		return notAllowedError(l.refusal)
@@ -95,10 +96,10 @@ func (l limit) check(template *v1alpha1.WorkTemplate, objects []bundle.Object) e
 		"spec.kinds: %s", l.binding, text))
 }
 
-// maxRefused is how many objects a message names.
+// maxRefused is the maximum number of objects that a message lists.
 const maxRefused = 5
 
-// executor returns the executor of the Works.
+// executor returns the executor of the Works: that of the template or, if it has none, that of the binding.
 func (l limit) executor(template *v1alpha1.WorkTemplate) *workv1alpha1.Executor {
 	if template.Executor != nil || l.limits == nil || l.limits.ServiceAccount == nil {
 		return template.Executor
@@ -106,8 +107,9 @@ func (l limit) executor(template *v1alpha1.WorkTemplate) *workv1alpha1.Executor 
 	return &workv1alpha1.Executor{Namespace: l.limits.ServiceAccount.Namespace, Name: l.limits.ServiceAccount.Name}
 }
 
-// maySelect returns why a WorkSet may not select an object of the hub. Nil: Options.Allow or a SelectionGrant allows
-// it. The namespaces of members contain what the hub writes for them, such as credentials of add-ons.
+// maySelect returns the reason why a WorkSet may not select an object of the hub. It returns nil if Options.Allow or a
+// SelectionGrant allows the object. The namespaces of members contain objects that the hub writes for them, such as
+// credentials of add-ons.
 func (c *controller) maySelect(owner types.NamespacedName, target Target) error {
 	if owner.Namespace == "" {
 		_, ofMember := c.fleet.in(target.Namespace)
@@ -131,7 +133,7 @@ func (c *controller) maySelect(owner types.NamespacedName, target Target) error 
 	return err
 }
 
-// reportRefused reports that some clusters cannot receive the WorkSet.
+// reportRefused records a problem if the rules of the namespace exclude clusters from the WorkSet.
 func (l *reconciliation) reportRefused() {
 	var first *target
 	count := 0
@@ -150,7 +152,7 @@ func (l *reconciliation) reportRefused() {
 	}
 }
 
-// watchTenancy enqueues the WorkSets of a namespace whose rules may have changed.
+// watchTenancy enqueues the WorkSets of a namespace when its rules may have changed.
 func (f *feed) watchTenancy(ctx context.Context) error {
 	if f.Tenancy != nil {
 		end, err := f.Tenancy.Watch(ctx, f.tenantChanged)

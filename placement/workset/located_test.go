@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// fakeCache reads what a client has.
+// fakeCache is a cache that reads from a client.
 type fakeCache struct {
 	cache.Cache
 	client.Reader
@@ -32,7 +32,8 @@ func (c fakeCache) List(ctx context.Context, into client.ObjectList, options ...
 	return c.Reader.List(ctx, into, options...)
 }
 
-// A source of a product does not report when a namespace becomes known, so the WorkSet is reconciled again.
+// TestNamespaceIsAwaited checks that the WorkSet is reconciled when the namespace of a cluster becomes known, although
+// a custom ClusterSource does not report that.
 func TestNamespaceIsAwaited(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -7,8 +7,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metrics are in the registry of controller-runtime, in addition to those of each controller: the durations, queue
-// lengths and failures of reconciles and deliveries.
+// metrics are registered in the registry of controller-runtime. controller-runtime adds the metrics of each controller:
+// the durations, queue lengths and failures of reconciles and deliveries.
 type metrics struct {
 	written   *prometheus.CounterVec
 	unclaimed prometheus.Gauge
@@ -26,7 +26,8 @@ func newMetrics() (*metrics, error) {
 	return m, errors.Join(registered(&m.written), registered(&m.unclaimed))
 }
 
-// registered registers a collector, or returns the one that another controller of the process has registered.
+// registered registers a collector. If another controller of the process has registered it already, registered replaces
+// it with that one.
 func registered[C prometheus.Collector](c *C) error {
 	err := ctrlmetrics.Registry.Register(*c)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {

@@ -16,9 +16,10 @@ func generatedBy(set types.NamespacedName) string {
 	return scope.WorkSetKind(set.Namespace).Kind + " " + scope.Name(set)
 }
 
-// baseName is the beginning of the names of a WorkSet's Works on all clusters: <namespace>.<name>, so that two WorkSets
-// never share one, or a hash if that is too long. A number follows. For a ClusterWorkSet it contains no dot, so that it
-// differs from that of every WorkSet: clusterworkset-<name>, or a hash if the name is too long or has dots.
+// baseName returns the prefix of the names of a WorkSet's Works on all clusters. A number follows. The prefix is
+// <namespace>.<name>, which no two WorkSets share, or a hash if that is too long. For a ClusterWorkSet, the prefix
+// contains no dot, so that it differs from the prefix of every WorkSet: clusterworkset-<name>, or a hash if the name is
+// too long or contains dots.
 func baseName(set types.NamespacedName) string {
 	const limit = validation.DNS1123SubdomainMaxLength - len("-12345")
 	name, hashed := set.Namespace+"."+set.Name, false

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestBaseName_ClusterScope checks that no WorkSet and no other ClusterWorkSet has Works with the name of a
-// ClusterWorkSet's.
+// TestBaseName_ClusterScope checks that the names of the Works of a ClusterWorkSet differ from those of every WorkSet
+// and every other ClusterWorkSet.
 func TestBaseName_ClusterScope(t *testing.T) {
 	seen := map[string]types.NamespacedName{}
 	for _, name := range []string{"web", "a.b", "a-b", "a.b.c", strings.Repeat("a", 253), strings.Repeat("a.", 126) + "b",
@@ -29,7 +29,7 @@ func TestBaseName_ClusterScope(t *testing.T) {
 	require.Equal(t, "clusterworkset-web", baseName(types.NamespacedName{Name: "web"}))
 }
 
-// TestSetOf_ClusterScope checks to which WorkSet a Work belongs when a user has removed some of its marks.
+// TestSetOf_ClusterScope checks which WorkSet owns a Work when a user has removed some of its labels and annotations.
 func TestSetOf_ClusterScope(t *testing.T) {
 	type marks = map[string]string
 	for _, test := range []struct {

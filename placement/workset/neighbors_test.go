@@ -22,7 +22,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// fixed are all clusters that there are.
+// fixed is a ClusterSource whose clusters do not change.
 type fixed []*scheduler.Cluster
 
 func (f fixed) Run(ctx context.Context, fleet placement.Fleet) error {
@@ -39,7 +39,7 @@ func cluster(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Labels: map[string]string{"hub": "test-" + hub}, Joined: true, Healthy: true}
 }
 
-// A chosen cluster whose namespace is not known for a moment keeps what it has.
+// TestNamespaceIsNotKnown checks that a chosen cluster keeps its Works while its namespace is unknown.
 func TestNamespaceIsNotKnown(t *testing.T) { testkit.Virtual(t, testNamespaceIsNotKnown) }
 
 func testNamespaceIsNotKnown(t *testing.T) {
@@ -79,7 +79,7 @@ func testNamespaceIsNotKnown(t *testing.T) {
 	}
 }
 
-// An estimator that fails, panics or never returns stops no other WorkSet.
+// TestEstimatorFails checks that an estimator that fails, panics or never returns does not block other WorkSets.
 func TestEstimatorFails(t *testing.T) { testkit.Virtual(t, testEstimatorFails) }
 
 func testEstimatorFails(t *testing.T) {
@@ -126,7 +126,7 @@ func testEstimatorFails(t *testing.T) {
 	}
 }
 
-// A member whose namespace is gone has its WorkSet say so, without a storm of requests.
+// TestNamespaceIsGone checks that a WorkSet reports the missing namespace of a member, without sending many requests.
 func TestNamespaceIsGone(t *testing.T) { testkit.Virtual(t, testNamespaceIsGone) }
 
 func testNamespaceIsGone(t *testing.T) {
@@ -153,7 +153,8 @@ func testNamespaceIsGone(t *testing.T) {
 	require.Less(t, r.wire.Count("POST works"), 15)
 }
 
-// What was given to a Work by hand is taken off it, and an object of another owner that has the name stays.
+// TestMarksAndNames checks that annotations of a Work that a user changed are restored, and that an object of another
+// owner with the name of a Work stays unchanged.
 func TestMarksAndNames(t *testing.T) { testkit.Virtual(t, testMarksAndNames) }
 
 func testMarksAndNames(t *testing.T) {
@@ -192,7 +193,7 @@ func testMarksAndNames(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// A WorkSet that is made anew under its name at once gets its clusters back.
+// TestAnew checks that a WorkSet that is deleted and immediately created again gets its clusters back.
 func TestAnew(t *testing.T) { testkit.Virtual(t, testAnew) }
 
 func testAnew(t *testing.T) {
@@ -220,7 +221,7 @@ func testAnew(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 }
 
-// Decision groups of a rollout are not guessed: while they are not known it does not go on.
+// TestGroupsAreNotKnown checks that a rollout does not continue while its decision groups are unknown.
 func TestGroupsAreNotKnown(t *testing.T) { testkit.Virtual(t, testGroupsAreNotKnown) }
 
 func testGroupsAreNotKnown(t *testing.T) {

@@ -27,7 +27,7 @@ type reconciliation struct {
 
 	problems   []progress.Problem
 	valid      bool   // the spec is valid
-	revision   string // desired on all clusters; empty: none yet
+	revision   string // desired on all clusters; empty: no revision exists
 	placements observedPlacements
 	clusters   []*target
 	leaving    []*target
@@ -35,7 +35,7 @@ type reconciliation struct {
 	after      time.Duration // the maximum time until the next reconcile; zero: none
 }
 
-// observedPlacements is what a reconcile knows of the Placements of a WorkSet.
+// observedPlacements is the observed state of the Placements of a WorkSet.
 type observedPlacements struct {
 	groups  []rollout.Group
 	certain bool // all decisions and groups are known
@@ -46,10 +46,10 @@ type target struct {
 	name      string
 	selection targetSelection
 	namespace string
-	cluster   *scheduler.Cluster // nil: it is not in the fleet
+	cluster   *scheduler.Cluster // nil: the cluster is not in the fleet
 	existing  existing
 	assigned  assignment
-	reading   *reading // the assigned revision; nil: none, or it cannot be read any more
+	reading   *reading // the assigned revision; nil: none is assigned, or the revision is unreadable
 	divided   *divided // nil: the replicas are those of the objects
 	limit     limit
 	hold      rollout.HoldReason
@@ -57,11 +57,11 @@ type target struct {
 	evaluation
 }
 
-// targetSelection is how Placements selected a cluster.
+// targetSelection records the Placements, the decision group and the binding that selected a cluster.
 type targetSelection struct {
 	group   rollout.Group
 	grouped bool // the group is known
-	// placements is the desired annotation with the Placements that selected it; empty: the existing one stays.
+	// placements is the desired value of the annotation that names the Placements. If empty, the existing value stays.
 	placements string
 }
 
@@ -121,7 +121,8 @@ func (l *reconciliation) observeClusters(ctx context.Context) error {
 			name = namespace // a former namespace of the cluster
 		}
 		t := &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, existing: h}
-		// Uncertainty deletes nothing: these can be the Works of a cluster whose namespace is unknown now.
+		// While the decisions are uncertain, nothing is deleted: the Works can belong to a cluster whose namespace is
+		// unknown.
 		if certain && (known || located) {
 			switch {
 			case t.cluster == nil:
@@ -227,7 +228,8 @@ func (l *reconciliation) plan(t *target) evaluation {
 	}
 	wanted, err := l.want(t).render()
 	if refused := (notAllowedError)(""); errors.As(err, &refused) {
-		// The cluster has not failed: it must not halt the rollout on others, nor after it was withdrawn.
+		// The cluster has not failed. Otherwise it would halt the rollout on other clusters, also after its Works were
+		// deleted.
 		return evaluation{waits: refused.Error(), refused: true}
 	}
 	if err != nil {

@@ -15,23 +15,25 @@ import (
 type Options struct {
 	// Clusters provides the clusters. Nil: the MemberClusters of the manager's cache.
 	Clusters placement.ClusterSource
-	// Namespace returns the namespace of the Works for a cluster. Empty: unknown. It is called often, so it should not
-	// make requests: after each event of the cluster, and every 15 seconds while the namespace is unknown. Nil:
-	// status.namespace of the MemberCluster. Required if Clusters is set, and an error otherwise.
+	// Namespace returns the namespace of the Works for a cluster, or an empty string if it is unknown. Namespace should
+	// not make requests, because it is called often: after each event of the cluster, and every 15 seconds while the
+	// namespace is unknown. Nil: status.namespace of the MemberCluster. Namespace is required if Clusters is set, and an
+	// error otherwise.
 	Namespace func(cluster string) string
-	// Allow reports whether a WorkSet may select an object of the hub; the error is the reason why not. A user who can
-	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
-	// objects in the WorkSet's namespace, and that namespace, as [OwnNamespace] decides. With Tenancy, SelectionGrants
-	// allow more objects. Allow is not called for a ClusterWorkSet, which may select all objects except for those that
-	// belong to Kubernetes or muster.
+	// Allow returns an error with the reason if a WorkSet may not select an object of the hub. A user who can create a
+	// WorkSet can use it to read every object that it may select, with the permissions of the controller. Nil: the WorkSet
+	// may select the objects in its namespace, and that namespace; see [OwnNamespace]. With Tenancy, SelectionGrants allow
+	// more objects. Allow is not called for a ClusterWorkSet, which may select all objects except those that belong to
+	// Kubernetes or muster.
 	Allow func(owner types.NamespacedName, target Target) error
 	// Tenancy restricts what the WorkSets of a namespace distribute to the clusters of each ClusterSetBinding. Nil:
 	// nothing is restricted.
 	Tenancy placement.Tenancy
-	// Estimator estimates for how many more replicas clusters have capacity. Nil: computed from their available
-	// resources.
+	// Estimator estimates for how many more replicas each cluster has capacity. Nil: the estimate is computed from the
+	// available resources of the cluster.
 	Estimator replicas.Estimator
-	// Readiness is notified where WorkSets are available, for the controller of Placements. Nil: no notification.
+	// Readiness receives the clusters on which WorkSets are available, for the controller of Placements. Nil: no
+	// notification.
 	Readiness *Readiness
 	// Workers is the number of WorkSets that are reconciled concurrently. Zero: 4.
 	Workers int
@@ -41,7 +43,8 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Target is what a WorkSet selects: one object by its name, or the objects of a kind by their labels.
+// Target identifies the objects that a WorkSet selects: one object by its name, or the objects of a kind by their
+// labels.
 type Target = selection.Target
 
 // OwnNamespace is the default of [Options].Allow. It allows namespaced objects in the namespace of the WorkSet, and

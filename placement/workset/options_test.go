@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/placement"
 )
 
-// What contradicts itself is refused before anything starts, by the name of the field.
+// TestOptions checks that contradictory options are an error of the setup that names the field.
 func TestOptions(t *testing.T) {
 	named := func(cluster string) string { return cluster }
 	var clusters struct{ placement.ClusterSource }

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestOwner_ClaimsAny checks which Works a WorkSet may delete on a cluster that is not chosen: its own, and not those
-// of an earlier WorkSet with its name, which it finds after a restore.
+// TestOwner_ClaimsAny checks which Works a WorkSet may delete on a cluster that is not chosen: its own, but not those
+// of an earlier WorkSet with its name that exist after a restore.
 func TestOwner_ClaimsAny(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.Time{Time: time.Unix(seconds, 0)} }
 	work := func(uid string, created int64) *record {

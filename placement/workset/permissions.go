@@ -1,7 +1,7 @@
 package workset
 
-// The permissions that the controller needs, from which the file in the folder rbac is made. What WorkSets select has
-// to be granted besides: list and watch on each kind.
+// The permissions of the controller. The file in the folder rbac is generated from them. The permissions list and watch
+// on each kind that WorkSets select must be granted separately.
 
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=worksets;clusterworksets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=worksets/status;clusterworksets/status,verbs=patch

@@ -21,8 +21,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// restricted is the configuration of a user who may do what is in the folders rbac of the two controllers, read
-// ConfigMaps here, and nothing else.
+// restricted returns the configuration of a user with the roles in the folders rbac of the two controllers and the
+// permission to read ConfigMaps in this namespace, and no other permissions.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
 	ours, theirs := mustertest.ClusterRole(h.t, "rbac/role.yaml"), mustertest.ClusterRole(h.t, "../rbac/role.yaml")
@@ -36,8 +36,8 @@ func (h *hub) restricted() *rest.Config {
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
-// The role in the folder rbac is enough for all that the controller does, but for reading what is selected, and for
-// nothing else.
+// TestPermissions checks that the role in the folder rbac contains all permissions that the controller needs, except
+// for reading the selected objects, and no others.
 func TestPermissions(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.members("a", "b")
@@ -109,7 +109,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A manager that sees some namespaces leaves the WorkSets of others alone, and is not kept busy by their Works.
+// TestForeignNamespaces checks that a manager with some namespaces in its cache ignores the WorkSets of others, and
+// does not reconcile continuously because of their Works.
 func TestForeignNamespaces(t *testing.T) { testkit.Virtual(t, testForeignNamespaces) }
 
 func testForeignNamespaces(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// plane is for one test at a time. Tests that need another plane or none run beside it.
+// plane is used by one test at a time. Tests on another plane, or without one, run in parallel with it.
 var plane = localplane.NewPool(1, localplane.Options{Name: "workset"})
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
@@ -50,12 +50,12 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
-// newHub returns a hub in memory, which the test has for itself.
+// newHub returns a hub in memory that only this test uses.
 func newHub(t testing.TB) *hub {
 	return hubOn(t, testkit.Memory(t, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub).Admin())
 }
 
-// newHubOnPlane returns a namespace of the shared control plane, for tests of what Kubernetes itself does.
+// newHubOnPlane returns a namespace of the shared control plane, for tests of the behavior of Kubernetes itself.
 func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
@@ -68,7 +68,7 @@ func hubOn(t testing.TB, config *rest.Config, installs ...func(context.Context, 
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 
-// members makes MemberClusters that are well, each with its namespace.
+// members creates healthy MemberClusters, each with its namespace.
 func (h *hub) members(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -92,7 +92,7 @@ type running struct {
 	stop func()
 }
 
-// start runs a manager with the controllers of Placements and of WorkSets. It stops with the test at the latest.
+// start runs a manager with the controllers of Placements and of WorkSets. It stops at the latest when the test ends.
 func (h *hub) start(o workset.Options) *running {
 	h.t.Helper()
 	o.Readiness = workset.NewReadiness()
@@ -120,7 +120,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// place makes a Placement of the members of this hub, those that are named or all.
+// place creates a Placement of the named members of this hub, or of all its members.
 func (h *hub) place(name string, members ...string) {
 	h.t.Helper()
 	policy := v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
@@ -146,7 +146,7 @@ func configMap(name string, data map[string]string) workv1alpha1.Manifest {
 	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: text}}
 }
 
-// distribute makes a WorkSet for the clusters of a Placement.
+// distribute creates a WorkSet for the clusters of a Placement.
 func (h *hub) distribute(name, placement string, change func(*v1alpha1.WorkSetSpec),
 	manifests ...workv1alpha1.Manifest) {
 	h.t.Helper()
@@ -173,7 +173,7 @@ func (h *hub) change(name string, change func(*v1alpha1.WorkSet)) {
 		change)
 }
 
-// works are the Works of a WorkSet, by <member>/<name>.
+// works returns the Works of a WorkSet, by <member>/<name>.
 func (h *hub) works(set string) map[string]*workv1alpha1.Work {
 	h.t.Helper()
 	var list workv1alpha1.WorkList
@@ -187,7 +187,7 @@ func (h *hub) works(set string) map[string]*workv1alpha1.Work {
 	return found
 }
 
-// obey has the members say of all Works that they are applied and available, as long as the test runs.
+// obey reports for the members that all Works are applied and available, as long as the test runs.
 func (h *hub) obey(except ...string) (stop func()) {
 	return testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
 		h.answer(ctx, work, except)
@@ -212,7 +212,7 @@ func (h *hub) answer(ctx context.Context, work *workv1alpha1.Work, except []stri
 	h.say(ctx, work, metav1.ConditionTrue)
 }
 
-// say has a member say of a Work that it is well, or that it has failed.
+// say reports for a member that a Work is available, or that it has failed.
 func (h *hub) say(ctx context.Context, work *workv1alpha1.Work, well metav1.ConditionStatus) {
 	before := work.DeepCopy()
 	work.Status.ObservedGeneration = work.Generation
@@ -240,7 +240,7 @@ func (h *hub) condition(name, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// cluster is what a WorkSet says of a member.
+// cluster returns the entry of a member in the status of a WorkSet.
 func (h *hub) cluster(name, member string) v1alpha1.ClusterSummary {
 	h.t.Helper()
 	for _, c := range h.get(name).Status.Clusters {
@@ -259,8 +259,8 @@ func keys[V any](m map[string]V) string {
 	return fmt.Sprint(sorted(names))
 }
 
-// succeeded waits until a WorkSet is available on so many clusters by its spec as it is. The limit is longer than the
-// pause of a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
+// succeeded waits until the current generation of a WorkSet is available on the given number of clusters. The timeout
+// is longer than the delay of a reflector whose definition was removed: up to 30 seconds, doubled by jitter.
 func (h *hub) succeeded(name string, clusters int32) {
 	h.t.Helper()
 	var s *v1alpha1.WorkSet
@@ -273,17 +273,16 @@ func (h *hub) succeeded(name string, clusters int32) {
 	}, 2*time.Minute, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
 }
 
-// succeededAt is succeeded for one that something else is wrong with.
+// succeededAt is succeeded for a WorkSet with another problem.
 func (h *hub) succeededAt(name string, clusters int32) { h.t.Helper(); h.succeeded(name, clusters) }
 
-// quiet waits until nothing is written any more.
+// quiet waits until writes have stopped.
 func (r *running) quiet(t testing.TB) {
 	t.Helper()
 	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
-// looked waits until the controllers of a new manager have come to what they are asked now, after all that was there
-// before.
+// looked waits until the controllers of a new manager have begun to list or watch Works.
 func (r *running) looked(t testing.TB, h *hub) {
 	t.Helper()
 	h.eventually("it watches", func() bool { return r.wire.Count("GET works") > 0 })

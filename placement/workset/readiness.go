@@ -34,7 +34,7 @@ type Readiness struct {
 	known   chan struct{}                 // closed when awaited is empty
 }
 
-// availability is where one WorkSet is available.
+// availability lists the clusters on which a WorkSet is available.
 type availability struct {
 	placements []types.NamespacedName
 	ready      map[string]bool // by cluster
@@ -120,7 +120,7 @@ func (r *Readiness) closeIfKnown() {
 	}
 }
 
-// set records where a WorkSet is available. The zero availability: it does not exist.
+// set records the availability of a WorkSet. The zero availability means that the WorkSet does not exist.
 func (r *Readiness) set(name types.NamespacedName, now availability) {
 	r.mu.Lock()
 	before := r.sets[name]
@@ -154,7 +154,7 @@ func (r *Readiness) set(name types.NamespacedName, now availability) {
 	}
 }
 
-// availability returns where the WorkSet is available.
+// availability returns the availability of the WorkSet.
 func (l *reconciliation) availability() availability {
 	s := availability{ready: make(map[string]bool, len(l.clusters))}
 	for _, reference := range l.set.Spec.Placements {

@@ -51,7 +51,7 @@ func TestReadiness(t *testing.T) {
 	require.Len(t, notified, 5)
 }
 
-// No decision uses what is not known yet, nor waits for it for ever.
+// TestReadinessIsKnown checks that decisions use no unknown readiness, and do not wait for it without a limit.
 func TestReadinessIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReadiness()
@@ -82,7 +82,8 @@ func TestReadinessIsKnown(t *testing.T) {
 	})
 }
 
-// The leave of a member takes its Works; who has not heard that it is chosen no longer must not bring them back.
+// TestReadiness_LeavingCluster checks that the Works of a leaving member, which its leave deletes, are not created
+// again before the controller observes that the member is not chosen any more.
 func TestReadiness_LeavingCluster(t *testing.T) {
 	l := &reconciliation{state: newState(name("web"))}
 	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"},

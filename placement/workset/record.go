@@ -18,8 +18,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// record is what the controller keeps of a Work: not its manifests, of which there can be a hundred thousand, but what
-// is needed to compare them with the desired ones. A record is immutable.
+// record is the part of a Work that the controller caches. It has no manifests, because a hub can have a hundred
+// thousand Works, but it suffices for the comparison with the desired Work. A record is immutable.
 type record struct {
 	metav1.ObjectMeta // name, versions, labels and annotations
 
@@ -30,7 +30,7 @@ type record struct {
 	written      *bundle.Fingerprint // the last write of this process; nil: none, or another client changed the Work since
 	replicas     map[bundle.Key]int32
 	assigned     assignment
-	marked       bool // it has the labels and annotations of the controller
+	marked       bool // the Work has the labels and annotations of the controller
 	observed     bool // the agent has finished the current generation
 	status       progress.Work
 }
@@ -45,7 +45,7 @@ type assignment struct {
 	since    time.Time
 }
 
-// stamp returns a time as it can be stored, so that equal times compare equal.
+// stamp returns a time with the precision of the API, so that equal times compare equal.
 func stamp(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 
 // sameButStatus reports whether two records of a Work differ at most in the status, so that they lead to the same
@@ -101,10 +101,10 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 	return r
 }
 
-// setOf returns the WorkSet of a Work: the one that its annotation names or, if a user removed that, its labels. A
-// label cannot have a name that is too long for it. The annotation of a ClusterWorkSet is /<name>, and its namespace
-// label is empty. A Work without a namespace label is not of a ClusterWorkSet: a user may have removed the label.
-// Without a name: no WorkSet owns the Work.
+// setOf returns the WorkSet that owns a Work: the one in its annotation or, if a user removed the annotation, the one
+// in its labels. A label cannot contain a name that exceeds the length limit of labels. The annotation of a
+// ClusterWorkSet is /<name>, and its namespace label is empty. A Work without a namespace label does not belong to a
+// ClusterWorkSet, because a user may have removed the label. If the returned name is empty, no WorkSet owns the Work.
 func setOf(labels, annotations map[string]string) types.NamespacedName {
 	if is, annotated := annotations[v1alpha1.WorkSetAnnotation]; annotated {
 		namespace, name, err := toolscache.SplitMetaNamespaceKey(is)

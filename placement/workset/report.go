@@ -23,8 +23,8 @@ func statusPeriod(clusters int) time.Duration {
 	return max(time.Second, time.Duration(clusters)*2*time.Millisecond)
 }
 
-// report writes the status if it changed. Otherwise, or if it is too soon, it returns when to reconcile again. Zero:
-// never.
+// report writes the status if it changed. If an unwritten change can wait, report returns the time until the next
+// reconcile, which writes it. Zero means that no reconcile is necessary.
 func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStatus) (again time.Duration, _ error) {
 	if equality.Semantic.DeepEqual(status, l.set.Status) {
 		return 0, nil
@@ -36,7 +36,7 @@ func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStat
 	before := l.set
 	next := before.DeepCopy()
 	next.Status = status
-	// The optimistic lock protects another WorkSet with this name.
+	// The optimistic lock prevents a write to a later WorkSet with this name.
 	err := l.api.client.Status().Patch(ctx, scope.WorkSetObject(next),
 		client.MergeFromWithOptions(scope.WorkSetObject(before), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {

@@ -16,7 +16,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// resolve finds the desired revision. If it cannot be found, the current one stays.
+// resolve determines the desired revision. If it cannot be determined, the current revision stays the desired one.
 func (l *reconciliation) resolve(ctx context.Context) error {
 	l.revision = l.set.Status.Revision
 	if !l.state.revisions.read {
@@ -41,7 +41,7 @@ func (l *reconciliation) resolve(ctx context.Context) error {
 	return l.advance(ctx, content)
 }
 
-// pinRevision makes the revision in spec.revision the desired one. The selected objects are ignored.
+// pinRevision makes the revision in spec.revision the desired one. It does not read the selected objects.
 func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	l.watcher.Forget(l.state.key)
 	if !slices.ContainsFunc(l.state.revisions.history, func(r revision.Info) bool { return r.Name == asked }) {
@@ -63,7 +63,8 @@ func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	return nil
 }
 
-// content returns the content of the revision for the current spec.
+// content returns the content of the revision for the current spec, and false if the objects cannot be determined. In
+// that case it has recorded the problems.
 func (l *reconciliation) content(ctx context.Context) (*revision.Content, bool) {
 	spec := &l.set.Spec
 	selected := l.watcher.Select(ctx, l.state.key, spec.Resources)
@@ -104,7 +105,8 @@ func compareKeys(a, b bundle.Key) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.
+// advance makes content the desired revision of all clusters. It stores the revision before any cluster is updated to
+// it.
 func (l *reconciliation) advance(ctx context.Context, content *revision.Content) error {
 	name := revision.Name(l.set, content.Hash())
 	if l.state.revisions.readings[name] == nil {
@@ -167,7 +169,8 @@ func workSpec(template *v1alpha1.WorkTemplate, manifests []workv1alpha1.Manifest
 	}
 }
 
-// reading returns a parsed revision. Nil: it cannot be read any more, and state.unreadable contains the reason.
+// reading returns a parsed revision. Nil means that the revision is permanently unreadable; the state's unreadable
+// revisions contain the reason.
 func (l *reconciliation) reading(ctx context.Context, name string) (*reading, error) {
 	s := l.state
 	if r := s.revisions.readings[name]; r != nil || name == "" || s.revisions.unreadable[name] != "" {
@@ -192,7 +195,7 @@ func (l *reconciliation) reading(ctx context.Context, name string) (*reading, er
 	return r, nil
 }
 
-// setUnreadable records that a revision cannot be read, so that it is not tried again.
+// setUnreadable records that a revision is permanently unreadable, so that it is not read again.
 func (l *reconciliation) setUnreadable(name string, why error) {
 	l.state.revisions.unreadable[name] = why.Error()
 	if errors.Is(why, revision.ErrNotFound) {

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
-// group makes a Placement of some members, or of all, with a decision group for a member.
+// group creates a Placement of some members, or of all, with a decision group that contains one member.
 func (h *hub) group(placement, group, member string, members ...string) {
 	h.t.Helper()
 	h.place(placement, members...)
@@ -36,7 +36,7 @@ func (h *hub) regroup(placement string, groups ...v1alpha1.DecisionGroup) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
 }
 
-// evict has a member lost: its taint takes all away from it.
+// evict adds a taint to a member that evicts it from all Placements.
 func (h *hub) evict(member string) {
 	h.t.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
@@ -47,7 +47,7 @@ func (h *hub) evict(member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// paint has a WorkSet distribute something else.
+// paint changes the content of a WorkSet.
 func (h *hub) paint(name, color string, change func(*v1alpha1.WorkSetSpec)) {
 	h.t.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) {
@@ -58,7 +58,7 @@ func (h *hub) paint(name, color string, change func(*v1alpha1.WorkSetSpec)) {
 	})
 }
 
-// colors are what the members are to have by their Works, as a=blue b=green.
+// colors returns the desired colors of the members according to their Works, as a=blue b=green.
 func (h *hub) colors(name string) string {
 	h.t.Helper()
 	var all []string
@@ -76,7 +76,8 @@ func canaryFirst(s *v1alpha1.WorkSetSpec) {
 	}
 }
 
-// What has killed the canary, and so had it leave, comes to no other cluster; but a user can order that.
+// TestCanaryThatIsLost checks that a revision after which the canary was lost, so that it is not chosen any more, is
+// delivered to no other cluster, unless a user requests it.
 func TestCanaryThatIsLost(t *testing.T) { testkit.Virtual(t, testCanaryThatIsLost) }
 
 func testCanaryThatIsLost(t *testing.T) {
@@ -138,7 +139,8 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	require.Equal(t, "a=green b=green c=green", h.colors("web"))
 }
 
-// A cluster that takes the place of another one runs what that did, however long a new revision waits.
+// TestFailover_DuringBlockedRollout checks that a cluster that replaces another one gets the revision of that cluster,
+// however long a new revision waits.
 func TestFailover_DuringBlockedRollout(t *testing.T) {
 	testkit.Virtual(t, testFailoverDuringBlockedRollout)
 }
@@ -175,8 +177,8 @@ func testFailoverDuringBlockedRollout(t *testing.T) {
 	h.eventually("to pause what is done holds nobody who comes", func() bool { return h.colors("web") == "c=green" })
 }
 
-// Which group is mandatory is not guessed: not by a wrong name, and not while a Placement is missing by which the
-// others are counted.
+// TestMandatoryGroupThatIsNotThere checks that a rollout does not guess the mandatory group, neither for a wrong name
+// nor while a Placement is missing that determines the indexes of the other groups.
 func TestMandatoryGroupThatIsNotThere(t *testing.T) {
 	testkit.Virtual(t, testMandatoryGroupThatIsNotThere)
 }

@@ -163,7 +163,7 @@ func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	return nil
 }
 
-// writers adds the controller that writes Works.
+// writers adds the controller that writes the Works of single clusters.
 func (c *controller) writers(mgr manager.Manager) error {
 	writers, err := ctrl.NewTyped("muster-workset-delivery", mgr, ctrl.TypedOptions[delivery]{
 		Reconciler: reconcile.TypedFunc[delivery](c.deliver), MaxConcurrentReconciles: c.Writers, UsePriorityQueue: new(true),
@@ -176,13 +176,13 @@ func (c *controller) writers(mgr manager.Manager) error {
 	return writers.Watch(c.queues.deliveries.Source())
 }
 
-// How long a look, and what is written of one cluster, may take.
+// The maximum duration of one reconcile of a WorkSet, and of one write of a cluster's Works.
 const (
 	lookTimeout  = 2 * time.Minute
 	writeTimeout = time.Minute
 )
 
-// askedAnew passes changes of users to a WorkSet. This controller writes its status.
+// askedAnew returns a predicate that selects changes by users. It ignores the status, which this controller writes.
 func askedAnew[T client.Object]() predicate.TypedFuncs[T] {
 	return predicate.TypedFuncs[T]{
 		UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
@@ -240,7 +240,7 @@ type feed struct {
 	*controller
 
 	informer toolscache.SharedIndexInformer // of Works
-	known    toolscache.InformerSynced      // all existing Works are
+	known    toolscache.InformerSynced      // all existing Works are in the cache
 	tenants  chan struct{}                  // closed when the bindings are observed
 }
 
@@ -249,7 +249,7 @@ func (f *feed) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends.
 func (f *feed) Start(ctx context.Context) error {
-	// errors of the watch go to this log, and not to klog
+	// Errors of the watch go to this logger instead of klog.
 	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log))
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -276,8 +276,8 @@ func (f *feed) Start(ctx context.Context) error {
 	return nil
 }
 
-// fed is a source that delays reconciles until everything that exists is observed. What is not observed yet would be
-// treated as missing.
+// fed is a source that delays reconciles until all existing objects are observed. The controller would treat unobserved
+// objects as missing.
 type fed struct{ *feed }
 
 // Start does nothing: the manager starts the feed.

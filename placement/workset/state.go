@@ -39,10 +39,10 @@ type state struct {
 	clusters  clusterStates
 	division  divisionState
 	missed    missed
-	ending    time.Time // since when its deletion is observed to be a request
+	ending    time.Time // since when the deletion is observed to be a request
 }
 
-// sharedState is the part of a state that event handlers and the writers of Works use next to the reconcile.
+// sharedState is the part of a state that event handlers and the writers of Works share with the reconcile.
 type sharedState struct {
 	mu           sync.Mutex
 	wants        map[string]*want      // by cluster
@@ -51,12 +51,12 @@ type sharedState struct {
 	decisionTime time.Duration         // how long the last reconcile took to decide
 }
 
-// knownRevisions are the revisions of a WorkSet.
+// knownRevisions contains the revisions of a WorkSet.
 type knownRevisions struct {
 	history    []revision.Info
 	read       bool // the history was read
 	readings   map[string]*reading
-	unreadable map[string]string // by revision that can never be read: the reason
+	unreadable map[string]string // by permanently unreadable revision: the reason
 }
 
 // remove removes a revision from the history.
@@ -64,11 +64,11 @@ func (r *knownRevisions) remove(name string) {
 	r.history = slices.DeleteFunc(r.history, func(of revision.Info) bool { return of.Name == name })
 }
 
-// clusterStates are the states of the clusters of a WorkSet, by cluster.
+// clusterStates contains the states of the clusters of a WorkSet, by cluster.
 type clusterStates struct {
 	assigned    map[string]assignment
 	groups      map[string]rollout.Group
-	bindings    map[string]string // by which clusters were selected
+	bindings    map[string]string // the ClusterSetBindings that granted the clusters
 	health      map[string]healthSince
 	evaluations map[string]cachedEvaluation
 }
@@ -106,7 +106,7 @@ func (s *state) recordDecisionTime(took time.Duration) {
 	s.shared.mu.Unlock()
 }
 
-// maxDecisionTime is the maximum recorded duration. A reconcile that takes longer has waited for something.
+// maxDecisionTime is the maximum recorded duration. A reconcile that takes longer was blocked.
 const maxDecisionTime = 100 * time.Millisecond
 
 // spec is the parsed spec of a WorkSet.
@@ -152,13 +152,13 @@ type want struct {
 	limit        limit
 	reading      *reading // nil: no Works
 	objects      []bundle.Object
-	divided      bool // objects is set, because the division depends on other clusters
+	divided      bool // whether objects is set, because the division depends on other clusters
 	assigned     assignment
-	placements   string       // the annotation of the first Work; empty: as it is
+	placements   string       // the annotation of the first Work; empty: the existing one stays
 	deletePolicy deletePolicy // of Works to delete
-	by           types.UID    // of the WorkSet
-	created      metav1.Time  // of the WorkSet
-	until        time.Time    // until when Works may be deleted, see confirmedFor
+	by           types.UID    // UID of the WorkSet
+	created      metav1.Time  // creation time of the WorkSet
+	until        time.Time    // time until which Works may be deleted, see confirmedFor
 }
 
 // spec returns the spec of a Work.
@@ -213,18 +213,18 @@ func (l cachedEvaluation) sameAs(o cachedEvaluation) bool {
 	return l == o
 }
 
-// evaluation is whether the Works of a cluster match the desired ones.
+// evaluation is the result of comparing the Works of a cluster with the desired ones.
 type evaluation struct {
 	current bool
-	refused bool    // the rules of the namespace do not allow the Works; waits has the reason
-	waits   string  // what the Works wait for; empty: nothing to report
-	problem problem // why the Works cannot match; zero: they can
+	refused bool    // the rules of the namespace do not allow the Works; waits contains the reason
+	waits   string  // the state that the Works wait for; empty: nothing to report
+	problem problem // the reason why the Works cannot match; zero: none
 }
 
-// problem is why a cluster cannot be updated. The reason is one of the conditions of a WorkSet.
+// problem is the reason why a cluster cannot be updated. Its field reason is a reason of the conditions of a WorkSet.
 type problem struct{ reason, message string }
 
-// drop removes the state of clusters that the WorkSet does not have any more.
+// drop removes the state of clusters that the WorkSet has no longer.
 func (c *clusterStates) drop(stays func(cluster string) bool) {
 	forget(c.assigned, stays)
 	forget(c.groups, stays)
@@ -237,15 +237,15 @@ func forget[V any](of map[string]V, stays func(cluster string) bool) {
 	maps.DeleteFunc(of, func(cluster string, _ V) bool { return !stays(cluster) })
 }
 
-// healthSince is the health of a cluster, and since when it has it by the hub's clock.
+// healthSince is the health of a cluster, and the time since which it has that health, by the hub's clock.
 type healthSince struct {
 	revision string
 	health   rollout.Health
 	since    time.Time
 }
 
-// since returns since when a cluster has its health. After a restart it is the time that the member reports, but no
-// later than now and no earlier than the update: clocks of members may be wrong.
+// since returns the health with the time since which the cluster has it. After a restart, it uses the time that the
+// member reports, but no time after now and none before the update, because clocks of members may be wrong.
 func since(before healthSince, is healthSince, changed time.Time, given assignment) healthSince {
 	if before.revision == is.revision && continues(before.health, is.health) {
 		is.since = before.since
@@ -263,8 +263,8 @@ func since(before healthSince, is healthSince, changed time.Time, given assignme
 	return is
 }
 
-// continues reports whether the time of a health continues in another one: Progressing and Unknown form one period,
-// until the cluster succeeds or fails.
+// continues reports whether the period of one health continues with the next health. Progressing and Unknown form one
+// period, until the cluster succeeds or fails.
 func continues(before, is rollout.Health) bool {
 	open := func(h rollout.Health) bool { return h != rollout.Succeeded && h != rollout.Failed }
 	return before == is || open(before) && open(is)

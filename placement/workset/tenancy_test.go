@@ -168,8 +168,8 @@ func testTenancyKinds(t *testing.T) {
 	})
 }
 
-// TestTenancy_ForgedDecision checks that a PlacementDecision that names a cluster of another tenant brings no Work
-// there.
+// TestTenancy_ForgedDecision checks that a PlacementDecision that names a cluster of another tenant causes no Work on
+// that cluster.
 func TestTenancy_ForgedDecision(t *testing.T) { testkit.Virtual(t, testTenancyForgedDecision) }
 
 func testTenancyForgedDecision(t *testing.T) {
@@ -271,7 +271,7 @@ func (h *hub) changeTenants(random *rand.Rand, members, sets []string) string {
 	}
 }
 
-// violations returns a difference between what exists and what the objects of tenancy grant. Empty: there is none.
+// violations returns a difference between the existing objects and the permissions of tenancy, or an empty string.
 func (h *hub) violations(members []string) string {
 	h.t.Helper()
 	grants, err := tenancy.Load(h.t.Context(), h.client)
@@ -309,7 +309,7 @@ func (h *hub) violations(members []string) string {
 }
 
 // TestTenancy_SelectionGrant checks that a WorkSet selects objects outside of its namespace only while a SelectionGrant
-// for its namespace allows the object, and that the clusters keep what they have when the grant ends.
+// for its namespace allows the object, and that the clusters keep their objects when the grant ends.
 func TestTenancy_SelectionGrant(t *testing.T) { testkit.Virtual(t, testTenancySelectionGrant) }
 
 func testTenancySelectionGrant(t *testing.T) {

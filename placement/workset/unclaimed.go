@@ -22,9 +22,9 @@ type missed struct {
 	until time.Time // not read again before
 }
 
-// unclaimed reports the Works of a WorkSet that does not exist, and keeps them: the finalizer of a WorkSet that was
-// deleted on request would have held it until its Works are deleted. A WorkSet that is created under the name adopts
-// them.
+// unclaimed reports the Works of a WorkSet that does not exist, and keeps them. They do not remain from a deletion on
+// request, because the finalizer keeps a WorkSet until the deletion of its Works has begun. A WorkSet that is created
+// with this name adopts them.
 func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result, error) {
 	works := 0
 	for _, h := range c.works.of(s.key) {
@@ -39,7 +39,7 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	}
 	set, err := scope.ReadWorkSet(ctx, c.api.live, s.key)
 	switch {
-	case err == nil: // the cache lags, or lacks the namespace, whose WorkSets another manager reconciles
+	case err == nil: // the cache lags, or does not contain the namespace, whose WorkSets another manager reconciles
 		s.missed.times++
 		wait := min(time.Second<<min(s.missed.times, 20), time.Hour)
 		s.missed.until = c.Clock.Now().Add(wait)
@@ -62,7 +62,8 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	return reconcile.Result{}, nil
 }
 
-// noteUnclaimed records the number of Works without a WorkSet, and reports whether there were none before.
+// noteUnclaimed records the number of Works without a WorkSet, and reports whether they must be announced: none were
+// recorded before.
 func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bool) {
 	c.sets.mu.Lock()
 	defer c.sets.mu.Unlock()
@@ -78,9 +79,9 @@ func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bo
 	return news
 }
 
-// endRequested reports whether a user requested the deletion of the WorkSet. If the definition is being removed, the
-// WorkSet is released and its Works stay. A request takes effect after it has been observed for a moment; until then
-// wait is positive.
+// endRequested reports whether a user requested the deletion of the WorkSet. If its CustomResourceDefinition is being
+// removed, the controller removes the finalizer and keeps the Works. A request takes effect after it has been observed
+// for a moment; until then wait is positive.
 func (l *reconciliation) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
 	live, err := scope.ReadWorkSet(ctx, l.api.live, l.state.key)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -111,8 +112,9 @@ func (l *reconciliation) endRequested(ctx context.Context) (requested bool, wait
 // takes over, so a leader that was paused does not act on an old confirmation.
 const confirmedFor = 10 * time.Second
 
-// confirmLeaving returns a function that reports whether a cluster is not selected, according to the API server. The
-// decision to delete can be old, and the leader may have been paused since.
+// confirmLeaving reads the Placements and their decisions from the API server, and returns a function that reports
+// whether a cluster is not selected. The earlier decision to delete can be old, and the leader may have been paused
+// since.
 func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
 	none := func(string) bool { return false }
 	set, err := scope.ReadWorkSet(ctx, l.api.live, l.state.key)

@@ -26,7 +26,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// uids are the UIDs of the Works of a WorkSet whose deletion has not begun.
+// uids returns the UIDs of the Works of a WorkSet whose deletion has not begun.
 func (h *hub) uids(set string) map[string]types.UID {
 	h.t.Helper()
 	found := map[string]types.UID{}
@@ -38,14 +38,15 @@ func (h *hub) uids(set string) map[string]types.UID {
 	return found
 }
 
-// vanish has a WorkSet disappear without a deletion that the controller could observe. No controller may run.
+// vanish removes a WorkSet without a deletion that the controller could observe. No controller may run.
 func (h *hub) vanish(name string) {
 	h.t.Helper()
 	h.change(name, func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
 }
 
-// Works whose WorkSet is missing are kept and reported, and a WorkSet of the name adopts them without writing to them.
+// TestUnclaimedWorks checks that Works of a missing WorkSet are kept and reported, and that a WorkSet with its name
+// adopts them without writing to them.
 func TestUnclaimedWorks(t *testing.T) { testkit.Virtual(t, testUnclaimedWorks) }
 
 func testUnclaimedWorks(t *testing.T) {
@@ -91,8 +92,8 @@ func (h *hub) hasEvent(reason string) bool {
 	return false
 }
 
-// A cluster whose MemberCluster is missing stays chosen, since no request to remove it was observed, and its Work is
-// kept.
+// TestWorksOfAMissingMember checks that a cluster whose MemberCluster is missing stays chosen, because no request to
+// remove it was observed, and that its Work is kept.
 func TestWorksOfAMissingMember(t *testing.T) { testkit.Virtual(t, testWorksOfAMissingMember) }
 
 func testWorksOfAMissingMember(t *testing.T) {
@@ -119,7 +120,7 @@ func testWorksOfAMissingMember(t *testing.T) {
 	require.Contains(t, h.uids("web"), "b/web-0")
 }
 
-// choose2 has a Placement select members by their name.
+// choose2 changes a Placement so that it selects members by their names.
 func (h *hub) choose2(placement string, names ...string) {
 	h.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
@@ -130,8 +131,8 @@ func (h *hub) choose2(placement string, names ...string) {
 	})
 }
 
-// Selectors that match nothing although they matched objects before leave the clusters as they are, until a user says
-// otherwise.
+// TestEmptySelection checks that clusters stay unchanged if selectors match nothing although they matched objects
+// before, until a user confirms that.
 func TestEmptySelection(t *testing.T) { testkit.Virtual(t, testEmptySelection) }
 
 func testEmptySelection(t *testing.T) {
@@ -171,7 +172,8 @@ func testEmptySelection(t *testing.T) {
 	h.succeeded("web", 1)
 }
 
-// The removal of the definition of WorkSets deletes no Work, and WorkSets that are created again adopt them.
+// TestWorkSetDefinitionIsRemoved checks that the removal of the definition of WorkSets deletes no Work, and that
+// WorkSets that are created again adopt them.
 func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})

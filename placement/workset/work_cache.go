@@ -31,16 +31,16 @@ type workCache struct {
 	changes uint64                                           // the source of unique versions
 }
 
-// pending is what is known of a Work before its watch reports it.
+// pending is the information about a Work that its watch has not reported yet.
 type pending struct {
-	deletion types.UID // of the Work whose deletion has begun; the watch can report an older version
-	doubted  string    // the known resourceVersion at a write without response; empty: none
+	deletion types.UID // UID of the Work whose deletion has begun; the watch can report an older version
+	doubted  string    // the known resourceVersion when a write had no response; empty: no such write
 }
 
 // memberWorks are the Works of a WorkSet in the namespace of a member.
 type memberWorks struct {
 	records map[string]*record
-	version uint64 // changes with everything but the status, and when a Work becomes settled
+	version uint64 // increases with every change except those of the status, and when the agent finishes a generation
 }
 
 func newWorkCache(changed func(set types.NamespacedName)) *workCache {
@@ -48,8 +48,8 @@ func newWorkCache(changed func(set types.NamespacedName)) *workCache {
 		sets: map[types.NamespacedName]map[string]*memberWorks{}}
 }
 
-// informer watches the Works of all WorkSets and keeps only records of them. known reports that all existing Works are
-// in the cache, which is later than HasSynced of the informer.
+// informer returns an informer that watches the Works of all WorkSets and keeps only records of them. known reports
+// whether all existing Works are in the workCache, which is later than HasSynced of the informer.
 func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer,
 	known toolscache.InformerSynced, err error) {
 	ours := client.HasLabels{v1alpha1.WorkSetLabel}
@@ -90,7 +90,7 @@ func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedInde
 	return informer, registration.HasSynced, nil
 }
 
-// read returns the record of a Work, and reuses an earlier record.
+// read returns the record of a Work. It reuses parts of an earlier record.
 func (w *workCache) read(work *workv1alpha1.Work) *record {
 	w.mu.Lock()
 	before := w.works.Get(client.ObjectKeyFromObject(work))
@@ -103,8 +103,8 @@ func (w *workCache) observe(r *record) {
 	w.change(r.key(), func() assume.Change[*record] { return w.works.Observe(w.current(r)) })
 }
 
-// confirmed records a Work that was read from the API server after the record before. A version older than this record
-// is the current one of a store that was restored.
+// confirmed records a Work that was read from the API server after the record before. If the Work is older than that
+// record, the store was restored, and the older version is the current one.
 func (w *workCache) confirmed(r, before *record) {
 	if before == nil || before.UID != r.UID || !assume.Newer(before, r) {
 		w.observe(r)
@@ -120,7 +120,7 @@ func (w *workCache) confirmed(r, before *record) {
 	})
 }
 
-// observeDeletion records that a Work is deleted.
+// observeDeletion records that the watch reported the removal of a Work.
 func (w *workCache) observeDeletion(r *record) {
 	w.change(r.key(), func() assume.Change[*record] { return w.works.ObserveDeletion(r) })
 }
@@ -146,14 +146,15 @@ func (w *workCache) doubt(r *record) {
 	}
 }
 
-// sure records that a Work was read from the API server.
+// sure records that a Work was read from the API server, so that its state is known again.
 func (w *workCache) sure(name types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(name, func(p *pending) { p.doubted = "" })
 }
 
-// doubts reports whether a Work may differ from its record. A newer version of the record ends the doubt.
+// doubts reports whether a Work may differ from its record, because a write had no response. A newer version of the
+// record resolves the doubt.
 func (w *workCache) doubts(r *record) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +162,8 @@ func (w *workCache) doubts(r *record) bool {
 	return known != nil && w.pending[r.key()].doubted == known.ResourceVersion
 }
 
-// beginWrite records that a Work is about to be written. The returned function records the result; nil: none.
+// beginWrite records that a Work is about to be written. The returned function records the resulting Work, or nil if
+// the write had no result.
 func (w *workCache) beginWrite(name types.NamespacedName) (end func(*record)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,8 +178,8 @@ func (w *workCache) beginWrite(name types.NamespacedName) (end func(*record)) {
 	}
 }
 
-// current returns the record of a Work, as one that is being deleted if this process has begun the deletion. The caller
-// has the lock.
+// current returns the record of a Work. If this process has begun the deletion of the Work, the record has a deletion
+// timestamp. The caller holds the lock.
 func (w *workCache) current(r *record) *record {
 	if r.DeletionTimestamp == nil && r.UID == w.pending[r.key()].deletion {
 		return r.deleting()
@@ -185,7 +187,7 @@ func (w *workCache) current(r *record) *record {
 	return r
 }
 
-// note changes what is pending of a Work. The caller has the lock.
+// note changes the pending information about a Work. The caller holds the lock.
 func (w *workCache) note(name types.NamespacedName, change func(*pending)) {
 	p := w.pending[name]
 	if change(&p); p == (pending{}) {
@@ -195,7 +197,7 @@ func (w *workCache) note(name types.NamespacedName, change func(*pending)) {
 	}
 }
 
-// change changes a Work under the lock, and notifies the WorkSets that the change affects.
+// change applies a change to the cache under the lock, and then notifies the affected WorkSets.
 func (w *workCache) change(name types.NamespacedName, change func() assume.Change[*record]) {
 	w.mu.Lock()
 	c := change()
@@ -211,7 +213,7 @@ func (w *workCache) change(name types.NamespacedName, change func() assume.Chang
 	}
 }
 
-// index updates the Works by WorkSet, and returns the WorkSets that must be reconciled. The caller has the lock.
+// index updates the Works by WorkSet, and returns the WorkSets that must be reconciled. The caller holds the lock.
 func (w *workCache) index(name types.NamespacedName, c assume.Change[*record]) (news []types.NamespacedName) {
 	before, r := c.Before, c.After
 	if !c.Any() {
@@ -262,7 +264,7 @@ func (w *workCache) drop(set, name types.NamespacedName) {
 	}
 }
 
-// of returns the Works of a WorkSet by namespace.
+// of returns all Works of a WorkSet, by namespace.
 func (w *workCache) of(set types.NamespacedName) map[string]existing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +285,7 @@ func (w *workCache) at(set types.NamespacedName, namespace string) existing {
 	return existing{}
 }
 
-// existing are the Works of a WorkSet in a namespace, by name.
+// existing contains the Works of a WorkSet in a namespace, sorted by name.
 type existing struct {
 	records []*record
 	version uint64
@@ -295,7 +297,7 @@ func (p *memberWorks) existing() existing {
 	return existing{records, p.version}
 }
 
-// named returns the Work of this name; nil: it does not exist.
+// named returns the Work with the given name, or nil if it does not exist.
 func (h existing) named(name string) *record {
 	i, found := slices.BinarySearchFunc(h.records, name, func(r *record, name string) int {
 		return cmp.Compare(r.Name, name)
@@ -311,7 +313,7 @@ func (h existing) live() []*record {
 	return slices.DeleteFunc(slices.Clone(h.records), func(r *record) bool { return r.DeletionTimestamp != nil })
 }
 
-// assigned returns the last assignment in the Works.
+// assigned returns the most recent assignment that the Works contain.
 func (h existing) assigned() assignment {
 	var last assignment
 	for _, r := range h.live() {

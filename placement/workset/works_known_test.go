@@ -19,7 +19,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// stored is an API server that has so many Works of one WorkSet.
+// stored is an API server with a number of Works of one WorkSet.
 type stored struct {
 	client.WithWatch
 	works int
@@ -37,7 +37,7 @@ func (s stored) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// Watch knows nothing of lists by events.
+// Watch rejects streaming lists (sendInitialEvents).
 func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
 	all := client.ListOptions{}
 	all.ApplyOptions(options)
@@ -47,8 +47,8 @@ func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.
 	return watch.NewFake(), nil
 }
 
-// TestAllWorksAreKnown: nothing is decided before the records of all Works are there. A cluster whose Work was not
-// would be told anew.
+// TestAllWorksAreKnown checks that the cache is synced only when it contains the records of all Works. Otherwise a
+// cluster with a missing record would be assigned a revision again.
 func TestAllWorksAreKnown(t *testing.T) {
 	const many = 20000
 	w := newWorkCache(func(types.NamespacedName) {})
@@ -63,7 +63,7 @@ func TestAllWorksAreKnown(t *testing.T) {
 }
 
 // TestWorks_Restored checks that an older version of a Work replaces its record only if the API server returned it
-// after the record was read: the store was restored. Anything else is a late event.
+// after the record was read, because the store was restored. Otherwise the older version is a late event.
 func TestWorks_Restored(t *testing.T) {
 	w := newWorkCache(func(types.NamespacedName) {})
 	version := func(rv string) *record {

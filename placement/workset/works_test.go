@@ -23,7 +23,7 @@ import (
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// numbered is a record of the Work shop.web-0.
+// numbered returns a record of the Work shop.web-0 with a resourceVersion.
 func numbered(n int, change ...func(*record)) *record {
 	r := &record{ObjectMeta: metav1.ObjectMeta{Namespace: east, Name: "shop.web-0", UID: "1",
 		ResourceVersion: strconv.Itoa(n), Generation: 1}, set: web, marked: true}
@@ -33,7 +33,7 @@ func numbered(n int, change ...func(*record)) *record {
 	return r
 }
 
-// A write without an answer leaves a doubt, which whatever is known of the Work afterwards ends.
+// TestDoubt checks that a write without a response leaves a doubt, which every later observation of the Work ends.
 func TestDoubt(t *testing.T) {
 	for _, test := range []struct {
 		reason string

@@ -27,7 +27,8 @@ func sorted(s []string) []string {
 	return s
 }
 
-// A WorkSet reaches the clusters of its Placement, and is taken back with it.
+// TestDistributes checks that a WorkSet reaches the clusters of its Placement, and that its deletion removes its
+// objects.
 func TestDistributes(t *testing.T) { testkit.Virtual(t, testDistributes) }
 
 func testDistributes(t *testing.T) {
@@ -59,7 +60,7 @@ func testDistributes(t *testing.T) {
 	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
 }
 
-// A restart with everything in place writes nothing.
+// TestRestartIsQuiet checks that a restart without changes writes nothing.
 func TestRestartIsQuiet(t *testing.T) { testkit.Virtual(t, testRestartIsQuiet) }
 
 func testRestartIsQuiet(t *testing.T) {
@@ -81,7 +82,8 @@ func testRestartIsQuiet(t *testing.T) {
 	require.Equal(t, before.ResourceVersion, h.get("web").ResourceVersion)
 }
 
-// A cluster that is chosen no longer gives back what it has, and one that is chosen gets it.
+// TestFollowsDecisions checks that a newly chosen cluster gets the objects, and that a cluster that is not chosen any
+// more loses them.
 func TestFollowsDecisions(t *testing.T) { testkit.Virtual(t, testFollowsDecisions) }
 
 func testFollowsDecisions(t *testing.T) {
@@ -98,7 +100,7 @@ func testFollowsDecisions(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// While a Placement is missing, no cluster loses what it has.
+// TestMissingPlacement checks that no cluster loses its objects while a Placement is missing.
 func TestMissingPlacement(t *testing.T) { testkit.Virtual(t, testMissingPlacement) }
 
 func testMissingPlacement(t *testing.T) {
@@ -125,7 +127,7 @@ func testMissingPlacement(t *testing.T) {
 }
 
 // TestWorks_NamePlacements checks that the Works of a WorkSet with several Placements name those that selected the
-// cluster, also while a Placement is missing: Placements that are created again find their clusters by that.
+// cluster, also while a Placement is missing. A Placement that is created again finds its clusters by these names.
 func TestWorks_NamePlacements(t *testing.T) { testkit.Virtual(t, testWorksNamePlacements) }
 
 func testWorksNamePlacements(t *testing.T) {
@@ -166,7 +168,8 @@ func testWorksNamePlacements(t *testing.T) {
 	require.Zero(t, r.wire.Count("DELETE works"))
 }
 
-// No more clusters are on their way than may, and when too many fail all go back.
+// TestRollsOutAndBack checks that a rollout respects its concurrency, and that too many failures roll back all
+// clusters.
 func TestRollsOutAndBack(t *testing.T) { testkit.Virtual(t, testRollsOutAndBack) }
 
 func testRollsOutAndBack(t *testing.T) {
@@ -203,7 +206,7 @@ func testRollsOutAndBack(t *testing.T) {
 	}
 }
 
-// What is selected on the hub travels, and so does what becomes of it.
+// TestSelects checks that objects that are selected on the hub are distributed, and their later changes as well.
 func TestSelects(t *testing.T) { testkit.Virtual(t, testSelects) }
 
 func testSelects(t *testing.T) {
@@ -232,7 +235,7 @@ func testSelects(t *testing.T) {
 	})
 }
 
-// Replicas are divided, and follow the clusters.
+// TestDivides checks that replicas are divided among the clusters, also when the clusters change.
 func TestDivides(t *testing.T) { testkit.Virtual(t, testDivides) }
 
 func testDivides(t *testing.T) {
@@ -254,7 +257,7 @@ func testDivides(t *testing.T) {
 	h.succeeded("web", 3)
 }
 
-// replicas are those that the Works of a WorkSet say.
+// replicas returns the replicas in the Works of a WorkSet.
 func (h *hub) replicas(set string) map[string]int64 {
 	h.t.Helper()
 	found := map[string]int64{}
@@ -266,7 +269,8 @@ func (h *hub) replicas(set string) map[string]int64 {
 	return found
 }
 
-// Clusters that are chosen while a rollout is held take nothing from those that run, until their turn comes.
+// TestDivide_BlockedClusters checks that clusters that are chosen while a rollout is blocked take no replicas from
+// running clusters until their update begins.
 func TestDivide_BlockedClusters(t *testing.T) {
 	testkit.Virtual(t, testDivideBlockedClusters)
 }
@@ -293,7 +297,7 @@ func testDivideBlockedClusters(t *testing.T) {
 	})
 }
 
-// What another client does to a Work on the hub is undone.
+// TestRepairsWorks checks that changes of a Work on the hub by another client are reverted.
 func TestRepairsWorks(t *testing.T) { testkit.Virtual(t, testRepairsWorks) }
 
 func testRepairsWorks(t *testing.T) {

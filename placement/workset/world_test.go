@@ -14,8 +14,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// world is a hub with the Works that one cluster has of one WorkSet, the member's agent, and a watch that may be late.
-// Works are there as records alone.
+// world is a model of the Works of one WorkSet for one cluster: a hub, the member's agent, and a watch that can lag.
+// Works exist only as records.
 type world struct {
 	set      types.NamespacedName
 	works    map[string]*record
@@ -33,10 +33,10 @@ func newWorld() *world {
 		applied: map[string][]bundle.Object{}, cached: newWorkCache(func(types.NamespacedName) {})}
 }
 
-// filling is a text of any length.
+// filling provides text of any length.
 var filling = make([]byte, workv1alpha1.MaxManifestBytes)
 
-// sized is an object with a text so long.
+// sized returns an object with a text of the given length.
 func sized(name string, size int) bundle.Object {
 	o := bundle.Object{ResourceIdentifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: name},
 		JSON: filling[:size]}
@@ -56,7 +56,7 @@ func (w *world) put(r *record) *record {
 	return r
 }
 
-// change changes a Work as the API server does, and tells the watch.
+// change changes a Work in the way of the API server, and adds the event to the watch.
 func (w *world) change(name string, change func(*record)) *record {
 	next := *w.works[name]
 	change(&next)
@@ -72,7 +72,7 @@ var (
 	errStale = errors.New("conflict")
 )
 
-// write carries out a step as the controller does.
+// write carries out a step in the way of the API server.
 func (w *world) write(s *step, want *wanted) (*record, error) {
 	write := func(r *record) {
 		if r.content, r.options = s.Work, want.Options; s.First {
@@ -106,7 +106,8 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 	return w.change(s.Work.Name, write), nil
 }
 
-// take takes a step, and tells the ledger. Lost is whether the request, or the answer, gets lost.
+// take carries out a step, and records it in the cache. lost states whether the request or the response is lost, if
+// any.
 func (w *world) take(s *step, want *wanted, lost string) error {
 	if lost != "" && s.has != nil {
 		defer w.cached.doubt(s.has)
@@ -150,7 +151,7 @@ func (w *world) catchUp(s *step) {
 	}
 }
 
-// assign has the watch tell of so much.
+// assign delivers up to n events of the watch.
 func (w *world) assign(n int) {
 	for range min(n, len(w.watch)) {
 		next := w.watch[0]
@@ -159,7 +160,7 @@ func (w *world) assign(n int) {
 	}
 }
 
-// obey has the agent do what one Work says.
+// obey applies one Work in the way of the agent.
 func (w *world) obey(name string) {
 	r := w.works[name]
 	switch {
@@ -173,7 +174,7 @@ func (w *world) obey(name string) {
 	}
 }
 
-// has reports whether the member has an object: what a Work gives up stays while another one has it.
+// has reports whether the member has an object. An object that a Work loses stays while another Work has it.
 func (w *world) has(key bundle.Key) bool {
 	for _, objects := range w.applied {
 		if slices.ContainsFunc(objects, func(o bundle.Object) bool { return o.Key() == key }) {
@@ -192,7 +193,7 @@ func (w *world) names() []string {
 	return names
 }
 
-// homes are the Works that an object is in, but for those that are being deleted.
+// homes returns the Works that contain each object, without Works that are being deleted.
 func (w *world) homes() map[bundle.Key][]string {
 	homes := map[bundle.Key][]string{}
 	for _, name := range w.names() {
@@ -207,7 +208,7 @@ func (w *world) homes() map[bundle.Key][]string {
 	return homes
 }
 
-// deliver is a delivery: what may be done is done, up to the first failure.
+// deliver runs a delivery: it carries out the possible steps until one fails.
 func (w *world) deliver(want *wanted, lost func() string) error {
 	for _, r := range w.cached.at(w.set, east).records {
 		if w.cached.doubts(r) {
@@ -230,7 +231,7 @@ func (w *world) deliver(want *wanted, lost func() string) error {
 
 func nothing() string { return "" }
 
-// settle goes on until nothing is to be done, and returns how many rounds that took; 0: there is no end to it.
+// settle runs deliveries until no step remains, and returns the number of rounds; 0: the steps do not end.
 func (w *world) settle(want *wanted) (rounds int) {
 	for rounds = 1; rounds < 40; rounds++ {
 		w.assign(len(w.watch))

@@ -1,7 +1,7 @@
 // Package crds installs the CustomResourceDefinitions of tenancy: ClusterSet, ClusterSetBinding and SelectionGrant on a
-// hub, MemberPolicy on a member. On a hub it also installs the ValidatingAdmissionPolicies that require the verb bind
-// on a ClusterSet from users who create a ClusterSetBinding of it, and from users who add a MemberCluster to it, or
-// remove one from it, by a change of labels.
+// hub, MemberPolicy on a member. On a hub it also installs ValidatingAdmissionPolicies. They require the verb bind on a
+// ClusterSet from users who create a ClusterSetBinding of it, and from users who add a MemberCluster to the set, or
+// remove one, by a change of labels.
 package crds
 
 import (

@@ -156,7 +156,7 @@ func TestClusterSetBinding_SetIsImmutable(t *testing.T) {
 	require.ErrorContains(t, c.Update(t.Context(), b), "clusterSetName is immutable")
 }
 
-// TestBind checks who may create a binding: users with the verb bind on the set that the binding names.
+// TestBind checks that only users with the verb bind on a set can create a binding of it.
 func TestBind(t *testing.T) {
 	c := installed(t)
 	namespace := mustertest.Namespace(t, c)
@@ -214,8 +214,8 @@ func TestBind(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
-// TestLabels checks who may change the labels of a MemberCluster: users with the verb bind on each set that the cluster
-// joins or leaves.
+// TestLabels checks that only users with the verb bind on each set that a MemberCluster joins or leaves can change its
+// labels accordingly.
 func TestLabels(t *testing.T) {
 	c := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, crds.Install)
 	prefix := mustertest.Namespace(t, c)

@@ -1,17 +1,18 @@
-// Package memberpolicy evaluates the MemberPolicies of a member, with which its administrator limits what an agent
-// applies for a hub.
+// Package memberpolicy evaluates the MemberPolicies of a member. With a MemberPolicy, the member's administrator limits
+// the objects that an agent applies for a hub.
 //
-// [Rules] are a pure function of the observed policies. A [Watcher] observes them on the member, and gives them to the
-// agent of Works as its ObjectPolicy: assembly.SetupAgent does that for a complete agent. The types are in
-// tenancy/v1alpha1, and tenancy/crds installs their definition on a member.
+// [Rules] are a pure function of the observed policies. A [Watcher] observes the policies on the member, and passes
+// them to the agent of Works as its ObjectPolicy. assembly.SetupAgent sets this up for a complete agent. The types are
+// in tenancy/v1alpha1. Package tenancy/crds installs their definition on a member.
 //
-// # What a policy does not limit
+// # Actions without a limit
 //
 //   - Deletions. A user of the hub who deletes a Work also deletes objects that are not accepted any more.
-//   - What accepted objects do. A rule that accepts Pods in a namespace gives the hub the permissions of every
-//     ServiceAccount of this namespace. A rule that accepts RoleBindings gives it what the agent may bind.
-//   - A modified agent. An agent with the ClusterRole cluster-admin could write MemberPolicies; the agent of this
-//     module refuses to. Without cluster-admin, RBAC refuses as well.
+//   - Actions of accepted objects. A rule that accepts Pods in a namespace gives the hub the permissions of every
+//     ServiceAccount in this namespace. A rule that accepts RoleBindings gives the hub the permissions that the agent
+//     may bind.
+//   - A modified agent. An agent with the ClusterRole cluster-admin could write MemberPolicies, although the agent of
+//     this module never does. Without cluster-admin, RBAC prevents it as well.
 //
 // # Permissions
 //

@@ -10,11 +10,11 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Request is an object that a hub wants an agent to apply, or to read.
+// Request describes an object that a hub wants an agent to apply or to read.
 type Request struct {
-	// Hub is the name that the agent gives to the hub.
+	// Hub is the agent's name for the hub.
 	Hub string
-	// Object is the object. A namespace means that it is namespaced.
+	// Object identifies the object. An object with a namespace is namespaced.
 	Object workv1alpha1.ResourceIdentifier
 	// Executor is the executor of the Work. Nil: the agent applies the object with its own permissions.
 	Executor *workv1alpha1.Executor
@@ -22,8 +22,8 @@ type Request struct {
 	Addon string
 }
 
-// Rules are the MemberPolicies of a member at one time. They do not change and are safe for concurrent use. The nil
-// Rules are those of a member without a policy.
+// Rules are the MemberPolicies of a member at one time. They do not change, and are safe for concurrent use. Nil Rules
+// are those of a member without a policy.
 type Rules struct {
 	policies   []v1alpha1.MemberPolicy // sorted by name
 	restricted bool
@@ -38,11 +38,11 @@ func NewRules(policies []v1alpha1.MemberPolicy, required bool) *Rules {
 	return &Rules{policies: sorted, restricted: required || len(policies) > 0}
 }
 
-// Restricted reports whether the member accepts only what a rule accepts.
+// Restricted reports whether the member accepts only objects that a rule accepts.
 func (r *Rules) Restricted() bool { return r != nil && r.restricted }
 
-// Reject returns why the member does not accept an object, as a sentence for users of the hub. Empty: the member
-// accepts it.
+// Reject returns the reason why the member does not accept an object, as a sentence for users of the hub. An empty
+// string means that the member accepts the object.
 func (r *Rules) Reject(request Request) string {
 	if what := reserved(request.Object); what != "" {
 		return fmt.Sprintf("%s belongs to the administrator of the member. An agent never applies it for a hub.", what)
@@ -71,7 +71,7 @@ func (r *Rules) Reject(request Request) string {
 		noun, strings.Join(names, ", "), describe(request))
 }
 
-// describe names everything that a rule may be about.
+// describe returns a text with all properties of a request that rules can match.
 func describe(request Request) string {
 	object := request.Object
 	text := object.Kind
@@ -95,7 +95,8 @@ func describe(request Request) string {
 
 const definitionName = "memberpolicies." + v1alpha1.GroupName
 
-// reserved names objects that decide what an agent accepts. No rule accepts them.
+// reserved returns a name for an object that determines what an agent accepts, and an empty string for other objects.
+// No rule accepts such objects.
 func reserved(object workv1alpha1.ResourceIdentifier) string {
 	switch {
 	case object.Group == v1alpha1.GroupName && object.Kind == "MemberPolicy":
@@ -137,7 +138,7 @@ func acceptsKind(kinds []v1alpha1.ObjectKind, object workv1alpha1.ResourceIdenti
 	})
 }
 
-// acceptsScope reports whether the rule applies to where the object is.
+// acceptsScope reports whether the rule applies to the scope and the namespace of the object.
 func acceptsScope(rule *v1alpha1.MemberPolicyRule, object workv1alpha1.ResourceIdentifier) bool {
 	namespace := object.Namespace
 	if namespace == "" {

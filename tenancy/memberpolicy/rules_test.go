@@ -203,7 +203,7 @@ func TestRules_Reject(t *testing.T) {
 	}
 }
 
-// TestRules_WithoutPolicy has members without a MemberPolicy, or without a rule in it.
+// TestRules_WithoutPolicy checks members without a MemberPolicy, or with one that has no rule.
 func TestRules_WithoutPolicy(t *testing.T) {
 	t.Parallel()
 	shop := memberpolicy.Request{Hub: "west", Object: object("apps", "Deployment", "shop", "web")}
@@ -232,8 +232,8 @@ func TestRules_WithoutPolicy(t *testing.T) {
 		memberpolicy.NewRules(seven, false).Reject(shop))
 }
 
-// TestRules_Properties has random policies: their order means nothing, another rule never takes away what is accepted,
-// and a rule accepts nothing that another rule without one of its limits does not accept.
+// TestRules_Properties checks properties of random policies. Their order has no effect. An additional rule never
+// rejects an accepted object. A rule accepts nothing that the same rule with one limit less does not accept.
 func TestRules_Properties(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

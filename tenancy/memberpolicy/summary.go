@@ -11,8 +11,9 @@ import (
 // maxEntries is the maximum length of the lists in a summary.
 const maxEntries = 128
 
-// Summary returns what the member accepts from a hub, for the status of the member on the hub. Nil: the member accepts
-// every object. A summary says less than the rules: a kind and a namespace in it need not be of the same rule.
+// Summary returns the accepted objects of a hub, for the status of the member on the hub. Nil means that the member
+// accepts every object. A summary is less exact than the rules: a kind and a namespace in the summary can come from
+// different rules.
 func (r *Rules) Summary(hub string) *membershipv1alpha1.MemberPolicySummary {
 	if !r.Restricted() {
 		return nil

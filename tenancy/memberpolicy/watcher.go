@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	// requestTimeout bounds each request but watches.
+	// requestTimeout limits each request except watches.
 	requestTimeout = 10 * time.Second
-	// firstObservation is how long the agent waits for the first observation, instead of reporting that it is missing.
+	// firstObservation is how long the agent waits for the first observation before it reports that the rules are unknown.
 	firstObservation = 10 * time.Second
-	// absentInterval is how often a Watcher tries again while the member does not serve MemberPolicies.
+	// absentInterval is the interval of retries while the member does not serve MemberPolicies.
 	absentInterval = 15 * time.Second
-	// watchTimeout is how long one watch lasts. The policies are listed again afterwards.
+	// watchTimeout is the duration of one watch. Afterwards, the policies are listed again.
 	watchTimeout = 5 * time.Minute
 	firstRetry   = time.Second
 	lastRetry    = 30 * time.Second
@@ -56,8 +56,8 @@ type Options struct {
 
 // A Watcher observes the MemberPolicies of a member. Its methods are safe for concurrent use.
 //
-// It fails closed: until it has observed the policies, and if it is not permitted to, nothing is accepted. If the
-// member cannot be reached later, the policies that were observed last stay in force. A member that does not serve the
+// A Watcher fails closed: until it has observed the policies, and while it has no permission to, nothing is accepted.
+// If the member becomes unreachable later, the last observed policies stay in force. A member that does not serve the
 // kind has no policy.
 type Watcher struct {
 	options   Options
@@ -67,12 +67,12 @@ type Watcher struct {
 	mu       sync.Mutex
 	rules    *Rules // nil: not observed yet
 	version  int
-	err      error // of the last attempt
+	err      error // error of the last attempt
 	changed  chan struct{}
-	deadline time.Time // of the first observation
+	deadline time.Time // deadline of the first observation
 }
 
-// NewWatcher returns a Watcher. It sends no request until it is started.
+// NewWatcher returns a Watcher. The Watcher sends no request before it is started.
 func NewWatcher(o Options) (*Watcher, error) {
 	if o.Member == nil {
 		return nil, errors.New("memberpolicy.Options.Member: is required")
@@ -84,7 +84,7 @@ func NewWatcher(o Options) (*Watcher, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	// The kind is known: the member need not be asked for what else it serves.
+	// The static mapper avoids discovery requests to the member.
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("MemberPolicy"), meta.RESTScopeRoot)
 	c, err := client.NewWithWatch(o.Member, client.Options{Scheme: scheme, Mapper: mapper})
@@ -127,7 +127,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits with jitter, and no longer than the context lasts.
+// sleep waits for d plus jitter of up to a quarter of d, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d + rand.N(d/4))
 	defer timer.Stop()
@@ -137,10 +137,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// errAbsent means that the member does not serve MemberPolicies.
+// errAbsent is the error for a member that does not serve MemberPolicies.
 var errAbsent = errors.New("the member does not serve MemberPolicies")
 
-// list observes the policies, and returns the version to watch from.
+// list lists the policies, and returns the resourceVersion to watch from.
 func (w *Watcher) list(ctx context.Context) (string, error) {
 	list := &v1alpha1.MemberPolicyList{}
 	err := bounded(ctx, func(ctx context.Context) error { return w.client.List(ctx, list) })
@@ -151,8 +151,8 @@ func (w *Watcher) list(ctx context.Context) (string, error) {
 	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return "", err
 	}
-	// An API server checks permissions before it finds out that it does not serve a kind. One that has just started may
-	// not serve it yet, so policies that were observed before stay in force until a second look.
+	// An API server checks permissions before it detects that it does not serve a kind. An API server that has restarted
+	// recently may not serve the kind yet. So the observed policies stay in force until a second check.
 	for range 2 {
 		state, stateErr := w.state(ctx)
 		if stateErr != nil {
@@ -187,7 +187,7 @@ func bounded(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// untilChange returns when a policy may have changed, and after watchTimeout at the latest.
+// untilChange returns when a policy may have changed, at the latest after watchTimeout.
 func (w *Watcher) untilChange(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout+requestTimeout)
 	defer cancel()
@@ -244,8 +244,8 @@ func (w *Watcher) failed(ctx context.Context, err error) {
 	w.err = err
 }
 
-// Current returns the rules in force. It waits for the first observation, for ten seconds from Start. An error means
-// that the rules are not known.
+// Current returns the rules in force. It waits for the first observation, until ten seconds after Start. An error means
+// that the rules are unknown.
 func (w *Watcher) Current(ctx context.Context) (*Rules, error) {
 	rules, _, err := w.current(ctx)
 	return rules, err
@@ -279,7 +279,7 @@ func (w *Watcher) current(ctx context.Context) (*Rules, string, error) {
 }
 
 // Report calls a function with the summary for a hub, after the first observation and after each change, until the
-// context ends. The name is that of ForHub.
+// context ends. hub is the name as in ForHub.
 func (w *Watcher) Report(ctx context.Context, hub string, report func(*membershipv1alpha1.MemberPolicySummary)) {
 	for {
 		w.mu.Lock()
@@ -303,11 +303,11 @@ func (w *Watcher) Changed() <-chan struct{} {
 	return w.changed
 }
 
-// ForHub returns what the member accepts from one hub, as an ObjectPolicy of package work/agent. The name is that in
+// ForHub returns the policy of the member for one hub, as an ObjectPolicy of package work/agent. name is the value of
 // the label work.muster.dev/hub.
 func (w *Watcher) ForHub(name string) *HubPolicy { return &HubPolicy{watcher: w, hub: name} }
 
-// A HubPolicy is what the member accepts from one hub.
+// A HubPolicy decides which objects the member accepts from one hub.
 type HubPolicy struct {
 	watcher *Watcher
 	hub     string

@@ -34,7 +34,7 @@ func watcher(t *testing.T, member *rest.Config, required bool) *memberpolicy.Wat
 	return w
 }
 
-// TestWatcher has a member before and after it serves MemberPolicies, and agents with and without the permissions to
+// TestWatcher checks a member before and after it serves MemberPolicies, and agents with and without the permissions to
 // read them.
 func TestWatcher(t *testing.T) {
 	p := plane.ForTest(t)
@@ -93,7 +93,7 @@ func TestWatcher(t *testing.T) {
 		"an agent that may not read the policies must not assume that there are none: %v", err)
 }
 
-// TestMemberPolicy_Invalid has rules that accept nothing, or that are misspelled.
+// TestMemberPolicy_Invalid checks that the API server rejects rules that accept nothing or are misspelled.
 func TestMemberPolicy_Invalid(t *testing.T) {
 	c := mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme), crds.InstallOnMember)
 	in := func(namespace string) v1alpha1.MemberPolicyRule {

@@ -1,7 +1,7 @@
-// Command boundquantities bounds the exponents of quantities in the CRDs of a folder, after they were generated.
+// Command boundquantities limits the exponents of quantities in the generated CRDs of a folder.
 //
-// The pattern that is generated for a quantity lets any exponent pass, and decoding or comparing 1e-2147483647 takes
-// practically forever: a user who may write such an object could stop every reader.
+// The generated pattern of a quantity allows any exponent, and decoding or comparing 1e-2147483647 takes practically
+// forever. A user who may write such an object could block every reader.
 package main
 
 import (

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Complaint is what the API server and Validate have in common.
+// Complaint is a validation error in the form that the API server and Validate have in common.
 type Complaint struct{ Kind, Field, Message string }
 
-// Complaints are those of the API server in an error.
+// Complaints returns the validation errors in an error of the API server.
 func Complaints(t *testing.T, err error) []Complaint {
 	t.Helper()
 	var status *apierrors.StatusError
 	require.ErrorAs(t, err, &status)
 	var found []Complaint
 	for _, cause := range status.ErrStatus.Details.Causes {
-		// Not about a field: that rules were skipped because of the other complaints.
+		// A cause without a field reports that rules were skipped because of the other causes.
 		if cause.Field != "<nil>" {
 			found = append(found, Complaint{string(cause.Type), cause.Field, cause.Message})
 		}
@@ -31,7 +31,7 @@ func Complaints(t *testing.T, err error) []Complaint {
 	return found
 }
 
-// Validated are those of Validate.
+// Validated returns the validation errors of Validate.
 func Validated(errs field.ErrorList) []Complaint {
 	var found []Complaint
 	for _, e := range errs {
@@ -40,8 +40,8 @@ func Validated(errs field.ErrorList) []Complaint {
 	return found
 }
 
-// One has the test fail, and go on, unless there is one complaint, whose field begins with that of the one that is
-// wanted, and whose message contains its message.
+// One fails the test, without stopping it, unless there is exactly one complaint, the complaint's field begins with the
+// field of want, and its message contains the message of want.
 func One(t *testing.T, reason string, want Complaint, got []Complaint) {
 	t.Helper()
 	if len(got) != 1 || !strings.HasPrefix(got[0].Field, want.Field) || !strings.Contains(got[0].Message, want.Message) {
@@ -51,14 +51,14 @@ func One(t *testing.T, reason string, want Complaint, got []Complaint) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// BrokenBy reports whether one of the complaints is that the rule was broken.
+// BrokenBy reports whether one of the complaints is a violation of the rule.
 func (r Rule) BrokenBy(complaints []Complaint) bool {
 	return slices.ContainsFunc(complaints, func(c Complaint) bool {
 		return c.Kind == r.Kind && index.ReplaceAllString(c.Field, "[]") == r.Field && strings.Contains(c.Message, r.Message)
 	})
 }
 
-// Versions are the definitions of a plane by name, and what changes with each write.
+// Versions returns the resourceVersions of the definitions of a control plane, by name.
 func Versions(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	var definitions apiextensionsv1.CustomResourceDefinitionList

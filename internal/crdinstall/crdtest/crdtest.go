@@ -1,5 +1,5 @@
-// Package crdtest has what the tests of all definitions need: what kubectl get shows of an object, and which rules a
-// definition has, so that a test can tell whether it has broken each of them.
+// Package crdtest contains helpers for the tests of all definitions. Columns returns the output of kubectl get for an
+// object. Rules returns the validation rules of a definition, so that a test can check that it violates each of them.
 package crdtest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Columns is what kubectl get -o wide shows of the object at a path of the API server, but its age: the columns in
-// their order, and what is in them.
+// Columns returns the output of kubectl get -o wide for the object at a path of the API server, without its age: the
+// names of the columns in their order, and the cells by column.
 func Columns(t *testing.T, config *rest.Config, path string) (order []string, cells map[string]any) {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -41,12 +41,12 @@ func Columns(t *testing.T, config *rest.Config, path string) (order []string, ce
 	return order, cells
 }
 
-// Rule is one that a definition has: the cause that the API server gives, the field without indexes, and part of the
-// message.
+// Rule is a validation rule of a definition: the type of the cause in the API server's response, the field without
+// indexes, and a part of the message.
 type Rule struct{ Kind, Field, Message string }
 
-// Rules are all that a definition can say of a spec, but for what must be there, for types and for changes. Maps are
-// walked by the name cpu.
+// Rules returns all rules of a definition for a spec, except for required fields, types and transition rules. Fields of
+// a map's values are listed under the key cpu.
 func Rules(t *testing.T, c client.Client, definition string) []Rule {
 	t.Helper()
 	var d apiextensionsv1.CustomResourceDefinition

@@ -14,9 +14,10 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Target is what a selector selects: one object by its name, or objects by their labels. Each target has one watch.
+// Target identifies the selected objects: one object by its name, or objects by their labels. Each target has one
+// watch.
 type Target struct {
-	// The resource, in the version that was asked for or that the hub prefers.
+	// The resource, in the version of the selector or in the preferred version of the hub.
 	schema.GroupVersionResource
 	// Kind is the kind of the objects.
 	Kind string
@@ -44,8 +45,8 @@ func (t Target) String() string {
 // GroupKind returns the group and kind of the objects.
 func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
 
-// OwnNamespace allows what a WorkSet may select by default: namespaced objects in its own namespace, and that Namespace
-// by its name. A function that allows more calls OwnNamespace first, and returns nil for the additional targets.
+// OwnNamespace allows the default targets of a WorkSet: namespaced objects in its own namespace, and that Namespace by
+// its name. A function that allows more calls OwnNamespace first, and returns nil for the additional targets.
 func OwnNamespace(owner types.NamespacedName, target Target) error {
 	switch {
 	case owner.Namespace == "":
@@ -63,11 +64,11 @@ func OwnNamespace(owner types.NamespacedName, target Target) error {
 	}
 }
 
-// ask is what one selector asks for.
+// ask is a parsed selector.
 type ask struct {
-	kind            schema.GroupVersionKind // without a version: the one that the hub prefers
+	kind            schema.GroupVersionKind // without a version: the preferred version of the hub
 	namespace, name string
-	explicit        bool // the namespace was given
+	explicit        bool // whether the selector contains the namespace
 	labels          labels.Selector
 	selector        int  // the index of the selector
 	every           bool // the selector is of every kind
@@ -76,7 +77,7 @@ type ask struct {
 	problem problem
 }
 
-// read reads a selector. It does not know yet whether the kind is namespaced.
+// read parses a selector. Whether the kind is namespaced is not known yet.
 func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 	a := ask{
 		kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, namespace: s.Namespace, name: s.Name,
@@ -110,7 +111,7 @@ func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
 	return a
 }
 
-// aim says what the ask is after, by the mapping of its kind, or what is the trouble with it.
+// aim sets the target from the mapping of the kind, or the problem if there is none.
 func (a *ask) aim(mapping *meta.RESTMapping, unmapped problem) {
 	if mapping == nil {
 		a.problem = unmapped
@@ -126,7 +127,7 @@ func (a *ask) aim(mapping *meta.RESTMapping, unmapped problem) {
 			a.target.GroupResource())}
 	case !namespaced:
 		a.target.Namespace = ""
-	case a.namespace == "": // it would be all namespaces
+	case a.namespace == "": // the target would be all namespaces
 		a.problem = problem{ReasonInvalid, fmt.Sprintf("%s is namespaced: say in which namespace", a.target.GroupResource())}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// BenchmarkThousandConfigMaps has 50 owners select 1,000 ConfigMaps of 1 KB each, and changes one. The floor of time is
-// one list by the same kind of client, that of memory the text that travels.
+// BenchmarkThousandConfigMaps selects 1,000 ConfigMaps of 1 KB each for 50 owners, and changes one. The floor of the
+// time is one list by the same kind of client. The floor of the memory is the distributed text.
 //
 //	go test -run '^$' -bench . -benchtime 5x ./placement/internal/selection
 func BenchmarkThousandConfigMaps(b *testing.B) {
@@ -82,7 +82,7 @@ func BenchmarkThousandConfigMaps(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkWatches is what 200 owners cost that name an object each, which no other does.
+// BenchmarkWatches measures the cost of 200 owners that each select another object by name.
 func BenchmarkWatches(b *testing.B) {
 	const owners = 200
 	h := newHub(b)

@@ -56,7 +56,8 @@ func TestOwnNamespace(t *testing.T) {
 	}
 }
 
-// The hub's controller may read everything here. What keeps tenants apart is the bound alone.
+// TestTenantsDoNotReadEachOthers checks that the default bound alone isolates tenants: the hub's controller may read
+// everything here.
 func TestTenantsDoNotReadEachOthers(t *testing.T) {
 	h := newHub(t)
 	bank := h.newNamespace()
@@ -110,7 +111,7 @@ func TestTenantsDoNotReadEachOthers(t *testing.T) {
 	require.Equal(t, []string{selection.ReasonInvalid, selection.ReasonOutOfBounds}, reasons(got))
 }
 
-// Another bound takes effect by the next Select.
+// TestAllow checks that another result of Allow takes effect with the next Select.
 func TestAllow(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A Deployment of the hub whose status changes all the time is no news.
+// TestSilentWithoutNews checks that continuous changes of the status of a Deployment are not reported.
 func TestSilentWithoutNews(t *testing.T) {
 	h := newHub(t)
 	labels := map[string]string{"app": "web"}
@@ -66,7 +66,8 @@ func TestSilentWithoutNews(t *testing.T) {
 	require.Empty(t, after.Problems)
 }
 
-// What never travels may come and go unheard where it is not named.
+// TestSilentAboutWhatNeverTravels checks that changes of objects that are never distributed are not reported unless a
+// selector names the object.
 func TestSilentAboutWhatNeverTravels(t *testing.T) {
 	h := newHub(t)
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "abcdef"},
@@ -131,7 +132,7 @@ func TestObjectsComeAndGo(t *testing.T) {
 	require.Empty(t, got.Problems)
 }
 
-// Equal selectors share a watch, which ends with the last of them.
+// TestOwnersShare checks that equal selectors share a watch, which ends with the last one.
 func TestOwnersShare(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", map[string]string{"app": "web", "tier": "1"}))
@@ -186,8 +187,8 @@ func TestThousandObjects(t *testing.T) {
 	require.Empty(t, names(r.selects("web", all("ConfigMap"))))
 }
 
-// Owners come, go and change their minds at once, while objects change. In the end nothing is left, and who remains has
-// what there is.
+// TestManyAtOnce adds, removes and changes owners and objects concurrently. In the end, no watch is left over, and the
+// remaining owners have the existing objects.
 func TestManyAtOnce(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil), h.configMap("b", nil))

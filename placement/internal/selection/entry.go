@@ -18,14 +18,14 @@ import (
 // entry is the cached part of an object of the hub.
 type entry struct {
 	bundle.Object
-	err        error // why it cannot be sent to clusters; then the entry has only a name
-	controlled bool  // it has a controller
+	err        error // the reason why the object cannot be distributed; then the entry has only a name
+	controlled bool  // whether a controller owns the object
 }
 
-// errNotAsked is the error of an object that the API server sent although it does not match the selector.
+// errNotAsked is the error of an object that the API server sent although the object does not match the selector.
 var errNotAsked = errors.New("the API server sent an object that was not requested")
 
-// GetObjectMeta is for the reflector, which stores the entries of an incomplete list by name.
+// GetObjectMeta lets the reflector store the entries of an incomplete list by name.
 func (e *entry) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
 }
@@ -40,7 +40,7 @@ func (t *watch) entryOf(object any) *entry {
 	if t.asksFor(u) {
 		e.Object, e.err = bundle.Clean(u)
 	}
-	// The buffer of the text has room to grow. All objects of a target have the same kind.
+	// The buffer of the text has spare capacity, and its copy has none. All objects of a target have the same kind.
 	e.JSON = bytes.Clone(e.JSON)
 	e.Group, e.Version, e.Kind = t.target.Group, t.target.Version, t.target.Kind
 	e.Namespace, e.Name = u.GetNamespace(), u.GetName()
@@ -58,8 +58,8 @@ func (t *watch) asksFor(u *unstructured.Unstructured) bool {
 		(t.labels.Empty() || t.labels.Matches(labels.Set(u.GetLabels())))
 }
 
-// keeps reports whether an entry is kept: not one that does not match, and one of a kind that is never sent to clusters
-// only if the selector names it.
+// keeps reports whether an entry is kept. Objects that do not match the selector are dropped. Objects of kinds that are
+// never distributed are kept only if the selector names them.
 func (t *watch) keeps(e *entry) bool {
 	if errors.Is(e.err, errNotAsked) {
 		return false
@@ -68,7 +68,7 @@ func (t *watch) keeps(e *entry) bool {
 	return !never || t.target.Name != ""
 }
 
-// same reports whether two entries have the same content for the owners that select them. Nil: there is none.
+// same reports whether two entries have the same content for the owners that select them. Nil means no entry.
 func same(a, b *entry) bool {
 	switch {
 	case a == nil || b == nil:
@@ -84,7 +84,7 @@ func same(a, b *entry) bool {
 
 var _ cache.TransformingStore = &watch{}
 
-// Transformer lets the reflector convert objects one by one, so that it never has the objects of a whole list.
+// Transformer lets the reflector convert objects one by one, so that a whole list of objects is never in memory.
 func (t *watch) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return t.entryOf(object), nil }
 }
@@ -145,7 +145,7 @@ func (t *watch) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// list returns the entries by name. The caller has the lock.
+// list returns the entries, sorted by name. The caller holds the lock.
 func (t *watch) list() []*entry {
 	if t.sorted == nil {
 		t.sorted = slices.SortedFunc(maps.Values(t.entries), func(a, b *entry) int { return cmp.Compare(a.Name, b.Name) })

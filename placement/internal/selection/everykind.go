@@ -17,12 +17,12 @@ import (
 const (
 	// maxKinds is the maximum number of kinds that a selector of every kind watches.
 	maxKinds = 128
-	// kindsInterval is how often the hub's kinds are listed while a selector of every kind exists, plus up to a fifth of
-	// it.
+	// kindsInterval is how often the hub's kinds are listed while a selector of every kind exists. Up to a fifth of it is
+	// added.
 	kindsInterval = time.Minute
 )
 
-// everyKind are the namespaced kinds of the hub, for selectors of every kind.
+// everyKind contains the namespaced kinds of the hub, for selectors of every kind.
 type everyKind struct {
 	users   users
 	began   time.Time
@@ -31,7 +31,8 @@ type everyKind struct {
 	problem problem
 }
 
-// neverSelected are the kinds of which no object is selected without its name. They are not watched.
+// neverSelected reports whether objects of a kind are selected only by name. Selectors of every kind do not watch such
+// kinds.
 func neverSelected(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "":
@@ -95,8 +96,7 @@ func ofEachCluster(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// wantEveryKind registers an owner for the kinds of the hub, or ends that. It returns nil if the owner does not want
-// them.
+// wantEveryKind registers or removes an owner of selectors of every kind. It returns nil if the owner has none.
 func (w *Watcher) wantEveryKind(owner types.NamespacedName, wants bool) *everyKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,8 +168,8 @@ func (w *Watcher) listKinds(e *everyKind) {
 	}
 }
 
-// discover returns the namespaced kinds that can be listed and watched, sorted. It fails if an API group could not be
-// discovered: its objects would seem to be gone.
+// discover returns the namespaced kinds that can be listed and watched, sorted. It fails if one API group cannot be
+// discovered, because the objects of that group would seem to be deleted.
 func (w *Watcher) discover() ([]schema.GroupKind, error) {
 	lists, err := w.discovery.ServerPreferredNamespacedResources()
 	if err != nil {

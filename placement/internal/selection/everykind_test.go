@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestEveryKind selects a namespace with everything in it: what belongs to the hub, and what a controller makes, is
-// left out.
+// TestEveryKind checks that a namespace is selected with all its objects, except for those that belong to the hub and
+// those that a controller creates.
 func TestEveryKind(t *testing.T) {
 	h := newHub(t)
 	at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.namespace, Name: name} }
@@ -66,7 +66,7 @@ func TestEveryKind(t *testing.T) {
 	require.Contains(t, reasons(r.selects("web", other)), "OutOfBounds", "the WorkSet may not select another namespace")
 }
 
-// TestEveryKind_NewKind checks that a kind that is defined later is selected, too.
+// TestEveryKind_NewKind checks that a kind that is defined later is selected as well.
 func TestEveryKind_NewKind(t *testing.T) {
 	h := newHub(t)
 	clock := testclock.NewFakeClock(time.Now())

@@ -9,7 +9,8 @@ import (
 	"github.com/muster-sdk/muster/placement/internal/selection"
 )
 
-// A platform team has namespaces whose WorkSets may select more than what is their own, here the definitions of kinds.
+// The WorkSets in the namespaces of a platform team may select more than their own objects, here
+// CustomResourceDefinitions.
 func ExampleOwnNamespace() {
 	allow := func(owner types.NamespacedName, target selection.Target) error {
 		definitions := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}

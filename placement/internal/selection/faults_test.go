@@ -32,7 +32,8 @@ func may(resource string, names ...string) rbacv1.PolicyRule {
 		Verbs: []string{"list", "watch"}}
 }
 
-// A hub's controller needs no more than list and watch on what is selected, and says so.
+// TestForbidden checks that the hub's controller needs only list and watch on the selected objects, and that a Problem
+// reports a missing permission.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -73,7 +74,7 @@ func TestForbidden(t *testing.T) {
 	require.Equal(t, []string{"ConfigMap a", "Secret key"}, names(got), "what was known before is still known")
 }
 
-// A list without a watch is no use: changes would not be seen.
+// TestListAlone checks that the permission list without watch is a Problem, because changes could not be observed.
 func TestListAlone(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -110,7 +111,7 @@ func answer(status int, body string) *http.Response {
 const broken = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","message":"conversion ` +
 	`webhook failed","code":500}`
 
-// A hub that does not answer is not waited for longer than a few seconds, and not by others.
+// TestSlow checks that Select waits at most a few seconds for a hub that does not respond, and delays no other owner.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -159,7 +160,7 @@ func TestSlow(t *testing.T) {
 	require.Zero(t, r.called("other"))
 }
 
-// A failure that may soon be over is kept quiet for a minute, if there is a list.
+// TestStale checks that a transient failure after a successful list is not reported for a minute.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -206,7 +207,8 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// Between two API servers nothing is lost, and what is the same before and after is no news.
+// TestAPIServerRestarts checks that a restart of the API server loses no change, and that unchanged objects are not
+// reported.
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "victim"})
@@ -238,7 +240,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	require.Equal(t, []string{"NotFound"}, reasons(r.selects("idle", named("Secret", "none"))))
 }
 
-// When Start returns nothing is watched any more.
+// TestStartWaitsForWatches checks that all watches have ended when Start returns.
 func TestStartWaitsForWatches(t *testing.T) {
 	h := newHub(t)
 	r := h.start()
@@ -248,7 +250,7 @@ func TestStartWaitsForWatches(t *testing.T) {
 	require.Zero(t, r.wire.watches())
 }
 
-// The end comes, too, while the API server is away.
+// TestStop checks that Start also returns while the API server is not reachable.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "end"})
@@ -286,7 +288,7 @@ func TestNew(t *testing.T) {
 	require.ErrorContains(t, err, "make a client of the hub")
 }
 
-// API servers up to Kubernetes 1.31 list in the other way.
+// TestServerThatDoesNotStreamLists checks the API of Kubernetes up to 1.31, which lists without a stream.
 func TestServerThatDoesNotStreamLists(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))

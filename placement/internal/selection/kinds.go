@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// lookAgainAfter is the pause between lookups of missing kinds, plus up to a fifth of it.
+	// lookAgainAfter is the interval between lookups of missing kinds. Up to a fifth of it is added.
 	lookAgainAfter = 30 * time.Second
 	// discoveryTimeout limits one discovery request.
 	discoveryTimeout = 10 * time.Second
 )
 
-// kind is a kind that selectors name. Its mapping stays until another one is found: if the kind is not served any more,
+// kind is a kind that selectors name. Its mapping stays until another one is found. If the kind is no longer served,
 // its watches fail.
 type kind struct {
 	schema.GroupVersionKind
@@ -68,7 +68,7 @@ func (w *Watcher) wantKinds(owner types.NamespacedName, asks []ask) []*kind {
 	return w.kinds.Wanted(owner)
 }
 
-// mapping returns the mapping of a kind, or why it is not known.
+// mapping returns the mapping of a kind, or the reason why it is unknown.
 func (w *Watcher) mapping(key schema.GroupVersionKind) (*meta.RESTMapping, problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	})
 }
 
-// lookAgain starts a goroutine that looks up missing kinds after a pause. The caller has the lock.
+// lookAgain starts a goroutine that looks up missing kinds after lookAgainAfter. The caller holds the lock.
 func (w *Watcher) lookAgain() {
 	if w.retrying || w.closed {
 		return
@@ -136,7 +136,7 @@ func (w *Watcher) lookAgain() {
 	})
 }
 
-// missing returns the kinds that were not found, or are not served any more. Without any, the lookups end.
+// missing returns the kinds that were not found or are no longer served. If there are none, the lookups end.
 func (w *Watcher) missing() []*kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// widgets is the definition of a kind of a group that no other test has, in these versions, of which the last is
+// widgets returns the definition of a kind in a group that only this test uses, with these versions. The last one is
 // stored.
 func (h *hub) widgets(scope apiextensionsv1.ResourceScope,
 	versions ...string) *apiextensionsv1.CustomResourceDefinition {
@@ -54,7 +54,7 @@ func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	})
 }
 
-// uninstall deletes a definition with its objects and waits until it is gone.
+// uninstall deletes a definition with its objects, and waits until it is removed.
 func (h *hub) uninstall(crd *apiextensionsv1.CustomResourceDefinition) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Delete(h.t.Context(), crd))
@@ -72,7 +72,8 @@ func (h *hub) widget(version, name string) *unstructured.Unstructured {
 	return w
 }
 
-// A kind may be installed when a WorkSet waits for it, removed, and installed again as something else.
+// TestKindsComeAndGo installs a kind while a WorkSet waits for it, removes it, and installs it again with another scope
+// or version.
 func TestKindsComeAndGo(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -146,7 +147,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	require.Equal(t, asked, r.wire.requests("DISCOVER"))
 }
 
-// A kind that is back as it was is watched again without intervention.
+// TestKindComesBack checks that a kind that is removed and installed again unchanged is watched again.
 func TestKindComesBack(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -177,7 +178,7 @@ func TestKindComesBack(t *testing.T) {
 	eventually(t, "it is to be there", func() bool { return len(r.selects("web", widgets).Objects) == 1 })
 }
 
-// hanging is a mapper that does not answer.
+// hanging is a mapper that does not respond.
 type hanging struct {
 	meta.RESTMapper
 	answers chan struct{}
@@ -188,7 +189,7 @@ func (h hanging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return h.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// A hub that does not say what kinds it has is not waited for longer than a few seconds.
+// TestMapperHangs checks that Select waits at most a few seconds for the discovery of kinds.
 func TestMapperHangs(t *testing.T) {
 	h := newHub(t)
 	h.create(h.configMap("a", nil))

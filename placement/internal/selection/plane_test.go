@@ -61,7 +61,7 @@ func (h *hub) create(objects ...client.Object) {
 	}
 }
 
-// change changes an object that is there.
+// change changes an existing object.
 func change[T client.Object](h *hub, object T, f func(T)) {
 	h.t.Helper()
 	mustertest.Change(h.t, h.client, object, f)
@@ -72,7 +72,7 @@ func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap
 		Data: map[string]string{"name": name}}
 }
 
-// user is a user who may do what the rules say in the namespace.
+// user creates a user with the permissions of the rules in the namespace.
 func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config, grant func(...rbacv1.PolicyRule)) {
 	h.t.Helper()
 	name = "controller-of-" + h.namespace
@@ -83,7 +83,7 @@ func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config
 	}
 }
 
-// running is a Watcher that runs, its requests to the API server, and its calls.
+// running is a running Watcher, with its requests to the API server and its calls of Changed.
 type running struct {
 	*selection.Watcher
 	h    *hub
@@ -113,7 +113,7 @@ func (h *hub) start(with ...func(*selection.Options)) *running {
 	return r
 }
 
-// selects has an owner select.
+// selects calls Select for an owner.
 func (r *running) selects(owner string, selectors ...v1alpha1.ResourceSelector) selection.Selected {
 	r.h.t.Helper()
 	return r.Select(r.h.t.Context(), r.h.owner(owner), selectors)
@@ -125,7 +125,7 @@ func (r *running) called(owner string) int {
 	return r.calls[owner]
 }
 
-// hears waits until an owner has been called more often than that, and says how often it has been.
+// hears waits until Changed was called more often than the given number for an owner, and returns the new number.
 func (r *running) hears(owner string, than int) int {
 	r.h.t.Helper()
 	eventually(r.h.t, owner+" is to be called", func() bool { return r.called(owner) > than })
@@ -163,8 +163,8 @@ func labeled(kind string, labels map[string]string) v1alpha1.ResourceSelector {
 	return v1alpha1.ResourceSelector{Kind: kind, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-// wire is what the requests to an API server go over: it takes them down, knows which watches are open, and lets a test
-// meddle.
+// wire is a transport to an API server. It records the requests and the open watches, and lets a test intercept
+// requests.
 type wire struct {
 	mu     sync.Mutex
 	seen   []string
@@ -199,8 +199,8 @@ func (w *wire) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// describe is a request such as "WATCH configmaps shop", without the namespace where there is none; DISCOVER, if it is
-// about kinds.
+// describe returns a request as a text such as "WATCH configmaps shop", without a namespace if it has none, or DISCOVER
+// for discovery requests.
 func describe(r *http.Request) (what string, watches bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	skip := 2
@@ -220,7 +220,7 @@ func describe(r *http.Request) (what string, watches bool) {
 	return verb + " " + path[0] + namespace, verb == "WATCH"
 }
 
-// stream is a watch that is open.
+// stream is an open watch.
 type stream struct {
 	io.ReadCloser
 	wire *wire
@@ -239,14 +239,14 @@ func (w *wire) watches() int {
 	return len(w.open)
 }
 
-// requests are those so far that begin so.
+// requests returns the number of requests so far that begin with the prefix.
 func (w *wire) requests(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(w.seen), func(s string) bool { return !strings.HasPrefix(s, prefix) }))
 }
 
-// cut ends the watches that are open.
+// cut ends the open watches.
 func (w *wire) cut() {
 	w.mu.Lock()
 	streams := w.open

@@ -15,15 +15,15 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// problem is why something is not as a selector says. The zero value: it is.
+// problem is the reason why the objects of a selector are not available. The zero value means that they are.
 type problem struct{ reason, message string }
 
 func (t problem) none() bool { return t == problem{} }
 
-// staleAfter is how long failures that may soon be over are kept quiet, once there has been a list.
+// staleAfter is how long transient failures are not reported after a successful list.
 const staleAfter = time.Minute
 
-// What is the matter while nothing has gone wrong.
+// Problems before the first discovery, and while the Watcher stops. They are not failures.
 var (
 	unasked  = problem{ReasonNotSynced, "the hub has not said yet what kinds it has: wait, or see why it is slow"}
 	stopping = problem{ReasonNotSynced, "this instance of the hub's controller is stopping: wait for another one"}
@@ -33,8 +33,8 @@ func unlisted(target Target) problem {
 	return problem{ReasonNotSynced, fmt.Sprintf("the hub has not listed %s yet: wait, or see why it is slow", target)}
 }
 
-// unwatched is the trouble with a target that a list or a watch failed for. There is none, for now, if it was listed
-// before, has not failed for long, and may be well again soon.
+// unwatched returns the problem of a target whose list or watch failed. It returns no problem if the target was listed
+// before, has not failed for longer than staleAfter, and the error may be transient.
 func unwatched(target Target, listed bool, failing time.Duration, err error) problem {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -58,7 +58,7 @@ func unwatched(target Target, listed bool, failing time.Duration, err error) pro
 	}
 }
 
-// user is how API servers name who may not.
+// user matches the name of the user in the error Forbidden of an API server.
 var user = regexp.MustCompile(`User "([^"]+)"`)
 
 func userOf(err error) string {
@@ -68,7 +68,7 @@ func userOf(err error) string {
 	return "it"
 }
 
-// cause is an error without the address of the request, which is another one at each try.
+// cause returns the text of an error without the URL of the request, which differs between retries.
 func cause(err error) string {
 	if request, is := errors.AsType[*url.Error](err); is {
 		return request.Err.Error()
@@ -76,7 +76,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// unmapped is the trouble with a kind that was not found.
+// unmapped returns the problem of a kind that was not found.
 func unmapped(kind schema.GroupVersionKind, err error) problem {
 	if !meta.IsNoMatchError(err) {
 		return problem{ReasonNotSynced, "the hub does not say what kinds it has, and is asked again: " + cause(err)}
@@ -99,7 +99,8 @@ func notFound(target Target) problem {
 		fmt.Sprintf("there is no %s: create it, or remove the selector to take it from the clusters", id)}
 }
 
-// refused is the trouble with objects of a target that cannot travel, of which the error is about the first.
+// refused returns the problem of a target with objects that cannot be distributed. err describes the first of them, and
+// others is the number of the other ones.
 func refused(err error, others int) problem {
 	if _, never := errors.AsType[*bundle.RefusedError](err); never {
 		return problem{ReasonRefused, err.Error() + ": remove the selector"}

@@ -25,14 +25,14 @@ import (
 
 // Reasons of a [Problem].
 const (
-	ReasonInvalid     = "Invalid"     // the selector cannot be right
-	ReasonOutOfBounds = "OutOfBounds" // Options.Allow says no
-	ReasonUnknownKind = "UnknownKind" // the hub has no such kind, or no longer
-	ReasonForbidden   = "Forbidden"   // the hub's controller may not list or watch it
-	ReasonNotSynced   = "NotSynced"   // there is no list yet
-	ReasonStale       = "Stale"       // there was one, and for more than a minute changes of it could not be seen
-	ReasonNotFound    = "NotFound"    // the object that is named is not there
-	ReasonRefused     = "Refused"     // an object cannot travel
+	ReasonInvalid     = "Invalid"     // the selector is invalid
+	ReasonOutOfBounds = "OutOfBounds" // Options.Allow does not allow the target
+	ReasonUnknownKind = "UnknownKind" // the hub does not serve the kind
+	ReasonForbidden   = "Forbidden"   // the hub's controller may not list or watch the target
+	ReasonNotSynced   = "NotSynced"   // the target was not listed yet
+	ReasonStale       = "Stale"       // the target was listed, but changes could not be observed for more than a minute
+	ReasonNotFound    = "NotFound"    // the named object does not exist
+	ReasonRefused     = "Refused"     // an object cannot be distributed
 )
 
 // Options are the options of a Watcher.
@@ -46,8 +46,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Log reports when a watch fails and when it recovers.
 	Log logr.Logger
-	// Changed is called when the selection of an owner may have changed since the last Select. It must return at once. It
-	// may be called concurrently, and once more after Forget.
+	// Changed is called when the selection of an owner may have changed since the last Select. It must return immediately.
+	// It may be called concurrently, and once more after Forget.
 	Changed func(owner types.NamespacedName)
 	// Allow returns an error if an owner may not select a target; its text is the message of a Problem. Each Select calls
 	// it before anything is read. It may be called concurrently. Nil: [OwnNamespace].
@@ -68,14 +68,14 @@ type Watcher struct {
 	client    dynamic.Interface
 	discovery discovery.DiscoveryInterface
 
-	life context.Context // of all that runs
+	life context.Context // the context of all goroutines
 	end  context.CancelFunc
 
 	mu       sync.Mutex
 	kinds    kindRegistry
 	watches  watchRegistry
 	every    *everyKind // nil: no selector of every kind exists
-	retrying bool       // a goroutine looks for kinds that are missing
+	retrying bool       // whether a goroutine looks up missing kinds
 	closed   bool
 	ended    sync.WaitGroup
 }
@@ -95,7 +95,7 @@ type Problem struct {
 	Selector int
 	// Reason is one of the Reason constants.
 	Reason string
-	// Message is a clause that says what is the matter and what to do.
+	// Message is a clause that contains the cause and the remedy.
 	Message string
 }
 
@@ -177,7 +177,7 @@ func (w *Watcher) Forget(owner types.NamespacedName) {
 	}
 }
 
-// timeout is how long a Select waits for a kind, and for the first list of its objects.
+// timeout is how long Select waits for a kind, and for the first list of its objects.
 const timeout = 5 * time.Second
 
 func (w *Watcher) await(ctx context.Context, done <-chan struct{}, began time.Time) {
@@ -200,7 +200,7 @@ func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
 	}
 }
 
-// change calls f with the lock. If f reports a change, the users that have read the former state are notified.
+// change calls f under the lock. If f reports a change, the users that have read the former state are notified.
 func (w *Watcher) change(u users, f func() bool) {
 	w.mu.Lock()
 	var owners []types.NamespacedName

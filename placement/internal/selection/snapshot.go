@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// snapshot returns the current selection of an owner. Later changes of it are reported.
+// snapshot returns the current selection of an owner. Changed is called for later changes.
 func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
 	return selected
 }
 
-// objects returns the objects of entries in order. Of an object with several entries it returns the first.
+// objects returns the objects of entries in order. If an object has several entries, the first one is used.
 func objects(entries []*entry) []bundle.Object {
 	slices.SortStableFunc(entries, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),

@@ -27,7 +27,7 @@ import (
 
 var owner = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// still is a watch that sends no request. Calls counts how often the owner was called.
+// still returns a watch that sends no request. calls counts the calls of Changed.
 func still(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
 	calls, clock = new(int), testclock.NewFakeClock(time.Unix(0, 0))
 	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }},
@@ -44,8 +44,8 @@ func secrets(name string) Target {
 		Namespace: "shop", Name: name}
 }
 
-// drawObject is an object that an API server may send for secrets of the namespace shop, whether it was asked for it or
-// not.
+// drawObject returns an object that an API server may send in a response for secrets of the namespace shop, requested
+// or not.
 func drawObject(r *rapid.T) *unstructured.Unstructured {
 	metadata := map[string]any{
 		"name": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "name"), "namespace": "shop", "uid": "u",
@@ -75,8 +75,8 @@ func deep(levels int) any {
 	return value
 }
 
-// Whatever comes, what an owner selects is what follows from the objects that are there, and it is called when that is
-// something else than before, and only then.
+// TestChangedWhenSomethingElseIsSelected checks for random events that the selection of an owner follows from the
+// existing objects, and that Changed is called if and only if the selection differs from the one before.
 func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := ask{labels: labels.Everything()}
@@ -180,7 +180,7 @@ func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
 	})
 }
 
-// naive is what the ask selects of the objects of the namespace.
+// naive returns the objects of the namespace that an ask selects, computed directly.
 func naive(a ask, there map[string]*unstructured.Unstructured, listed bool) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
@@ -202,7 +202,8 @@ func names(objects []bundle.Object) []string {
 	return out
 }
 
-// Who has not been told by a Select what there is waits in one, and is not called.
+// TestSelect_ChangedIsNotCalledBefore checks that Changed is not called for an owner whose Select still waits for the
+// first list.
 func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
 	require.NoError(t, watch.Replace(nil, "1"))
@@ -212,7 +213,8 @@ func TestSelect_ChangedIsNotCalledBefore(t *testing.T) {
 	require.Equal(t, 1, *calls)
 }
 
-// A kind that is found again as it was is no news; one that is found as something else is.
+// TestKindIsFoundAgain checks that Changed is called if the mapping of a kind changes, and is not called if the kind is
+// found again with the same mapping.
 func TestKindIsFoundAgain(t *testing.T) {
 	watch, calls, _ := still(secrets(""), labels.Everything())
 	k := &kind{users: users{owner: true}, done: make(chan struct{}), problem: unasked}
@@ -228,7 +230,7 @@ func TestKindIsFoundAgain(t *testing.T) {
 	require.Equal(t, 1, found(meta.RESTScopeRoot))
 }
 
-// One that is nested too deep would be missed, so it is said; once, however many there are.
+// TestTooDeep checks that objects that are nested too deeply are reported in one Problem, however many there are.
 func TestTooDeep(t *testing.T) {
 	watch, _, _ := still(secrets(""), labels.Everything())
 	var objects []any

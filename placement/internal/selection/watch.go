@@ -11,18 +11,18 @@ import (
 	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
-// users are the owners that select something, such as the objects of a watch.
+// users are the owners of a shared resource, such as the objects of a watch.
 type users = sharedwatch.Users[types.NamespacedName]
 
-// watch is the watch of a target. It is the store of its objects, and observes its requests. The lock of its Watcher
-// protects the fields that change.
+// watch is the watch of a target. It is the store of the target's objects, and observes the requests of the reflector.
+// The lock of its Watcher protects the fields that change.
 type watch struct {
 	*Watcher
 	users  users
 	target Target
 	labels labels.Selector
 	began  time.Time
-	done   chan struct{} // closed after the first list, or the first request that failed
+	done   chan struct{} // closed after the first list, or after the first failed request
 	stop   context.CancelFunc
 
 	entries map[string]*entry   // by name; nil: the objects were not listed yet
@@ -31,11 +31,11 @@ type watch struct {
 	failure failure
 }
 
-// failure is the state of the requests of a watch that fail.
+// failure is the state of the failing requests of a watch.
 type failure struct {
 	problem problem
 	since   time.Time           // zero: no request fails
-	request sharedwatch.Request // the last one that fails, a watch rather than a list
+	request sharedwatch.Request // the last failing request; a watch counts as later than a list
 }
 
 var _ sharedwatch.Observer = &watch{}
@@ -112,7 +112,7 @@ func (t *watch) Failed(request sharedwatch.Request, err error) {
 	})
 }
 
-// recovered records that a request has succeeded, and reports whether that ended a problem. The caller has the lock.
+// recovered records that a request has succeeded, and reports whether that ended a problem. The caller holds the lock.
 func (t *watch) recovered(request sharedwatch.Request) bool {
 	t.settle()
 	if request < t.failure.request {
@@ -126,7 +126,7 @@ func (t *watch) recovered(request sharedwatch.Request) bool {
 	return !had.none()
 }
 
-// settle ends the wait for the first request, and reports whether it is the first one. The caller has the lock.
+// settle ends the wait for the first request, and reports whether it is the first one. The caller holds the lock.
 func (t *watch) settle() bool {
 	select {
 	case <-t.done:

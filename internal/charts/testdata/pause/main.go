@@ -1,4 +1,4 @@
-// Command pause keeps the namespaces of a pod until it is asked to end.
+// Command pause keeps the namespaces of a pod until it receives a signal.
 package main
 
 import (
