@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins"
 )
 
-// benchFleet is a fleet of n clusters: half of them in production, a fifth in Europe, over thirty zones.
+// benchFleet returns a fleet of n clusters: half of them in production, a fifth in Europe, over thirty zones.
 func benchFleet(n int) []*scheduler.Cluster {
 	regions := []string{"eu", "us", "ap", "sa", "af"}
 	fleet := make([]*scheduler.Cluster, n)
@@ -51,7 +51,7 @@ func required(terms ...v1alpha1.ClusterSelectorTerm) *v1alpha1.ClusterAffinity {
 	return &v1alpha1.ClusterAffinity{Required: terms}
 }
 
-// The workloads that decisions are measured by. The required label matches half of the clusters.
+// workloads are the policies of the benchmarks. The required label matches half of the clusters.
 var workloads = map[string]v1alpha1.PlacementPolicy{
 	// The best ten of those in production, those in Europe first.
 	"W1": {Type: v1alpha1.PickN, NumberOfClusters: new(int32(10)), Affinity: &v1alpha1.ClusterAffinity{
@@ -115,7 +115,7 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// One cluster changes, and the next decision sees it.
+// BenchmarkChange measures the change of one cluster and the next decision.
 func BenchmarkChange(b *testing.B) {
 	s := benchScheduler(b)
 	for _, n := range []int{100, 1000, 10000} {
@@ -145,9 +145,10 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// A thousand placements are decided anew after one of the clusters has changed: one that was and is in question and was
-// chosen by none of them; one that was chosen by all, to no effect; or one that was chosen by all and is lost to them,
-// which ends with the return of all that were lost before. Each has a policy of its own.
+// BenchmarkRedecide measures a thousand decisions with a previous result after the change of one cluster. In "others",
+// the cluster was and is feasible, and no placement chose it. In "chosen", all placements chose it, and it stays
+// feasible. In "lost", all placements chose it and lose it; after 20 losses, all lost clusters return. Each placement
+// has its own policy.
 func BenchmarkRedecide(b *testing.B) {
 	const placements = 1000
 	s := benchScheduler(b)
@@ -215,8 +216,8 @@ func BenchmarkRedecide(b *testing.B) {
 	}
 }
 
-// A plugin of one's own costs its own calls, and next to nothing else: × calls is what a decision takes longer with it,
-// against a loop that does nothing but call it for the same clusters.
+// BenchmarkCustomFilter measures the cost of an additional plugin without a batch form. × calls is the additional
+// duration of a decision, divided by the duration of a loop that only calls the plugin for the same clusters.
 func BenchmarkCustomFilter(b *testing.B) {
 	const n = 10000
 	fleet := benchFleet(n)
@@ -238,8 +239,8 @@ func BenchmarkCustomFilter(b *testing.B) {
 	feasible := slices.DeleteFunc(slices.Clone(fleet), func(c *scheduler.Cluster) bool {
 		return c.Labels["env"] != "prod"
 	})
-	// All three take turns, so that what else the machine does is in all of them. It is one processor, since to hand a
-	// decision over is the dearer the longer another one has slept.
+	// The three measurements alternate, so that other load on the machine affects all of them equally. A single processor
+	// is used because waking another one is slower the longer it has been idle.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var base, calls, took time.Duration
 	for b.Loop() {
@@ -255,7 +256,7 @@ func BenchmarkCustomFilter(b *testing.B) {
 	b.ReportMetric(float64(took)/float64(b.N), "ns/decision")
 }
 
-// callAll is not inlined, lest the compiler see which plugin it is.
+// callAll must not be inlined, so that the compiler cannot devirtualize the calls of the plugin.
 //
 //go:noinline
 func callAll(plugin scheduler.FilterPlugin, request *scheduler.Request, clusters []*scheduler.Cluster) {
@@ -266,8 +267,8 @@ func callAll(plugin scheduler.FilterPlugin, request *scheduler.Request, clusters
 	}
 }
 
-// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and keeps who meets them
-// with a score, with selectors compiled before. It neither sorts nor spreads.
+// plainLoop returns the floor of the benchmarks: the ns per run of a loop over the clusters that evaluates the same
+// conditions with precompiled selectors and stores the matching clusters with a score. It neither sorts nor spreads.
 func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.PlacementPolicy) float64 {
 	selector := func(term v1alpha1.ClusterSelectorTerm) labels.Selector {
 		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)

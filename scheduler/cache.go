@@ -16,7 +16,7 @@ type Cache struct {
 	slots   map[string]int32
 	free    []int32
 	latest  *Snapshot
-	pending map[int32]*Cluster // by slot; nil: it goes
+	pending map[int32]*Cluster // by slot; nil: the cluster was removed
 	columns columns
 }
 
@@ -56,7 +56,7 @@ func (c *Cache) Remove(name string) Event {
 	return event
 }
 
-// at is the cluster in a slot by now; nil: there is none.
+// at returns the current cluster in a slot, including pending changes. Nil: the slot has no cluster.
 func (c *Cache) at(slot int32) *Cluster {
 	if cluster, pending := c.pending[slot]; pending {
 		return cluster
@@ -114,18 +114,19 @@ func (c *Cache) Snapshot() *Snapshot {
 type Snapshot struct {
 	columns    *columns
 	generation uint64
-	clusters   []*Cluster // by slot, those that Filter left out included; nil: no cluster has it
+	clusters   []*Cluster // by slot, including those that Filter excluded; nil: the slot is unused
 	present    Set        // the clusters of this snapshot
 	size       int        // of present
-	rank       []int32    // by slot: the place of its name in the order of all
-	order      []int32    // slots in the order of their names
-	ordered    bool       // slots have that order themselves, but for those without a cluster
+	rank       []int32    // by slot: the position of its name among all names
+	order      []int32    // slots, sorted by cluster name
+	ordered    bool       // the used slots are themselves in the order of names
 
-	// considered are the clusters from which Filter made this snapshot. The zero Set: it was not made by Filter.
+	// considered are the clusters from which Filter created this snapshot. The zero Set: Filter did not create it.
 	considered Set
 }
 
-// arrange finds out who is there, and in which order, given what has changed since before.
+// arrange computes the set, the order and the ranks of the clusters from those of an earlier snapshot and the slots
+// that have changed since.
 func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 	s.present = NewSet(len(s.clusters))
 	for slot, cluster := range s.clusters {
@@ -168,10 +169,11 @@ func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
 	}
 }
 
-// Filter returns a snapshot of the clusters for which keep returns true. It has the slots, the ranks and the columns of
-// s, so that it takes one bit for each cluster. The result of keep must depend on the cluster only.
+// Filter returns a snapshot of the clusters for which keep returns true. The new snapshot shares the slots, the ranks
+// and the columns of s, so that it needs one bit of memory per cluster. The result of keep must depend on the cluster
+// only.
 //
-// Earlier is an earlier result of Filter with an equivalent function, or nil. If it is of the same [Cache], Filter
+// Earlier is an earlier result of Filter with an equivalent function, or nil. If it belongs to the same [Cache], Filter
 // calls keep only for the clusters that have changed since, and for those that the snapshot of the earlier call did not
 // contain.
 func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot {
@@ -206,8 +208,8 @@ func (s *Snapshot) Filter(keep func(*Cluster) bool, earlier *Snapshot) *Snapshot
 	return &next
 }
 
-// since returns the slots that have changed since an earlier snapshot. known is false if there is none of the same
-// cache, or the changes are not remembered any more.
+// since returns the slots that have changed since an earlier snapshot. known is false if there is no earlier snapshot
+// of the same cache, or if the log of changes does not reach back to it.
 func (s *Snapshot) since(earlier *Snapshot) (changed []int32, known bool) {
 	if earlier == nil || s.columns == nil || earlier.columns != s.columns {
 		return nil, false
@@ -215,8 +217,8 @@ func (s *Snapshot) since(earlier *Snapshot) (changed []int32, known bool) {
 	return s.columns.since(earlier.generation, s.generation)
 }
 
-// decideAgain decides about clusters that have changed. Most changes change no decision, so that the result shares the
-// set of the earlier snapshot until one does.
+// decideAgain calls keep again for the clusters that have changed. Most changes do not change the result of keep, so
+// the set of the earlier snapshot is shared until one does.
 func (s *Snapshot) decideAgain(keep func(*Cluster) bool, changed []int32) {
 	ours := false
 	for _, i := range changed {
@@ -237,11 +239,11 @@ func (s *Snapshot) decideAgain(keep func(*Cluster) bool, changed []int32) {
 	}
 }
 
-// filtered reports whether the snapshot was made by Filter.
+// filtered reports whether Filter created the snapshot.
 func (s *Snapshot) filtered() bool { return s.considered.words != nil }
 
-// at returns the cluster that has a slot, which Filter may have left out. The slot may be one that only other snapshots
-// have.
+// at returns the cluster in a slot, even if Filter excluded it. The slot may belong only to another snapshot; the
+// result is nil then.
 func (s *Snapshot) at(slot int32) *Cluster {
 	if int(slot) >= len(s.clusters) {
 		return nil
@@ -249,8 +251,8 @@ func (s *Snapshot) at(slot int32) *Cluster {
 	return s.clusters[slot]
 }
 
-// changes returns the slots in which two snapshots of a cache differ, without repetitions. known is false if the
-// changes are not remembered any more.
+// changes returns the slots in which two snapshots of a cache differ, sorted and without duplicates. known is false if
+// the log of changes does not reach back to the earlier snapshot.
 func (s *Snapshot) changes(earlier *Snapshot) (changed []int32, known bool) {
 	changed, known = s.since(earlier)
 	if s.filtered() || earlier.filtered() {
@@ -271,7 +273,7 @@ func (s *Snapshot) changes(earlier *Snapshot) (changed []int32, known bool) {
 // Len returns the number of clusters.
 func (s *Snapshot) Len() int { return s.size }
 
-// Slots returns the upper limit of all slots: each slot is lower. Some slots may have no cluster.
+// Slots returns the exclusive upper bound of all slots. Some slots may have no cluster.
 func (s *Snapshot) Slots() int { return len(s.clusters) }
 
 // Cluster returns the cluster in a slot. Nil: the snapshot has no cluster in this slot.
@@ -283,7 +285,7 @@ func (s *Snapshot) Cluster(slot int) *Cluster {
 }
 
 // Rank returns the position, from 0, of the cluster in a slot in the order of all names. Clusters that
-// [Snapshot.Filter] left out count.
+// [Snapshot.Filter] excluded are counted.
 func (s *Snapshot) Rank(slot int) int { return int(s.rank[slot]) }
 
 // Slot returns the slot of the cluster with a name.

@@ -13,9 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSnapshotsAndColumns checks that every snapshot shows the fleet as it was when it was taken, or those of its
-// clusters that a filter keeps, whatever came later, and that its columns are what their functions return, in whatever
-// order the snapshots are asked.
+// TestSnapshotsAndColumns checks that later changes do not affect a snapshot, filtered or not, and that its columns
+// contain the results of their functions, independently of the order in which snapshots use them.
 func TestSnapshotsAndColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type taken struct {
@@ -152,8 +151,8 @@ func checkSnapshot(t *rapid.T, s *Snapshot, fleet map[string]*Cluster, whole boo
 	}
 }
 
-// TestFilter_IsIncremental checks that a filter is asked again about no more than the clusters that have changed, or
-// were not in the snapshot before.
+// TestFilter_IsIncremental checks that Filter calls the function only for clusters that have changed or were not in the
+// earlier snapshot.
 func TestFilter_IsIncremental(t *testing.T) {
 	var cache Cache
 	for i := range 200 {
@@ -216,7 +215,8 @@ func TestFilter_IsIncremental(t *testing.T) {
 	require.Zero(t, filter(other.Snapshot(), second, "x").Len())
 }
 
-// A column is worked out for the clusters that changed and for no others, however long ago it was asked for last.
+// TestColumnsAreIncremental checks that a column is recomputed only for the clusters that have changed since its last
+// use.
 func TestColumnsAreIncremental(t *testing.T) {
 	var cache Cache
 	for i := range 100 {
@@ -255,7 +255,7 @@ func TestColumnsAreIncremental(t *testing.T) {
 	require.Empty(t, asked, "that somebody looks back costs the others nothing")
 }
 
-// More changes than are remembered are as good as none that are: the column is made anew.
+// TestColumnsOutliveTheLog checks that a column is computed anew if the log does not reach back to its last use.
 func TestColumnsOutliveTheLog(t *testing.T) {
 	var cache Cache
 	cache.Update(&Cluster{Name: "a"})
@@ -276,7 +276,7 @@ func TestColumnsOutliveTheLog(t *testing.T) {
 	require.LessOrEqual(t, len(cache.columns.log), 2*minLog)
 }
 
-// Unused columns are dropped, and unused names.
+// TestMemoryIsBounded checks that unused columns and unused group names are deleted.
 func TestMemoryIsBounded(t *testing.T) {
 	var cache Cache
 	for i := range 2 * idle {
@@ -291,7 +291,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.Len(t, cache.columns.entries, 1)
 }
 
-// Many at once, with the race detector.
+// TestCacheIsConcurrent uses a Cache concurrently, for the race detector.
 func TestCacheIsConcurrent(t *testing.T) {
 	var cache Cache
 	var group sync.WaitGroup

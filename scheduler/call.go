@@ -6,26 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// call is the latest call of a plugin in a cycle. The error of a cycle names it.
+// call is the latest plugin call of a cycle. The error of a cycle contains it.
 type call struct {
 	at      atomic.Pointer[place] // nil: no plugin was called
 	cluster *Cluster              // the cluster that the plugin is called for; nil: the call is for all clusters
 }
 
-// reset removes the call of an earlier cycle.
+// reset deletes the call of an earlier cycle.
 func (c *call) reset() {
 	c.at.Store(nil)
 	c.cluster = nil
 }
 
-// begin records which plugin is called next.
+// begin records the plugin and the extension point of the next call.
 func (c *call) begin(p *plugin, at point) *place {
 	place := &p.places[at]
 	c.at.Store(place)
 	return place
 }
 
-// failed returns the error of the call at a place.
+// failed returns the error of the call at an extension point.
 func (c *call) failed(at *place, err error) error {
 	failure := &PluginError{Err: err}
 	if at != nil {
@@ -37,7 +37,7 @@ func (c *call) failed(at *place, err error) error {
 	return failure
 }
 
-// stuck is the error of a cycle that is not over when its context is.
+// stuck returns the error of a cycle that has not finished when its context ends.
 func (c *call) stuck(ctx context.Context) error {
 	at := c.at.Load()
 	if at == nil {
@@ -55,7 +55,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// statusError is the error of a Status that should not be.
+// statusError returns the error of a Status that is an error or is invalid at its extension point.
 func statusError(status *Status) error {
 	if status.err != nil {
 		return status.err

@@ -82,11 +82,11 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 	return best
 }
 
-// best returns the n best of a set, the best first, in the memory of a slice. The mask says which clusters of each
-// word of the set it considers; nil: all.
+// best returns the n best clusters of a set, the best first. It reuses the memory of heap. For each word of the set,
+// mask returns the bits to consider. Nil: all.
 func (c *Candidates) best(heap []int32, of Set, n int, mask func(i int) uint64) []int32 {
-	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one
-	// comparison to see that, or two where many are as good as each other.
+	// A heap of the best clusters so far, with the worst of them at the root. Most clusters rank below the root. The loop
+	// detects this with one comparison, or two if the scores are equal.
 	if n <= 0 {
 		return heap
 	}
@@ -125,7 +125,7 @@ func (c *Candidates) best(heap []int32, of Set, n int, mask func(i int) uint64) 
 	return heap
 }
 
-// up brings the last one to its place.
+// up restores the heap order for the last element.
 func (c *Candidates) up(heap []int32) {
 	for i := len(heap) - 1; i > 0; {
 		parent := (i - 1) / 2
@@ -137,7 +137,7 @@ func (c *Candidates) up(heap []int32) {
 	}
 }
 
-// down brings the first one to its place.
+// down restores the heap order for the first element.
 func (c *Candidates) down(heap []int32) {
 	for i := 0; ; {
 		child := 2*i + 1

@@ -19,13 +19,14 @@ type Cluster struct {
 	// Taints exclude placements that do not tolerate them. Tolerations with seconds count from TimeAdded.
 	Taints []corev1.Taint
 
-	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was
-	// chosen before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was asked
-	// to leave. A cluster whose acceptance was withdrawn has not joined; what is placed on it stays.
+	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen. If it was chosen
+	// before, it stays until it is removed from the cache or is Leaving. Leaving is true as soon as the removal of the
+	// cluster from the fleet was requested. A cluster whose acceptance was withdrawn is not Joined; workloads that are
+	// placed on it stay.
 	Joined, Leaving bool
-	// Unreported is true while the agent of the cluster has not reported what it knows, so that Properties, APIs and
-	// resources may lack what the cluster has. A cluster that was chosen before stays while it is unreported, whatever it
-	// lacks, unless it is Leaving or a [StrictPlugin] rejects it.
+	// Unreported is true while the report of the cluster's agent is incomplete, so that Properties, APIs and resources may
+	// lack entries. A cluster that was chosen before stays while it is Unreported, even if a filter rejects it, unless it
+	// is Leaving or a [StrictPlugin] rejects it.
 	Unreported bool
 	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither
 	// Joined nor Healthy, and it is Unreported. No filter rejects it, because its labels are unknown too.
@@ -41,7 +42,7 @@ type Cluster struct {
 	// Policy defines which objects the cluster accepts. Nil: every object, or the policy is unknown.
 	Policy *ObjectPolicy
 
-	// Scores are external scores of the cluster, by name.
+	// Scores are the external scores of the cluster, by name.
 	Scores map[string]float64
 
 	// Placements is the number of placements that have chosen the cluster. Zero if the product does not count them.

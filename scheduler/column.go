@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// A column is what is the same for every cycle until its cluster changes: a value of each cluster, by slot. It is
-// worked out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find
-// out about a cluster alone costs a cycle nothing: it belongs into a column.
+// A column has one value per cluster, indexed by slot, that does not change until the cluster changes. The first use
+// computes all values; later uses recompute only the values of changed clusters. All decisions share the column.
+// Plugins should therefore keep facts about a single cluster in a column.
 
 // Column returns a slice with one value for each slot. The value of a slot without a cluster has no meaning. The key
 // identifies the values: calls with the same key and type must pass the same function, and its result must depend on
@@ -77,7 +77,7 @@ func (s *Snapshot) where(key string, holds func(*Cluster) bool) Set {
 			copy(set.words, old.words)
 		}
 		for _, slot := range changed {
-			// Seen from an earlier snapshot, slots that came later are in the set and have no cluster.
+			// If old belongs to a later snapshot, it may contain slots that this snapshot does not have.
 			cluster := s.at(slot)
 			holds := cluster != nil && holds(cluster)
 			if holds == set.Has(int(slot)) {
@@ -101,13 +101,13 @@ type (
 	setKey                  string
 )
 
-// columns has the columns of all snapshots of a cache, each as of the snapshot that last asked for it. A snapshot gets
-// from there to its own by working out anew the clusters that changed in between, be they newer or older.
+// columns are the columns of all snapshots of a cache. Each entry has the generation of the latest snapshot that used
+// the column. For another snapshot, older or newer, the values of the clusters that changed in between are recomputed.
 type columns struct {
 	mu      sync.Mutex
 	entries map[any]*entry
 	log     []change
-	// begin is the generation that the log begins after, and latest the one that it ends with.
+	// The log contains the changes after generation begin, up to generation latest.
 	begin, latest uint64
 }
 
@@ -116,21 +116,21 @@ type entry struct {
 	value      any
 }
 
-// change says that a slot changed in the step to a generation.
+// change records that a slot changed from the previous generation to this one.
 type change struct {
 	generation uint64
 	slot       int32
 }
 
 const (
-	// minLog is the minimum number of changes to remember. A column that was not used during more changes than the
-	// fleet has clusters is as cheap to compute from the beginning.
+	// minLog is the minimum number of changes that the log keeps. If a column was not used during more changes than the
+	// fleet has clusters, a full computation is no more expensive.
 	minLog = 1024
 	// idle is the number of generations for which an unused column is kept.
 	idle = 4096
 )
 
-// note writes down what has changed in the step to a generation.
+// note logs the changes from the previous generation to this one. It also deletes unused columns.
 func (c *columns) note(generation uint64, changed []int32, clusters int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +152,8 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 	}
 }
 
-// between returns the slots that changed between two generations in either order. known is false if the changes are not
-// remembered any more.
+// between returns the slots that changed between two generations, in either order. known is false if the log does not
+// reach back to the earlier generation.
 func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	from, to := min(a, b), max(a, b)
 	if from < c.begin {
@@ -169,15 +169,15 @@ func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	return changed, true
 }
 
-// since is between for callers that do not hold the lock.
+// since calls between with the lock held.
 func (c *columns) since(a, b uint64) (changed []int32, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.between(a, b)
 }
 
-// resolve returns the value of a column for a snapshot. Update makes it from the value for another snapshot and the
-// slots that changed since, or from nothing if that is the zero value.
+// resolve returns the value of a column for a snapshot. The update function computes it from the value for another
+// snapshot and the slots that changed in between. If old is the zero value, update computes it from the snapshot alone.
 func resolve[K comparable, V any](s *Snapshot, key K, update func(old V, changed []int32) V) V {
 	var old V
 	if s.columns == nil {

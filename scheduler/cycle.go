@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// cycle is one decision under way, with memory that outlives it.
+// cycle is the state of one decision. Cycles are pooled: a later decision reuses their memory.
 type cycle struct {
 	profile  *profile
 	snapshot *Snapshot
@@ -22,23 +22,23 @@ type cycle struct {
 
 	feasible   Set
 	bound      []uint64
-	scores     []float64 // of the plugin that scores; the sums are in candidates
+	scores     []float64 // of the plugin that currently scores; candidates has the sums
 	candidates Candidates
 }
 
-// answers are the answers of the plugins so far, by the index of the plugin.
+// answers are the results of the plugins so far. The slices are indexed by plugin.
 type answers struct {
-	refused  bool    // a plugin refuses the request as a whole, so nothing new is chosen
-	skips    []bool  // the plugin has nothing to say
-	rejected []int32 // how many clusters the plugin was the first to refuse
+	refused  bool    // a plugin rejected the request as a whole, so no new cluster is chosen
+	skips    []bool  // the plugin does not apply to the request
+	rejected []int32 // the number of clusters that the plugin was the first to reject
 }
 
-// reset removes the answers of an earlier cycle.
+// reset deletes the answers of an earlier cycle.
 func (a *answers) reset(plugins int) {
 	a.refused, a.skips, a.rejected = false, cleared(a.skips, plugins), cleared(a.rejected, plugins)
 }
 
-// prepare makes ready for a decision, in the memory of earlier ones.
+// prepare initializes the cycle for a decision. It reuses the memory of earlier decisions.
 func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, record *record) {
 	c.profile, c.snapshot, c.request, c.record = profile, snapshot, request, record
 	c.call.reset()
@@ -51,7 +51,7 @@ func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, 
 	}
 }
 
-// release lets go of all that belongs to others.
+// release drops all references to objects that do not belong to the cycle.
 func (c *cycle) release() {
 	c.profile, c.snapshot, c.request, c.record = nil, nil, nil, nil
 	c.call.reset()
@@ -60,7 +60,7 @@ func (c *cycle) release() {
 	c.candidates.kept, c.candidates.placed = Set{}, Set{}
 }
 
-// cleared returns n zero values, in the memory of the slice if there is room.
+// cleared returns n zero values. It reuses the memory of the slice if the capacity is sufficient.
 func cleared[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -70,7 +70,7 @@ func cleared[T any](s []T, n int) []T {
 	return s
 }
 
-// errRefused ends a cycle early with a result: no cluster can do.
+// errRefused ends a cycle early with a result: a plugin rejected the request as a whole.
 var errRefused = errors.New("refused")
 
 func (c *cycle) run(ctx context.Context) (result Result, err error) {
@@ -116,7 +116,7 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// filter leaves in the set the clusters that can.
+// filter removes the clusters that a plugin rejects from the feasible set.
 func (c *cycle) filter(ctx context.Context) error {
 	left, spared := c.feasible.Len(), c.spared()
 	for _, p := range c.profile.filters {
@@ -145,7 +145,8 @@ func (c *cycle) filter(ctx context.Context) error {
 	return nil
 }
 
-// preFilter leaves in the set the clusters that come into question, and asks all plugins about the request as a whole.
+// preFilter removes the clusters that the policy does not name (PickFixed) from the feasible set and calls all
+// PreFilter plugins.
 func (c *cycle) preFilter(ctx context.Context) error {
 	if spec := c.request.Policy.Spec(); spec.Type == v1alpha1.PickFixed {
 		named := NewSet(c.snapshot.Slots())
@@ -173,7 +174,7 @@ func (c *cycle) preFilter(ctx context.Context) error {
 				c.feasible.Clear()
 				return errRefused
 			}
-			// What was chosen before stays, so the other plugins are asked about that.
+			// Clusters that were chosen before stay. The other plugins are still called, for these clusters.
 			c.answers.refused, c.answers.skips[p.index] = true, true
 		default:
 			return c.call.failed(at, status.err)
@@ -193,7 +194,7 @@ func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
 		}
 		return nil
 	}
-	// Nothing but the call itself is to be noticed where a plugin is asked about thousands of clusters.
+	// The local variables keep the overhead per call low: the loop may call the plugin for thousands of clusters.
 	filter, state, request, clusters := p.filter.each, &c.state, c.request, c.snapshot.clusters
 	for i, word := range c.feasible.words {
 		for ; word != 0; word &= word - 1 {
@@ -232,10 +233,10 @@ func (c *cycle) postFilter(ctx context.Context) ([]string, error) {
 	return hints, nil
 }
 
-// picks reports whether the best are chosen, and not all.
+// picks reports whether the policy wants a number of best clusters, and not all or named clusters.
 func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.PickN }
 
-// choose ranks the feasible clusters, as far as that matters, and picks from them.
+// choose ranks the feasible clusters if the ranking matters, and chooses from them.
 func (c *cycle) choose(ctx context.Context, result *Result) error {
 	picks := c.picks()
 	selects := !c.answers.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool {
@@ -278,7 +279,7 @@ func (c *cycle) choose(ctx context.Context, result *Result) error {
 	return nil
 }
 
-// byName is all that are left, in the order of their names. The slice is overwritten by the next call.
+// byName returns the slots of the remaining clusters, sorted by name. The next call overwrites the slice.
 func (c *cycle) byName() []int32 {
 	slots := cleared(c.candidates.heap, c.snapshot.Slots()+1)
 	n := 0
@@ -288,7 +289,7 @@ func (c *cycle) byName() []int32 {
 			n++
 		}
 	} else {
-		// Whether a cluster is left cannot be predicted, so there is no branch on it.
+		// The loop has no branch on whether a cluster remains, because the branch would be unpredictable.
 		for _, slot := range c.snapshot.order {
 			slots[n] = slot
 			n += int(c.feasible.words[slot/wordBits] >> (slot % wordBits) & 1)
@@ -323,7 +324,7 @@ func (c *cycle) selects(ctx context.Context) error {
 	return nil
 }
 
-// reserve asks all plugins about all that were chosen, and gives all back if one refuses.
+// reserve calls Reserve of all plugins for all chosen clusters. If one call fails, it unreserves all of them.
 func (c *cycle) reserve(ctx context.Context, chosen []Choice) error {
 	if c.record != nil || !c.profile.reserves {
 		return nil

@@ -20,7 +20,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// A cycle asks each plugin at each of its extension points, in the order of the profile.
+// TestOrderOfExtensionPoints checks that a cycle calls each plugin at each of its extension points in the order of the
+// profile.
 func TestOrderOfExtensionPoints(t *testing.T) {
 	var got []string
 	called := func(point string) { got = append(got, point) }
@@ -73,7 +74,7 @@ func TestSkip(t *testing.T) {
 	}, got, "it is no reason for others to skip")
 }
 
-// scores is a plugin that gives these scores.
+// scores returns a plugin that gives these scores.
 func scores(name string, of map[string]float64) *everything {
 	return &everything{name: name, score: func(c *scheduler.Cluster) (float64, *scheduler.Status) {
 		return of[c.Name], nil
@@ -162,7 +163,8 @@ func TestHowManyAreChosen(t *testing.T) {
 	}
 }
 
-// What a plugin does wrong is an error that names it, and the next cycle goes on.
+// TestPluginsThatFail checks that the failure of a plugin returns an error that names the plugin, and that the next
+// cycle succeeds.
 func TestPluginsThatFail(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
@@ -253,7 +255,7 @@ func TestPluginsThatFail(t *testing.T) {
 	}
 }
 
-// A plugin that does not come back costs its own request an error, and other requests nothing.
+// TestPluginThatBlocks checks that a plugin that does not return causes an error for its own request only.
 func TestPluginThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})
@@ -288,7 +290,7 @@ func TestContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A refusal of the request as a whole is a result.
+// TestRefusals checks that the rejection of a request as a whole is a result and not an error.
 func TestRefusals(t *testing.T) {
 	no := func() *scheduler.Status { return scheduler.Reject("wants no more") }
 	for _, test := range []struct {
@@ -313,7 +315,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// If one cluster cannot be reserved, all that were are given back, the last first.
+// TestReserveIsAllOrNothing checks that all reservations are undone in reverse order if one of them fails.
 func TestReserveIsAllOrNothing(t *testing.T) {
 	var reserved []string
 	add := func(c *scheduler.Cluster) *scheduler.Status { reserved = append(reserved, c.Name); return nil }
@@ -395,8 +397,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// The result depends on the fleet and the request alone: not on the order in which clusters came, nor on who came and
-// went.
+// TestDeterminism checks that the result depends only on the fleet and the request, and not on the order or the history
+// of the clusters.
 func TestDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 80).Draw(t, "clusters")
@@ -409,7 +411,7 @@ func TestDeterminism(t *testing.T) {
 		bound := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "bound")
 		wanted := rapid.IntRange(-1, n).Draw(t, "wanted")
 
-		// What is right, in the simplest way.
+		// The expected result, computed by the simplest algorithm.
 		want := slices.Clone(names)
 		spec := v1alpha1.PlacementPolicy{Rebalance: rapid.SampledFrom([]v1alpha1.RebalancePolicy{"", v1alpha1.RebalanceNever,
 			v1alpha1.RebalanceAlways}).Draw(t, "rebalance")}

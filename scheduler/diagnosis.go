@@ -18,8 +18,8 @@ type Diagnosis struct {
 	Wanted, Total int
 	// Refused lists the plugins that rejected the request as a whole.
 	Refused []Refusal
-	// Clusters are all clusters: first the chosen and then the feasible ones, the best first, then the rejected ones by
-	// name.
+	// Clusters are all clusters: the chosen ones and then the feasible ones, both in the order of the ranking, and finally
+	// the rejected ones by name.
 	Clusters []ClusterDiagnosis
 	// Hints are the suggestions of PostFilter plugins.
 	Hints []string
@@ -45,8 +45,8 @@ const (
 type ClusterDiagnosis struct {
 	Name    string
 	Outcome Outcome
-	// Plugin is the plugin that rejected the cluster, and Reason says why. Both are empty for a Feasible cluster that
-	// was not among the best.
+	// Plugin is the plugin that rejected the cluster, and Reason is its reason. Both are empty for a Feasible cluster that
+	// ranked too low.
 	Plugin, Reason string
 	// Score is the weighted sum of Scores.
 	Score  float64
@@ -60,8 +60,8 @@ type PluginScore struct {
 	Score, Weight float64
 }
 
-// Diagnose explains the decision. It repeats the decision and collects the reasons of all plugins, which takes as long
-// as a cycle without batch plugins.
+// Diagnose explains the decision. It repeats the decision and collects the reasons of all plugins. The duration is that
+// of a cycle without batch plugins.
 func (r *Result) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	if r.scheduler == nil {
 		return nil, errors.New("diagnose: this is not the result of a decision")
@@ -73,7 +73,7 @@ func (r *Result) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	return &record.diagnosis, nil
 }
 
-// String is the diagnosis in one sentence, such as:
+// String returns the diagnosis in one sentence, such as:
 //
 //	2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance
 func (d *Diagnosis) String() string {
@@ -115,7 +115,7 @@ func (d *Diagnosis) String() string {
 	return out.String()
 }
 
-// agree puts the verb that a reason begins with into the plural.
+// agree returns the reason with its first word, the verb, in the plural if the count is not 1.
 func agree(reason string, count int) string {
 	if count == 1 {
 		return reason
@@ -145,7 +145,7 @@ func agree(reason string, count int) string {
 	return verb + " " + rest
 }
 
-// Table writes the diagnosis as a table for a terminal: a row for each cluster, a column for each plugin that scores.
+// Table writes the diagnosis as a table for a terminal, with a row per cluster and a column per plugin that scores.
 func (d *Diagnosis) Table(w io.Writer) error {
 	var plugins []string
 	for i := range d.Clusters {
@@ -193,7 +193,7 @@ func (d *Diagnosis) Table(w io.Writer) error {
 	return nil
 }
 
-// number has one decimal place at most.
+// number formats a score with at most one decimal place.
 func number(f float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
 }

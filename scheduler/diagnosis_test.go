@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// byLabel is a plugin that refuses the clusters whose label says why.
+// byLabel returns a plugin that rejects the clusters with this label. The value of the label is the reason.
 func byLabel(label string) *everything {
 	return &everything{name: "Label" + label, filter: func(c *scheduler.Cluster) *scheduler.Status {
 		if why := c.Labels[label]; why != "" {
@@ -79,7 +79,7 @@ func TestDiagnosis_Filtered(t *testing.T) {
 	require.Len(t, diagnosis.Clusters, 4)
 }
 
-// A diagnosis shows the very decision that it explains.
+// TestDiagnosis checks that a diagnosis explains exactly the decision that was made.
 func TestDiagnosis(t *testing.T) {
 	group := &everything{name: "Group", selects: func(c *scheduler.Candidates) *scheduler.Status {
 		for slot := range c.Left().Clone().All() {
@@ -138,7 +138,7 @@ func TestDiagnosisOfRefusals(t *testing.T) {
 	require.EqualError(t, err, "diagnose: this is not the result of a decision")
 }
 
-// To diagnose reserves nothing.
+// TestDiagnosisReservesNothing checks that Diagnose does not call Reserve.
 func TestDiagnosisReservesNothing(t *testing.T) {
 	reserved := 0
 	p := &everything{name: "P", reserve: func(*scheduler.Cluster) *scheduler.Status { reserved++; return nil }}
@@ -149,7 +149,7 @@ func TestDiagnosisReservesNothing(t *testing.T) {
 	require.Equal(t, 2, reserved)
 }
 
-// green prefers clusters whose property says that they run on renewable energy.
+// green is a plugin that prefers clusters whose property reports renewable energy.
 type green struct{}
 
 func (green) Name() string { return "Green" }

@@ -10,7 +10,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// everything is a plugin at every extension point, which does what its functions say, and nothing where there is none.
+// everything is a plugin with all extension points. Each point calls a function, and does nothing if the function is
+// nil.
 type everything struct {
 	name       string
 	preFilter  func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status
@@ -117,7 +118,7 @@ func (e *everything) Hint(_ *scheduler.Request, event scheduler.Event) bool {
 	return e.hint == nil || e.hint(event)
 }
 
-// schedulerOf has one profile with these plugins.
+// schedulerOf returns a scheduler whose only profile has these plugins.
 func schedulerOf(t testing.TB, plugins ...scheduler.Plugin) *scheduler.Scheduler {
 	t.Helper()
 	return schedulerWith(t, scheduler.Profile{}, plugins...)
@@ -137,7 +138,7 @@ func schedulerWith(t testing.TB, profile scheduler.Profile, plugins ...scheduler
 	return s
 }
 
-// fleet is a snapshot of clusters with these names.
+// fleet returns a snapshot of clusters with these names.
 func fleet(names ...string) *scheduler.Snapshot {
 	var cache scheduler.Cache
 	for _, name := range names {
@@ -171,7 +172,7 @@ func chosen(result scheduler.Result) []string {
 	return out
 }
 
-// quiet is a testing.TB for what cannot fail within a property.
+// quiet is a testing.TB for assertions that cannot fail within a property.
 type quiet struct{ testing.TB }
 
 func (quiet) Helper() {}

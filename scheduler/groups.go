@@ -9,19 +9,19 @@ const None = -1
 
 // Groups divides the clusters of a snapshot by a text value. A cluster may have no value.
 type Groups struct {
-	of    []int32 // by slot
+	of    []int32 // the group by slot
 	names *names
 
-	// whole are the groups of the snapshot that was filtered to the clusters within. Nil: it was not filtered.
+	// whole are the groups of the unfiltered snapshot, and within are the clusters of the filtered one. Nil: not filtered.
 	whole  *Groups
 	within Set
 
 	mu   sync.Mutex
-	sets map[int32]Set // of the groups that were used
+	sets map[int32]Set // by group; only those that were used
 }
 
-// Of returns the group of a cluster of the snapshot, by its slot, or [None]. Groups are numbered from 0, without an
-// order.
+// Of returns the group of the cluster in a slot, or [None] if the cluster has no value. Groups are numbered from 0, in
+// no particular order.
 func (g *Groups) Of(slot int) int { return int(g.of[slot]) }
 
 // Name returns the value that all clusters of a group have.
@@ -55,8 +55,8 @@ func (g *Groups) Set(name string) Set {
 	return set
 }
 
-// GroupBy divides the clusters by a function that returns the value of a cluster, and whether it has one. The rules of
-// [Column] apply.
+// GroupBy divides the clusters by a function. The function returns the value of a cluster and whether the cluster has
+// one. The rules of [Column] apply.
 func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups {
 	groups := s.groupBy(key, of)
 	if s.filtered() {
@@ -67,7 +67,7 @@ func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups
 
 func (s *Snapshot) groupBy(key string, of func(*Cluster) (string, bool)) *Groups {
 	return resolve(s, groupsKey(key), func(old *Groups, changed []int32) *Groups {
-		// Names are never taken out one by one: begin anew before most of them are of the past.
+		// Unused names are not deleted one by one. If most names may be unused, the groups are computed anew.
 		if old == nil || old.names.len() > 2*len(s.clusters)+wordBits {
 			g := &Groups{of: make([]int32, len(s.clusters)), names: &names{numbers: map[string]int32{}}, sets: map[int32]Set{}}
 			for slot, cluster := range s.clusters {
@@ -89,13 +89,13 @@ func (s *Snapshot) Label(key string) *Groups {
 
 type groupsKey string
 
-// update returns the groups after a change of clusters, and the same Groups if no cluster changed its group.
+// update returns the groups after a change of clusters. It returns the same Groups if no cluster changed its group.
 func (g *Groups) update(clusters []*Cluster, changed []int32, of func(*Cluster) (string, bool)) *Groups {
 	next := g
 	if len(g.of) != len(clusters) {
 		next = g.resized(len(clusters))
 	}
-	fresh := map[int32]bool{} // the sets that are next's own
+	fresh := map[int32]bool{} // the sets that only next uses
 	for _, slot := range changed {
 		before, after := int32(None), int32(None)
 		if int(slot) < len(g.of) {
@@ -118,7 +118,7 @@ func (g *Groups) update(clusters []*Cluster, changed []int32, of func(*Cluster) 
 	return next
 }
 
-// resized returns a copy with room for as many slots; those that are new belong to no group.
+// resized returns a copy for a number of slots. New slots belong to no group.
 func (g *Groups) resized(slots int) *Groups {
 	next := &Groups{of: make([]int32, slots), names: g.names, sets: map[int32]Set{}}
 	for i := copy(next.of, g.of); i < slots; i++ {
@@ -154,14 +154,14 @@ func (g *Groups) move(slot int, before, after int32, fresh map[int32]bool) {
 	}
 }
 
-// names numbers texts. All that follow from the same groups share one.
+// names assigns a number to each text. All Groups that derive from the same Groups share it.
 type names struct {
 	mu      sync.RWMutex
 	numbers map[string]int32
 	texts   []string
 }
 
-// group returns the number of a cluster's text.
+// group returns the number of a cluster's text, or None. It assigns a number to a new text.
 func (n *names) group(cluster *Cluster, of func(*Cluster) (string, bool)) int32 {
 	if cluster == nil {
 		return None

@@ -5,9 +5,10 @@ import (
 	"errors"
 )
 
-// keep finds out which feasible clusters must be chosen, because they were chosen before, and returns all feasible
-// clusters that were. If fewer are wanted than must be chosen, the choice is among some clusters only, of which the
-// healthy are preferred.
+// keep computes which clusters stay because they were chosen before. Stays are the feasible clusters that were chosen
+// before. Those of them that must be chosen again become the kept candidates. If more of them must be chosen than are
+// wanted, choice is the set to which the decision is restricted, and healthy clusters are preferred; otherwise choice
+// is the zero Set.
 func (c *cycle) keep(wanted int) (stays, choice Set) {
 	c.candidates.kept = Set{}
 	if c.state.bound.Empty() {
@@ -37,7 +38,8 @@ func (c *cycle) keep(wanted int) (stays, choice Set) {
 	return stays, choice
 }
 
-// spared are the clusters that were chosen before and stay whatever they lack, because their agents have not reported.
+// spared returns the clusters that were chosen before and that filters must not reject, because their agents have not
+// reported.
 func (c *cycle) spared() Set {
 	if c.state.bound.Empty() {
 		return Set{}
@@ -59,13 +61,13 @@ func (c *cycle) healthy() Set {
 	return c.snapshot.Where("scheduler:healthy", func(cluster *Cluster) bool { return cluster.Healthy })
 }
 
-// selectKeeping asks the SelectPlugins. What they drop of the kept clusters stays; if they refuse the request, so
-// does all that was chosen before. If the choice is among clusters that were chosen before, a constraint leaves no
-// place empty.
+// selectKeeping calls the SelectPlugins. Kept clusters stay even if a plugin drops them. If a plugin rejects the
+// request, all clusters that were chosen before stay. If fewer clusters than wanted remain and the request keeps bound
+// clusters, clusters that were chosen before fill the rest, whatever the constraints are.
 func (c *cycle) selectKeeping(ctx context.Context, stays Set) error {
 	kept, wanted := c.candidates.kept, c.candidates.wanted
 	if wanted >= 0 && kept.Len() == wanted && !kept.Empty() {
-		return nil // the kept clusters rank first, and are all that is wanted
+		return nil // the kept clusters rank first and are sufficient
 	}
 	switch err := c.selects(ctx); {
 	case errors.Is(err, errRefused) && !stays.Empty():
@@ -85,7 +87,7 @@ func (c *cycle) selectKeeping(ctx context.Context, stays Set) error {
 	return nil
 }
 
-// staying is what is left of a choice when the request is refused: the clusters that were chosen before.
+// staying returns the chosen clusters that were already chosen before. They stay if a plugin rejects the request.
 func (c *cycle) staying(chosen []Choice) []Choice {
 	var stay []Choice
 	for _, choice := range chosen {

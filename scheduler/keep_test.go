@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnreported_BoundClusterStays checks that a cluster that was chosen before stays while its agent has not reported,
-// whatever it lacks, and that it goes when it leaves, when a user taints it, or when it has reported.
+// even if a filter rejects it. It is removed when it leaves, when a user taints it, or after its agent has reported.
 func TestUnreported_BoundClusterStays(t *testing.T) {
 	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
 		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})

@@ -2,35 +2,34 @@ package scheduler
 
 import "context"
 
-// Plugin is the interface of all plugins. A plugin takes part in a cycle at each extension point whose interface it
-// implements, in the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select,
-// Reserve.
+// Plugin is the interface of all plugins. A plugin is called at each extension point whose interface it implements, in
+// the order of the [Profile]: PreFilter, Filter, PostFilter, PreScore, Score, NormalizeScore, Select, Reserve.
 //
-// Several cycles call a plugin concurrently, so a plugin must not change its own state; state of one cycle belongs to
+// Several cycles call a plugin concurrently, so a plugin must not change its own state. State of one cycle belongs to
 // its [CycleState]. Plugins should do no I/O. A plugin that panics, or that exceeds the profile's timeout, ends its
 // cycle with an error. Other cycles continue.
 type Plugin interface {
-	// Name is the name under which the plugin is registered.
+	// Name returns the name under which the plugin is registered.
 	Name() string
 }
 
 // PreFilterPlugin is called once, before Filter.
 type PreFilterPlugin interface {
 	Plugin
-	// PreFilter may write to the state what Filter needs. Skip: Filter is not called. Unschedulable: no cluster is
-	// feasible.
+	// PreFilter may write values for Filter to the state. If it returns Skip, Filter is not called. If it returns
+	// Unschedulable, no new cluster is feasible; bound clusters stay unless another plugin rejects them.
 	PreFilter(ctx context.Context, state *CycleState, request *Request) *Status
 }
 
 // FilterPlugin rejects clusters that are not feasible for a request.
 type FilterPlugin interface {
 	Plugin
-	// Filter returns nil if the cluster is feasible, and the reason otherwise.
+	// Filter returns nil if the cluster is feasible, and a Status with the reason otherwise.
 	Filter(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) *Status
 }
 
-// BatchFilterPlugin is a FilterPlugin that can filter all clusters in one call. The scheduler then calls Filter only
-// for the reasons, if the caller needs them. Both must agree.
+// BatchFilterPlugin is a FilterPlugin that can filter all clusters in one call. The scheduler then calls Filter only if
+// the caller needs reasons or if it evaluates single clusters that have changed. Both must agree.
 type BatchFilterPlugin interface {
 	FilterPlugin
 	// FilterAll removes from the set all clusters that Filter rejects.
@@ -41,14 +40,14 @@ type BatchFilterPlugin interface {
 type PostFilterPlugin interface {
 	Plugin
 	// PostFilter may return a suggestion in the reason of its Status, such as the clusters on which space can be freed.
-	// The result contains it in its Hints. Nil: no suggestion.
+	// The Hints of the result contain it. Nil: no suggestion.
 	PostFilter(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
 // PreScorePlugin is called once, before Score.
 type PreScorePlugin interface {
 	Plugin
-	// PreScore may write to the state what Score needs. Skip: the plugin gives no scores.
+	// PreScore may write values for Score to the state. If it returns Skip, the plugin gives no scores.
 	PreScore(ctx context.Context, state *CycleState, request *Request, feasible Set) *Status
 }
 
@@ -60,11 +59,11 @@ type ScorePlugin interface {
 	Score(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) (float64, *Status)
 }
 
-// BatchScorePlugin is a ScorePlugin that can score all clusters in one call. The scheduler then does not call Score;
-// both must agree.
+// BatchScorePlugin is a ScorePlugin that can score all clusters in one call. The scheduler then calls Score only for
+// single clusters that have changed. Both must agree.
 type BatchScorePlugin interface {
 	ScorePlugin
-	// ScoreAll writes the scores of the feasible clusters by slot. All scores are 0 before. Scores of other slots are
+	// ScoreAll writes the scores of the feasible clusters by slot. All scores are 0 initially. Scores of other slots are
 	// ignored.
 	ScoreAll(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
@@ -86,7 +85,7 @@ type SelectPlugin interface {
 	Select(ctx context.Context, state *CycleState, request *Request, candidates *Candidates) *Status
 }
 
-// ReservePlugin counts choices that the clusters do not show yet.
+// ReservePlugin keeps track of decisions that the [Cluster] values do not reflect yet.
 type ReservePlugin interface {
 	Plugin
 	// Reserve is called for each chosen cluster after the decision. If one call fails, the scheduler calls Unreserve for
@@ -96,21 +95,21 @@ type ReservePlugin interface {
 	Unreserve(ctx context.Context, state *CycleState, request *Request, cluster *Cluster)
 }
 
-// HintPlugin decides which events may make a request schedulable that the plugin has rejected. Without a hint, every
-// event may.
+// HintPlugin decides which events may make a request schedulable that the plugin has rejected. For a plugin without
+// hints, every event may.
 type HintPlugin interface {
 	Plugin
 	// Hint reports whether the plugin might return another result after the event.
 	Hint(request *Request, event Event) bool
 }
 
-// LocalPlugin evaluates each cluster independently of the others, so that a decision can be reused if only other
-// clusters have changed ([Request].Previous).
+// LocalPlugin evaluates each cluster independently of the others. A decision can then be reused if only other clusters
+// have changed ([Request].Previous).
 type LocalPlugin interface {
 	Plugin
 	// Local reports whether the plugin's result for a cluster depends only on that cluster, the policy and the bound
-	// clusters of the request: not on other clusters, as normalized scores do, and not on the time, except through
-	// [CycleState.Until]. PreFilter and PreScore may still skip by the policy.
+	// clusters of the request. The result must not depend on other clusters, as normalized scores do. It must not depend
+	// on the time, except through [CycleState.Until]. PreFilter and PreScore may still return Skip because of the policy.
 	Local(state *CycleState, request *Request) bool
 }
 

@@ -40,20 +40,20 @@ type PluginConfig struct {
 // MaxWeight is the maximum weight of a plugin.
 const MaxWeight = 100
 
-// profile is a Profile with its plugins, by extension point.
+// profile is a compiled Profile: its plugins by extension point.
 type profile struct {
 	name    string
 	timeout time.Duration
 	plugins []plugin
-	// filters are those with Filter, in the order that they are asked in: sets first, since they leave less to do for the
-	// others.
+	// filters are the plugins with Filter, in the order of the calls. Batch filters are first, because they leave fewer
+	// clusters for the others.
 	filters   []*plugin
 	scorers   []*plugin
 	selecters []*plugin
-	reserves  bool // one of them
+	reserves  bool // at least one plugin is a ReservePlugin
 }
 
-// plugin is a plugin by what it can do; nil: it cannot.
+// plugin is a plugin with the extension points that it implements. Nil: the plugin does not implement the point.
 type plugin struct {
 	Plugin
 	index   int
@@ -66,7 +66,7 @@ type plugin struct {
 	places  [points]place
 }
 
-// filterPoints are the extension points of a plugin at which clusters become feasible or not; nil: it has none.
+// filterPoints are the extension points that decide which clusters are feasible. Nil: not implemented.
 type filterPoints struct {
 	pre    PreFilterPlugin
 	each   FilterPlugin
@@ -75,7 +75,7 @@ type filterPoints struct {
 	strict StrictPlugin
 }
 
-// filterPointsOf returns the points that a plugin has.
+// filterPointsOf returns the filter extension points that a plugin implements.
 func filterPointsOf(instance Plugin) (points filterPoints) {
 	points.pre, _ = instance.(PreFilterPlugin)
 	points.each, _ = instance.(FilterPlugin)
@@ -90,16 +90,16 @@ func (f *filterPoints) isStrict(request *Request) bool {
 	return f.strict != nil && f.strict.Strict(request)
 }
 
-// scorePoints are the extension points of a plugin at which feasible clusters get scores; nil: it has none.
+// scorePoints are the extension points that score feasible clusters. Nil: not implemented.
 type scorePoints struct {
-	weight    float64 // of the scores, unless the policy has another one
+	weight    float64 // of the scores; a policy can override it
 	pre       PreScorePlugin
 	each      ScorePlugin
 	all       BatchScorePlugin
 	normalize NormalizeScorePlugin
 }
 
-// scorePointsOf returns the points that a plugin has.
+// scorePointsOf returns the score extension points that a plugin implements.
 func scorePointsOf(instance Plugin, weight float64) scorePoints {
 	points := scorePoints{weight: weight}
 	points.pre, _ = instance.(PreScorePlugin)
@@ -109,7 +109,7 @@ func scorePointsOf(instance Plugin, weight float64) scorePoints {
 	return points
 }
 
-// place is where in a cycle a plugin is asked.
+// place is an extension point of a plugin.
 type place struct {
 	plugin string
 	point  point
@@ -133,7 +133,7 @@ func (p point) String() string {
 	return [...]string{"PreFilter", "Filter", "PostFilter", "PreScore", "Score", "NormalizeScore", "Select", "Reserve"}[p]
 }
 
-// newProfile makes the plugins of a profile. Its error has all that is wrong.
+// newProfile creates the plugins of a profile. The error contains all problems.
 func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, error) {
 	p := &profile{name: config.Name, timeout: config.Timeout, plugins: make([]plugin, len(config.Plugins))}
 	if p.name == "" {
@@ -226,7 +226,7 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	return made, nil
 }
 
-// rejectedBy names the plugins that have refused something, given how much each refused.
+// rejectedBy returns the names of the plugins with a count above 0. The counts are indexed by plugin.
 func (p *profile) rejectedBy(counts []int32) []string {
 	var names []string
 	for i, count := range counts {
@@ -237,7 +237,7 @@ func (p *profile) rejectedBy(counts []int32) []string {
 	return names
 }
 
-// weights are those of the scorers for a policy: those of the profile, unless the policy says otherwise.
+// weights returns the weights of the scorers for a policy: those of the profile, unless the policy overrides them.
 func (p *profile) weights(policy *Policy) ([]float64, error) {
 	return Compiled(policy, p, func(spec *v1alpha1.PlacementPolicy) ([]float64, error) {
 		weights := make([]float64, len(p.scorers))

@@ -11,7 +11,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// whatever cannot be is refused when the scheduler is made, with the profile, the plugin and the field.
+// TestProfilesAreValidated checks that New rejects invalid profiles, and that the error names the profile, the plugin
+// and the field.
 func TestProfilesAreValidated(t *testing.T) {
 	type args struct {
 		Limit int `json:"limit"`
@@ -95,7 +96,7 @@ func TestRegister(t *testing.T) {
 	require.EqualError(t, registry.Register("Q", nil), "register plugin Q: it has no factory")
 }
 
-// What is wrong with a request is found out when it is made, or by the first Schedule.
+// TestRequestsAreValidated checks that NewPolicy or the first Schedule reports an invalid request.
 func TestRequestsAreValidated(t *testing.T) {
 	_, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN})
 	require.ErrorContains(t, err, "policy.numberOfClusters")

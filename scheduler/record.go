@@ -12,7 +12,7 @@ import (
 type record struct {
 	diagnosis Diagnosis
 	feasible  Set
-	order     []int32 // the feasible, the best first
+	order     []int32 // the slots of the feasible clusters, the best first
 	totals    []float64
 	scores    []pluginScores
 	dropped   map[int]string
@@ -25,21 +25,21 @@ type pluginScores struct {
 	scores []float64
 }
 
-// refuse notes that a plugin has refused the request as a whole.
+// refuse records that a plugin rejected the request as a whole.
 func (r *record) refuse(plugin, reason string) {
 	if r != nil {
 		r.diagnosis.Refused = append(r.diagnosis.Refused, Refusal{plugin, reason})
 	}
 }
 
-// score notes what a plugin thinks of the feasible clusters.
+// score records the scores of a plugin for the feasible clusters.
 func (r *record) score(c *cycle, p *plugin, weight float64) {
 	if r != nil {
 		r.scores = append(r.scores, pluginScores{p.Name(), weight, slices.Clone(c.scores)})
 	}
 }
 
-// ranked notes who can, and how they rank.
+// ranked records the feasible clusters and their ranking.
 func (r *record) ranked(c *cycle) {
 	if r != nil {
 		r.feasible, r.totals = c.feasible.Clone(), slices.Clone(c.candidates.scores)
@@ -47,7 +47,7 @@ func (r *record) ranked(c *cycle) {
 	}
 }
 
-// drops is where reasons of SelectPlugins go.
+// drops returns the map to which SelectPlugins add their reasons. Nil: no reasons are needed.
 func (r *record) drops() map[int]string {
 	if r == nil {
 		return nil
@@ -56,7 +56,7 @@ func (r *record) drops() map[int]string {
 	return r.dropped
 }
 
-// selected notes that a SelectPlugin is done: what was dropped since the last one was dropped by it.
+// selected records that a SelectPlugin has returned. It attributes all drops since the previous plugin to this plugin.
 func (r *record) selected(plugin string) {
 	if r == nil {
 		return
@@ -68,8 +68,8 @@ func (r *record) selected(plugin string) {
 	}
 }
 
-// explain makes the diagnosis once the result is known. Plugins that filter all at once are asked about each cluster
-// now.
+// explain completes the diagnosis after the decision. It also calls Filter of batch plugins for each rejected cluster,
+// to obtain the reasons.
 func (c *cycle) explain(ctx context.Context, result *Result) error {
 	r, d := c.record, &c.record.diagnosis
 	d.Request, d.Wanted, d.Total, d.Hints = c.request.Name, result.Wanted, result.Total, result.Hints
@@ -93,14 +93,15 @@ func (c *cycle) explain(ctx context.Context, result *Result) error {
 	}
 	d.Clusters = append(d.Clusters, others...)
 	if len(d.Refused) > 0 && r.feasible.words == nil {
-		return nil // the request as a whole was refused before any cluster was filtered
+		return nil // a plugin rejected the request before any cluster was filtered
 	}
 	rejected, err := c.rejections(ctx)
 	d.Clusters = append(d.Clusters, rejected...)
 	return err
 }
 
-// rejections are the clusters that cannot, by name, with the first plugin in the order of the profile that says so.
+// rejections returns the rejected clusters by name, each with the first plugin in the order of the profile that rejects
+// it.
 func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 	spec := c.request.Policy.Spec()
 	var out []ClusterDiagnosis

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Args are the arguments of a plugin in a profile, in JSON. Empty: there are none. A plugin that needs arguments
-// returns an error then.
+// Args are the arguments of a plugin in a profile, in JSON. Empty: no arguments. A plugin that requires arguments
+// returns an error in this case.
 type Args = json.RawMessage
 
 // DecodeArgs decodes arguments into a struct with json tags. Fields that the arguments do not contain keep their
@@ -21,7 +21,7 @@ func DecodeArgs(args Args, into any) error {
 		return nil
 	}
 	if err := yaml.UnmarshalStrict(args, into); err != nil {
-		// What is wrong comes first, and not how it was found out.
+		// Keep the cause only, without the prefixes that describe the conversion.
 		text := err.Error()
 		if i := strings.LastIndex(text, "json: "); i >= 0 {
 			text = text[i+len("json: "):]

@@ -49,7 +49,7 @@ func (r *Result) Unreserve(ctx context.Context) {
 	}
 }
 
-// unreserve asks plugins, the last first.
+// unreserve calls Unreserve of the plugins in reverse order.
 func unreserve(ctx context.Context, plugins []plugin, state *CycleState, request *Request, cluster *Cluster) {
 	for i := range slices.Backward(plugins) {
 		if p := &plugins[i]; p.reserve != nil {

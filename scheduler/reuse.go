@@ -11,29 +11,31 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Where all plugins judge each cluster by itself, a decision is brought up to date by judging the clusters that have
-// changed, as they were and as they are. All others are where they were in the ranking. A decision remembers a little
-// more of that than it chose, so that it can do without a few.
+// If all plugins evaluate each cluster independently of the others, a previous decision can be updated: only the
+// clusters that have changed are evaluated, in their old and their new state. All others keep their position in the
+// ranking. A decision stores a few more clusters of the ranking than it chose, so that it can be updated after it lost
+// some.
 
 const (
-	// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as
-	// many.
+	// maxChanges is the maximum number of changed clusters that are evaluated one by one. With more changes, a full
+	// decision is about as cheap.
 	maxChanges = 16
-	// spares is how many are remembered that would be chosen next.
+	// spares is the number of next-best clusters that a decision stores.
 	spares = 16
-	// rounding is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in
-	// another order.
+	// rounding is the difference of two scores below which only a full decision can rank them: batch forms may add scores
+	// in another order.
 	rounding = 1e-6
 )
 
-// tally is what a decision remembers for the next one.
+// tally is the state that a decision stores for the next one.
 type tally struct {
-	local      bool     // all plugins judged each cluster by itself
-	rejections []int32  // by plugin: how many clusters it was the first to refuse
-	spares     []Choice // who would be chosen next, the best first
+	local      bool     // all plugins evaluated each cluster independently
+	rejections []int32  // by plugin: the number of clusters that it was the first to reject
+	spares     []Choice // the next-best clusters, the best first
 }
 
-// remembers is how long a ranking is of which not all are chosen.
+// remembers returns the maximum length of the stored ranking: the chosen clusters and, if the decision is local,
+// spares.
 func (r *Result) remembers() int {
 	if r.tally.local {
 		return r.Wanted + spares
@@ -41,7 +43,8 @@ func (r *Result) remembers() int {
 	return r.Wanted
 }
 
-// choose takes the first of a ranking, as many as are wanted, and remembers the others.
+// choose sets the first clusters of a ranking, as many as are wanted, as the chosen ones and stores the others as
+// spares.
 func (r *Result) choose(ranking []Choice) {
 	n := len(ranking)
 	if r.Wanted >= 0 {
@@ -50,7 +53,7 @@ func (r *Result) choose(ranking []Choice) {
 	r.Chosen, r.tally.spares = ranking[:n:n], ranking[n:]
 }
 
-// reuse returns the previous result, brought up to date, if that tells enough. It must be called only if isLocal.
+// reuse returns the updated previous result, if it suffices for the decision. It must only be called if isLocal.
 func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	previous := c.request.Previous
 	if previous == nil || !c.comparable(previous) {
@@ -61,7 +64,7 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 		return Result{}, false, nil
 	}
 	until := c.state.until
-	defer func() { c.state.until = until }() // what was said of single clusters is not of the decision
+	defer func() { c.state.until = until }() // evaluate overwrites until
 	result := *previous
 	result.Total = c.snapshot.Len()
 	result.tally.rejections = slices.Clone(previous.tally.rejections)
@@ -99,8 +102,8 @@ func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	return result, holds, nil
 }
 
-// rerank takes clusters out of the ranking of a result, and puts others in. It reports whether that tells who is to be
-// chosen.
+// rerank removes clusters from the ranking of a result and inserts others. It reports whether the ranking suffices to
+// decide which clusters are chosen.
 func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 	if len(gone) == 0 && len(came) == 0 {
 		return true
@@ -113,7 +116,7 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 			}
 		}
 	}
-	all := len(ranking)+len(came) == result.Feasible // or there are others, who are worse than the last of the ranking
+	all := len(ranking)+len(came) == result.Feasible // false: the ranking omits clusters, which rank below its last
 	for _, choice := range came {
 		at, _ := slices.BinarySearchFunc(ranking, choice, c.compare)
 		for _, next := range ranking[max(0, at-1):min(at+1, len(ranking))] {
@@ -135,8 +138,8 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 	return true
 }
 
-// compare is negative if the first of two clusters comes first, as [Candidates.Better] has it where a number of them
-// are wanted.
+// compare returns a negative number if cluster a ranks before b. If the policy wants a number of best clusters, the
+// order is that of [Candidates.Better].
 func (c *cycle) compare(a, b Choice) int {
 	picks := c.picks()
 	if picks {
@@ -155,7 +158,7 @@ func (c *cycle) compare(a, b Choice) int {
 	return strings.Compare(a.Cluster.Name, b.Cluster.Name)
 }
 
-// first is negative if only the first of two holds, and positive if only the second does.
+// first returns -1 if only a is true, 1 if only b is true, and 0 otherwise.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -167,15 +170,15 @@ func first(a, b bool) int {
 	}
 }
 
-// judgement is what the plugins say of a cluster.
+// judgement is the result of the filters for one cluster.
 type judgement struct {
-	asked    bool // or there is none, or it does not come into question
+	asked    bool // false: there is no cluster, or the policy does not name it
 	feasible bool
-	by       int // the index of the plugin that refuses it
+	by       int // the index of the plugin that rejects the cluster
 	until    time.Time
 }
 
-// count adds a cluster to those that can, or to those that a plugin refuses; or takes it away.
+// count adds by to the number of feasible clusters, or to the number of clusters that the plugin rejects.
 func (j *judgement) count(result *Result, by int) {
 	switch {
 	case !j.asked:
@@ -186,7 +189,7 @@ func (j *judgement) count(result *Result, by int) {
 	}
 }
 
-// evaluate asks the plugins about one cluster, which may be nil.
+// evaluate calls the filters for one cluster, which may be nil.
 func (c *cycle) evaluate(ctx context.Context, cluster *Cluster) (judgement, error) {
 	if cluster == nil || !c.named(cluster.Name) {
 		return judgement{}, nil
@@ -224,7 +227,7 @@ func (c *cycle) isPlaced(cluster *Cluster) bool {
 	return c.isBound(cluster) || slices.Contains(c.request.Placed, cluster.Name)
 }
 
-// comparable reports whether a result answers the same question about an earlier state of the same fleet.
+// comparable reports whether a result is that of the same request and profile for a snapshot of the same cache.
 func (c *cycle) comparable(previous *Result) bool {
 	return previous.tally.local && c.record == nil && previous.profile == c.profile &&
 		previous.request.Policy == c.request.Policy &&
@@ -234,7 +237,7 @@ func (c *cycle) comparable(previous *Result) bool {
 		(previous.Until.IsZero() || c.request.Now.Before(previous.Until))
 }
 
-// isLocal reports whether all plugins judge each cluster by itself.
+// isLocal reports whether all plugins evaluate each cluster independently of the others.
 func (c *cycle) isLocal() bool {
 	weights, err := c.profile.weights(c.request.Policy)
 	if err != nil {
@@ -259,13 +262,13 @@ func (c *cycle) isLocal() bool {
 	return true
 }
 
-// named reports whether a cluster comes into question by its name.
+// named reports whether the policy permits a cluster with this name.
 func (c *cycle) named(name string) bool {
 	spec := c.request.Policy.Spec()
 	return spec.Type != v1alpha1.PickFixed || slices.Contains(spec.ClusterNames, name)
 }
 
-// scoreOf is the weighted sum of a cluster's scores, if they matter.
+// scoreOf returns the weighted sum of a cluster's scores, or 0 if scores do not matter.
 func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) {
 	if !c.picks() {
 		return 0, nil

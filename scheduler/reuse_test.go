@@ -25,7 +25,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// counted is a plugin that refuses what a label says, and counts how often it is asked.
+// counted is a plugin that rejects clusters by a label and counts its calls.
 type counted struct{ filtered int }
 
 func (*counted) Name() string { return "Counted" }
@@ -41,7 +41,7 @@ func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *schedule
 
 func (*counted) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
-// A decision that knows the previous one is the decision that would be made without.
+// TestPreviousMakesNoDifference checks that a decision with a previous result equals the decision without one.
 func TestPreviousMakesNoDifference(t *testing.T) {
 	registry := scheduler.Registry{
 		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), resourcefit.Name: resourcefit.New,
@@ -153,7 +153,8 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 	})
 }
 
-// It filters only the clusters that have changed.
+// TestPreviousSparesTheOthers checks that a decision with a previous result filters only the clusters that have
+// changed.
 func TestPreviousSparesTheOthers(t *testing.T) {
 	plugin := &counted{}
 	s := schedulerOf(t, plugin)
@@ -238,8 +239,8 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Equal(t, 2, plugin.filtered, "one that is better than the chosen")
 }
 
-// Clusters that come into a slot or leave it are judged by what the request is bound to then, which was something else
-// before.
+// TestPreviousOfABoundClusterThatGoes checks that the previous result is not reused after the removal of a bound
+// cluster: the slots of the bound clusters have changed.
 func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
 	s := schedulertest.Scheduler(t, eligibility.Name, eligibility.New, "")
 	var cache scheduler.Cache
@@ -258,7 +259,7 @@ func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
 	require.Equal(t, []string{"a"}, chosen(second))
 }
 
-// A decision on all that can is brought up to date as well.
+// TestPreviousOfAll checks that a decision for all feasible clusters is updated from the previous result, too.
 func TestPreviousOfAll(t *testing.T) {
 	plugin := &counted{}
 	s := schedulerOf(t, plugin)
@@ -281,7 +282,7 @@ func TestPreviousOfAll(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "d"}, chosen(first), "what was said before is not rewritten")
 }
 
-// Until when a decision holds is found out anew where a change has a part in it.
+// TestPreviousAndUntil checks that Until is recomputed if a changed cluster affects it.
 func TestPreviousAndUntil(t *testing.T) {
 	s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
 	spec := v1alpha1.PlacementPolicy{Tolerations: []v1alpha1.Toleration{{
@@ -304,7 +305,7 @@ func TestPreviousAndUntil(t *testing.T) {
 	require.Equal(t, schedulertest.Now.Add(90*time.Second), second.Until)
 }
 
-// windowed is a plugin whose decisions hold until noon.
+// windowed is a plugin whose decisions are valid until noon.
 type windowed struct{ counted }
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -20,13 +20,15 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Scheduler decides. Between decisions it keeps only buffers, and it may be used concurrently.
+// Scheduler chooses clusters for requests. It keeps only buffers between decisions. All methods may be called
+// concurrently.
 type Scheduler struct {
 	profiles map[string]*profile
 	cycles   sync.Pool
 }
 
-// New returns a scheduler with these profiles. The error contains all problems, by profile, plugin and field.
+// New returns a scheduler with the profiles of the options. The error contains all problems, by profile, plugin and
+// field.
 func New(o Options) (*Scheduler, error) {
 	s := &Scheduler{profiles: map[string]*profile{}}
 	s.cycles.New = func() any { return &cycle{} }
@@ -51,9 +53,9 @@ func New(o Options) (*Scheduler, error) {
 	return s, nil
 }
 
-// Schedule decides which clusters of a snapshot a request gets. A request that no cluster can take has a result. An
-// error means that no decision was possible: a [*PluginError], an invalid policy, a profile that does not exist, or
-// the error of the context.
+// Schedule decides which clusters of a snapshot a request gets. If no cluster is feasible, Schedule returns a result
+// without clusters and no error. An error means that no decision was possible: a [*PluginError], an invalid policy, a
+// profile that does not exist, or the error of the context.
 //
 // The same snapshot and request always give the same result.
 func (s *Scheduler) Schedule(ctx context.Context, snapshot *Snapshot, request *Request) (Result, error) {
@@ -79,8 +81,8 @@ func (s *Scheduler) profileOf(request *Request) (*profile, error) {
 	return profile, nil
 }
 
-// run goes through a cycle in a goroutine of its own, since a plugin that does not come back cannot be made to. What
-// such a cycle works in is left to it.
+// run executes a cycle in a separate goroutine, because a plugin that does not return cannot be stopped. If the context
+// ends first, the cycle is not reused: its goroutine may still access it.
 func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapshot, request *Request,
 	record *record) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, profile.timeout)
@@ -110,7 +112,7 @@ func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapsho
 	c.release()
 	s.cycles.Put(c)
 	if o.err == nil {
-		// The caller may use its request for the next question, and must not keep all earlier results in memory by it.
+		// The caller may change and reuse its request. The copy has no Previous, so that earlier results can be collected.
 		asked := &Request{
 			Name: request.Name, Policy: request.Policy, Bound: slices.Clone(request.Bound), Placed: slices.Clone(request.Placed),
 			Failover: request.Failover, Now: request.Now,

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// score adds up what the plugins think of the feasible clusters.
+// score computes the weighted sums of all plugins' scores for the feasible clusters.
 func (c *cycle) score(ctx context.Context) error {
 	weights, err := c.profile.weights(c.request.Policy)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *cycle) score(ctx context.Context) error {
 	return nil
 }
 
-// scoreBy has a plugin score the feasible clusters.
+// scoreBy calls a plugin to score the feasible clusters, and normalizes the scores.
 func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 	c.scores = c.zeros(c.scores)
 	at := c.call.begin(p, atScore)
@@ -68,8 +68,8 @@ func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 	return nil
 }
 
-// zeros returns room for scores by slot, in the memory of others if there is enough. They are 0 where a cluster is
-// feasible.
+// zeros returns memory for one score per slot. It reuses the slice if the capacity is sufficient. The scores of
+// feasible clusters are 0.
 func (c *cycle) zeros(scores []float64) []float64 {
 	n := c.snapshot.Slots()
 	if cap(scores) < n {
@@ -84,7 +84,7 @@ func (c *cycle) zeros(scores []float64) []float64 {
 	return scores
 }
 
-// add puts a plugin's scores on top of the others, unless one of them is no score.
+// add adds the weighted scores of a plugin to the totals. It returns an error if a score is out of range.
 func (c *cycle) add(p *plugin, weight float64) error {
 	scores, totals := c.scores, c.candidates.scores
 	for i, word := range c.feasible.words {

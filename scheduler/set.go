@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Set is a set of clusters of one [Snapshot] by slot, with one bit for each. The zero Set is empty and has no capacity;
-// all other sets have the size of their snapshot. Copies share their bits.
+// Set is a set of clusters of one [Snapshot], with one bit per slot. The zero Set is empty and has no capacity; all
+// other sets have the size of their snapshot. Copies share their bits.
 //
 // A plugin may change a set from which it must remove clusters. Sets that a snapshot returns are shared and must not be
 // changed.
@@ -64,7 +64,8 @@ func same(a, b Set) bool {
 	return len(a.words) == len(b.words) && len(a.words) > 0 && &a.words[0] == &b.words[0]
 }
 
-// within returns the slots of a shared set that are in another set, too. It copies the set only if a slot is not.
+// within returns the slots of a shared set that are also in another set. It copies the shared set only if it must
+// remove slots.
 func within(shared, other Set) Set {
 	for i, word := range shared.words {
 		if i >= len(other.words) || word&^other.words[i] != 0 {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A set is what a sorted list of its slots is.
+// TestSet checks that a set behaves like a sorted list of its slots.
 func TestSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 200).Draw(t, "slots")

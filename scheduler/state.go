@@ -2,8 +2,8 @@ package scheduler
 
 import "time"
 
-// CycleState is state that the plugins of one cycle share, and that one plugin passes from one extension point to the
-// next. A cycle calls one plugin after the other, so the state needs no lock.
+// CycleState is the state that the plugins of one cycle share. A plugin also uses it to pass values from one extension
+// point to the next. A cycle calls plugins sequentially, so the state needs no lock.
 type CycleState struct {
 	snapshot *Snapshot
 	bound    Set
@@ -19,8 +19,8 @@ func NewCycleState(snapshot *Snapshot, request *Request) *CycleState {
 	return state
 }
 
-// named is the set of the named clusters that the snapshot contains, in the memory of the words; the zero Set if
-// there is no name.
+// named returns the set of the named clusters that the snapshot contains. It reuses the memory of words. If there are
+// no names, it returns the zero Set.
 func named(snapshot *Snapshot, names []string, words []uint64) Set {
 	if len(names) == 0 {
 		return Set{}
@@ -34,7 +34,7 @@ func named(snapshot *Snapshot, names []string, words []uint64) Set {
 	return set
 }
 
-// placedOn is the set of the clusters that a request is placed on or bound to.
+// placedOn returns the set of the clusters that a request is placed on or bound to.
 func placedOn(snapshot *Snapshot, request *Request, bound Set) Set {
 	if len(request.Placed) == 0 {
 		return bound
@@ -51,8 +51,8 @@ func (s *CycleState) Snapshot() *Snapshot { return s.snapshot }
 // changed.
 func (s *CycleState) Bound() Set { return s.bound }
 
-// Placed is the set of the clusters that the placement runs on now and those that the request is bound to, as far as
-// the snapshot contains them. It must not be changed.
+// Placed returns the set of the clusters that the placement runs on now and those that the request is bound to, if the
+// snapshot contains them. It must not be changed.
 func (s *CycleState) Placed() Set { return s.placed }
 
 // Write stores a value for the rest of the cycle. A key of an unexported type belongs to the package of the plugin.
@@ -63,7 +63,7 @@ func (s *CycleState) Write(key, value any) {
 	s.values[key] = value
 }
 
-// Read returns the value that was stored with this key. Nil: there is none.
+// Read returns the value that was stored with this key. It returns nil if there is none.
 func (s *CycleState) Read(key any) any { return s.values[key] }
 
 // Until limits how long the decision is valid although nothing changes; see [Result].Until.

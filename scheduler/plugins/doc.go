@@ -1,10 +1,10 @@
-// Package plugins has the plugins that come with muster, one folder each, and the profile that is made of them:
+// Package plugins contains the plugins of muster, one package each, and their default profile:
 //
 //	s, err := scheduler.New(scheduler.Options{
 //		Registry: plugins.Registry(),
 //		Profiles: []scheduler.Profile{plugins.DefaultProfile()},
 //	})
 //
-// A product that wants fewer takes their packages alone; this one links all of them, and with them the evaluator of
-// CEL.
+// This package links all plugins, including the CEL evaluator. To use only some of them, import their packages
+// directly.
 package plugins

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
 )
 
-// Registry returns a new registry with all plugins of muster, to which more can be added.
+// Registry returns a new registry with all plugins of muster. Further plugins can be added to it.
 func Registry() scheduler.Registry {
 	return scheduler.Registry{
 		apiavailability.Name: apiavailability.New,
@@ -36,10 +36,10 @@ func Registry() scheduler.Registry {
 	}
 }
 
-// DefaultProfile returns the profile that knows all that a policy can say. What a policy prefers counts ten times as
-// much as what is good for the fleet, so that the latter decides among clusters that the policy has no preference
-// for. Steadiness counts as much as a preference, so that a policy that rebalances moves nothing for one sorter's
-// small gain. ExternalScore is not in it, for it has to be told which scores.
+// DefaultProfile returns a profile that supports all fields of a policy. The preferences of a policy have ten times the
+// weight of the preferences for the fleet, so that the latter decide only among clusters for which the policy has no
+// preference. Steadiness has the weight of a policy preference: if a policy rebalances, a small gain by one sorter
+// moves nothing. ExternalScore is not included, because it requires arguments.
 func DefaultProfile() scheduler.Profile {
 	return scheduler.Profile{Plugins: []scheduler.PluginConfig{
 		{Name: eligibility.Name},
@@ -51,7 +51,7 @@ func DefaultProfile() scheduler.Profile {
 		{Name: propertysorter.Name, Weight: 10},
 		{Name: steadiness.Name, Weight: 10},
 		{Name: balance.Name},
-		// Groups come before topology, which picks from what they leave.
+		// GroupSpread precedes TopologySpread, which chooses from the remaining clusters.
 		{Name: groupspread.Name},
 		{Name: topologyspread.Name},
 	}}

@@ -42,7 +42,7 @@ func TestEveryPluginIsRegisteredByItsName(t *testing.T) {
 	require.Contains(t, plugins.Registry(), "Balance", "each caller has a registry of its own")
 }
 
-// All that a policy can say has a part in the decision of the default profile.
+// TestDefaultProfile checks that every field of a policy affects the decision of the default profile.
 func TestDefaultProfile(t *testing.T) {
 	fleet := []*scheduler.Cluster{
 		schedulertest.Cluster("a-down", good, func(c *scheduler.Cluster) { c.Healthy = false }),
@@ -101,7 +101,7 @@ func TestDefaultProfile(t *testing.T) {
 	}
 }
 
-// Every plugin holds to what the framework expects, by all that a policy can say.
+// TestConformance checks the conformance of every plugin with all fields of a policy.
 func TestConformance(t *testing.T) {
 	required := func(term v1alpha1.ClusterSelectorTerm) v1alpha1.PlacementPolicy {
 		return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}}
@@ -143,7 +143,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// good is all that the policy of the test asks for.
+// good changes a cluster so that it satisfies the policy of the test.
 func good(c *scheduler.Cluster) {
 	for _, option := range []schedulertest.Option{
 		schedulertest.Label("region", "eu"), schedulertest.Label("zone", "a"), schedulertest.Label("provider", "aws"),

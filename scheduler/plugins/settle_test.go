@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// randomFleet is a fleet that a placement is decided on again and again.
+// randomFleet is a fleet for repeated decisions on one placement.
 type randomFleet struct {
 	scheduler *scheduler.Scheduler
 	policy    *scheduler.Policy
@@ -46,7 +46,7 @@ func drawFleet(t *rapid.T, s *scheduler.Scheduler, spec *v1alpha1.PlacementPolic
 	return f
 }
 
-// decide returns the decision for a placement that is on some clusters, which its own Works load.
+// decide returns the decision for a placement that runs on the bound clusters. Its Works use resources there.
 func (f *randomFleet) decide(t *rapid.T, bound []string) []string {
 	var cache scheduler.Cache
 	for name, cluster := range f.clusters {
@@ -110,16 +110,17 @@ func drawRichPolicy(t *rapid.T) v1alpha1.PlacementPolicy {
 	return spec
 }
 
-// often checks a property with ten times as many cases as one call of rapid.Check, because faults of two constraints
-// together are rare.
+// often checks a property with ten times as many cases as one call of rapid.Check, because errors that depend on two
+// constraints are rare.
 func often(t *testing.T, property func(*rapid.T)) {
 	for range 10 {
 		rapid.Check(t, property)
 	}
 }
 
-// again checks that a decision on what a decision has chosen is the same one. Several group constraints are applied one
-// after the other, and may find more clusters if some are chosen already: then the decision may add clusters.
+// again checks that a decision with the chosen clusters as bound clusters does not change. Several group constraints
+// are applied one after the other and may find more clusters if some are bound already. In that case the decision may
+// add clusters.
 func (f *randomFleet) again(t *rapid.T, chosen []string) {
 	next := f.decide(t, chosen)
 	if spec := f.policy.Spec(); len(spec.GroupSpread) > 1 && spec.Rebalance != v1alpha1.RebalanceAlways {
@@ -129,8 +130,8 @@ func (f *randomFleet) again(t *rapid.T, chosen []string) {
 	require.Equal(t, chosen, next, "the second decision differs")
 }
 
-// TestSteady_NothingChanged checks that a decision on what a decision has chosen is the same decision, whatever the
-// policy, also if it rebalances, and although the placement loads its own clusters.
+// TestSteady_NothingChanged checks that a second decision with the chosen clusters as bound clusters does not change.
+// This holds for all policies, also if they rebalance, and although the placement uses resources of its clusters.
 func TestSteady_NothingChanged(t *testing.T) {
 	s := newScheduler(t)
 	often(t, func(t *rapid.T) {
@@ -140,7 +141,7 @@ func TestSteady_NothingChanged(t *testing.T) {
 	})
 }
 
-// TestSteady_OneClusterLost checks that all other clusters of a placement stay when one is lost, however it is lost,
+// TestSteady_OneClusterLost checks that all other clusters of a placement stay when one cluster is lost in any way,
 // unless the policy rebalances, and that a further decision changes nothing.
 func TestSteady_OneClusterLost(t *testing.T) {
 	s := newScheduler(t)
@@ -185,8 +186,8 @@ func tainted(key string) []corev1.Taint {
 	return []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: now}}
 }
 
-// TestSteady_OneClusterJoins checks that no cluster of a placement goes when one joins, and that the next decision has
-// no fewer clusters, unless the policy rebalances.
+// TestSteady_OneClusterJoins checks that a placement keeps its clusters when one cluster joins, and that the next
+// decision has no fewer clusters, unless the policy rebalances.
 func TestSteady_OneClusterJoins(t *testing.T) {
 	s := newScheduler(t)
 	often(t, func(t *rapid.T) {

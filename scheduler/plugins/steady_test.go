@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// Without a failover no decision removes a cluster that is in the fleet, matches the affinity, and was not tainted by
-// a user; and a second decision changes nothing.
+// TestNoDecisionRemovesACluster checks that without a failover no decision removes a cluster that is in the fleet,
+// matches the affinity, and has no taint by a user, and that a second decision changes nothing.
 func TestNoDecisionRemovesACluster(t *testing.T) {
 	s := newScheduler(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func TestNoDecisionRemovesACluster(t *testing.T) {
 	})
 }
 
-// mustStay reports whether nothing was asked for by which a placement leaves a cluster.
+// mustStay reports whether a placement has no reason to leave a cluster.
 func mustStay(spec *v1alpha1.PlacementPolicy, c *scheduler.Cluster) bool {
 	drained := slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool {
 		return t.Key == "drain" && t.Effect == corev1.TaintEffectNoExecute
@@ -100,7 +100,7 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return c
 }
 
-// drawLabel gives a cluster one of the values, of which "" is no label.
+// drawLabel sets a label of a cluster to one of the values. The value "" means no label.
 func drawLabel(t *rapid.T, c *scheduler.Cluster, key string, values ...string) {
 	delete(c.Labels, key)
 	if value := rapid.SampledFrom(values).Draw(t, key); value != "" {
@@ -169,7 +169,8 @@ func pickOne(sorters ...v1alpha1.PropertySorter) v1alpha1.PlacementPolicy {
 	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)), Sorters: sorters}
 }
 
-// What a placement itself uses is no reason to move it, not even when it is decided anew.
+// TestOwnUsageMovesNothing checks that the resources that a placement uses itself never move it, not even in a decision
+// without bound clusters.
 func TestOwnUsageMovesNothing(t *testing.T) {
 	asks := func(sorters ...v1alpha1.PropertySorter) v1alpha1.PlacementPolicy {
 		spec := pickOne(sorters...)
@@ -204,8 +205,8 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 	}
 }
 
-// A small gain moves nothing: by default no gain does, and a policy that rebalances needs more than one sorter can
-// give.
+// TestSteadiness checks that a small gain moves nothing. Without rebalancing, no gain does; with rebalancing, the gain
+// must exceed the maximum of one sorter.
 func TestSteadiness(t *testing.T) {
 	price := v1alpha1.PropertySorter{Name: "price", Order: v1alpha1.Ascending}
 	spread := pickOne(price)

@@ -14,7 +14,7 @@ import (
 
 const many = 100_000
 
-// step is a clock that a benchmark moves by hand.
+// step is a clock that a benchmark advances.
 type step struct {
 	clock.RealClock
 	now time.Duration
@@ -22,8 +22,9 @@ type step struct {
 
 func (s *step) Since(time.Time) time.Duration { return s.now }
 
-// BenchmarkCycle is Pop, Done and Add of one key, with 100,000 active. Its floor is what any solution has to do at
-// least: to take the key out of a map, and to put it in. Both run in the same go, and the ratio is reported.
+// BenchmarkCycle measures Pop, Done and Add of one key, with 100,000 active keys. The floor is the minimum of any
+// implementation: to delete the key from a map and to insert it. Both are measured in the same run, and the ratio is
+// reported.
 func BenchmarkCycle(b *testing.B) {
 	var names []string
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(many) {
@@ -60,8 +61,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkRetry is Pop and Done of a key that fails, waits for its backoff and comes back, among 100,000. Its time is
-// made to pass by the clock of the benchmark.
+// BenchmarkRetry measures Pop and Done of a key that fails and returns after its backoff, among 100,000 keys. The clock
+// of the benchmark advances the time.
 func BenchmarkRetry(b *testing.B) {
 	c := &step{}
 	q := New(Options[int, change]{Clock: c, InitialBackoff: time.Second, MaxBackoff: time.Second})
@@ -80,7 +81,7 @@ func BenchmarkRetry(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is Add, Pop and Done with many who wait in Pop.
+// BenchmarkHandOver measures Add, Pop and Done with many calls that wait in Pop.
 func BenchmarkHandOver(b *testing.B) {
 	q := New(Options[int, change]{})
 	var wg sync.WaitGroup
@@ -108,8 +109,8 @@ func BenchmarkHandOver(b *testing.B) {
 	wg.Wait()
 }
 
-// BenchmarkEvent is one event over 100,000 unschedulable keys: one that does not matter to the plugin that rejected
-// them, one that helps none of them, and one that helps all. Its floor is to ask about each key of a slice.
+// BenchmarkEvent measures one event with 100,000 unschedulable keys. The event does not matter to the plugin that
+// rejected them, or helps none of them, or helps all. The floor is a function call for each key of a slice.
 func BenchmarkEvent(b *testing.B) {
 	for _, bench := range []struct {
 		name string
@@ -168,7 +169,8 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a key takes that waits as unschedulable, besides what it holds itself.
+// BenchmarkMemory measures the memory of an unschedulable key, in addition to the memory that the key itself
+// references.
 func BenchmarkMemory(b *testing.B) {
 	for range b.N {
 		var before, after runtime.MemStats

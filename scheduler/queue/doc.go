@@ -1,15 +1,15 @@
-// Package queue holds what waits for a scheduler's decision: which key is next, which one has to wait because it failed
-// a moment ago, and which one need not be tried again until something happens that may change the answer.
+// Package queue contains the keys that wait for a decision of the scheduler. It orders the keys by priority, delays
+// keys after failures, and retries a rejected key after an event that may change the result.
 //
-// A [Queue] has three parts, after the scheduling queue of kube-scheduler. A key is in one of them at most:
+// A [Queue] has three parts, after the scheduling queue of kube-scheduler. A key is in at most one of them:
 //
-//   - Active: ready to be decided on. [Queue.Pop] takes the highest priority first; of the same priority the one that
-//     has waited longest since it was added or given back; of the same time the smaller key.
-//   - Backoff: not yet ready, because an attempt failed. It becomes active by itself.
-//   - Unschedulable: no cluster would take it. An event ([Queue.Event]) moves it on if a hint says that it may help,
-//     and at the latest it becomes active after [Options.MaxUnschedulable].
+//   - Active: ready for a decision. [Queue.Pop] returns the key with the highest priority. Among keys of the same
+//     priority, it returns the key that was added, or returned by Done, first; if the times are equal, the smaller key.
+//   - Backoff: not ready yet, because an attempt failed. The key becomes active after its backoff.
+//   - Unschedulable: no cluster is feasible. An event ([Queue.Event]) moves the key to Active or Backoff if a hint
+//     reports that the event may help. After [Options.MaxUnschedulable] the key becomes active without an event.
 //
-// A key that was popped is in flight until [Queue.Done] returns it. No other caller gets it meanwhile:
+// A key that was popped is in flight until [Queue.Done] is called for it. Pop does not return it again meanwhile:
 //
 //	for {
 //		item, err := q.Pop(ctx)
@@ -19,36 +19,38 @@
 //		q.Done(item.Key, decide(cache.Snapshot(), item.Key))
 //	}
 //
-// # What callers owe
+// # Rules for callers
 //
-//   - Every Pop is followed by one Done of that key, whatever happened.
-//   - The snapshot to decide on is taken after Pop has returned, and an event is told after the snapshots have it. Then
-//     no event is lost: a key in flight whose snapshot was too old for it is moved on in Done.
-//   - Add says that the key itself is new or has changed, so it is tried at once, and what failed before does not
-//     count. A controller whose own writes come back to it as Add would never back off: compare generations first.
+//   - Call Done exactly once for each key that Pop returned, even after an error.
+//   - Take the snapshot for a decision after Pop has returned, and call Event after the new snapshots contain the
+//     event. Then no event is lost: if the snapshot of a key in flight was older than an event that may help, Done
+//     retries the key.
+//   - Add means that the key is new or has changed: the key becomes active immediately, and its failures are reset. If
+//     a controller called Add for its own writes, its keys would never back off. It should compare generations first.
 //
 // # Add and Remove in flight
 //
-// They act as if they came right after Done, whatever its outcome. A key that was added is active again then, with the
-// new priority. One that was removed is forgotten then, and until then counts as in flight; if it is added
-// once more before, it has to wait for that Done, so that no two work on one key.
+// If Add or Remove is called for a key in flight, the call takes effect after Done, independently of the outcome. An
+// added key then becomes active with the new priority. A removed key is deleted then, and counts as in flight until
+// then. If it is added again before Done, it still waits for Done, so that two workers never process the same key.
 //
 // # Hints
 //
-// [Options.Hint] is asked in two steps: once an event and plugin whether the event matters to it, and only then
-// once a key that the plugin rejected. So an event that matters to no plugin costs the same with no key as with
-// 100,000, and what is to be found out about an event alone is found out once. The keys are kept by the plugins that
-// rejected them. A key is moved on as soon as one of its plugins says yes.
+// [Options.Hint] has two steps. It is called once per event and plugin, to decide whether the event matters to the
+// plugin. Its result is then called once per key that the plugin rejected. An event that matters to no plugin therefore
+// has the same cost with 0 or 100,000 keys, and facts about the event are computed only once. Unschedulable keys are
+// indexed by the plugins that rejected them. A key is moved as soon as the hint of one of its plugins returns true.
 //
-// Hints run in the goroutine that calls Event or Done, and without a lock, so they may be slow, and use the Queue. A
-// hint that panics has said yes. Events that come while keys are in flight are remembered once for all of them, 1024 at
-// most. A key that was in flight for more than that is moved on without asking.
+// Hints run in the goroutine that calls Event or Done, without a lock. They may be slow, and may call the Queue. A
+// panic of a hint counts as true. Events that occur while keys are in flight are stored once for all of these keys, at
+// most 1024 of them. If more events occurred during the flight of a rejected key, the key is retried without calling
+// hints.
 //
-// # What it costs
+// # Costs
 //
-// A Queue has no goroutine. It has one timer, which runs only while a caller waits in Pop and a key waits for its
-// time; everything else happens in the calls. A Queue needs no stop: an unused one is garbage. Add, Pop and Done take
-// O(log n), about a microsecond, and one allocation a key. To measure:
+// A Queue has no goroutine. It has one timer, which runs only while a caller waits in Pop and a key waits for its time.
+// Everything else happens in the calls. A Queue does not need to be stopped: an unused Queue is garbage collected. Add,
+// Pop and Done take O(log n), about a microsecond, and one allocation per key. To measure:
 //
 //	go test -run '^$' -bench . ./scheduler/queue
 package queue

@@ -8,7 +8,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/queue"
 )
 
-// A worker pops placements and decides on them. The one that no cluster fits waits until a cluster comes that may.
+// A worker pops placements and decides on them. A placement for which no cluster is feasible waits for an event that
+// may help.
 func Example() {
 	zones := map[string]bool{"west": true} // of the clusters that there are
 	wanted := map[string]string{"shop": "east", "bank": "west"}
@@ -58,7 +59,7 @@ func Example() {
 	// {Active:0 Backoff:1 Unschedulable:0 InFlight:0}
 }
 
-// Workers wait in Pop until there is something to do, and end when the queue is shut down.
+// Workers wait in Pop until a key is active, and end when the queue is shut down.
 func ExampleQueue_Pop() {
 	q := queue.New(queue.Options[string, struct{}]{})
 	decided, ended := make(chan string), make(chan bool)

@@ -2,11 +2,11 @@ package queue
 
 import "cmp"
 
-// heap holds entries in the order of two numbers, the smallest first, and then of their keys. An entry is in one heap
-// at most, and knows where.
+// heap is a heap of entries in ascending order of two numbers, and then of their keys. An entry is in at most one heap,
+// and stores its index.
 //
-// The numbers lie side by side, and not in the entries, because with 100,000 of them most of the time goes
-// into waiting for memory; for the same reason each has four children.
+// The numbers are in the slots and not in the entries, and each node has four children. With 100,000 entries, most of
+// the time is spent waiting for memory, and both reduce cache misses.
 type heap[K cmp.Ordered] []slot[K]
 
 type slot[K cmp.Ordered] struct {
@@ -27,13 +27,13 @@ func (s *slot[K]) before(other *slot[K]) bool {
 	}
 }
 
-// push puts an entry in that is in no heap.
+// push adds an entry, which must not be in a heap.
 func (h *heap[K]) push(e *entry[K], major, minor int64) {
 	*h = append(*h, slot[K]{major, minor, e})
 	h.up(len(*h) - 1)
 }
 
-// remove takes an entry out that is in this heap.
+// remove removes an entry, which must be in this heap.
 func (h *heap[K]) remove(e *entry[K]) {
 	i, last := int(e.index), len(*h)-1
 	moved := (*h)[last]
@@ -45,7 +45,7 @@ func (h *heap[K]) remove(e *entry[K]) {
 	}
 }
 
-// up moves the slot i towards the front as far as it has to go, and returns where it is then.
+// up moves slot i towards the root as far as necessary, and returns its new index.
 func (h heap[K]) up(i int) int {
 	moved := h[i]
 	for i > 0 {
@@ -60,7 +60,7 @@ func (h heap[K]) up(i int) int {
 	return i
 }
 
-// down moves the slot i towards the back as far as it has to go.
+// down moves slot i away from the root as far as necessary.
 func (h heap[K]) down(i int) {
 	moved := h[i]
 	for {

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// batch is how many keys are moved under one lock.
+// batch is the number of keys that are moved while the lock is held once.
 const batch = 256
 
-// note takes in an event for those in flight, and returns the plugins whose hints are to be asked, and the ticket
-// that those keys are below that waited already. Keys that come to wait later were in flight, or knew of it.
+// note logs an event for the keys in flight. It returns the plugins whose hints must be called, and the exclusive upper
+// bound of the tickets of the keys that are unschedulable now. A key that becomes unschedulable later was in flight, or
+// was popped after the event.
 func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
 	q.lock()
 	defer q.unlock()
@@ -21,14 +22,14 @@ func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
 }
 
 // moveOn activates the keys with a ticket below end that a plugin rejected and that an event helps. It works in
-// batches: hints are called without the lock, and other callers wait for one batch at most.
+// batches. Hints are called without the lock, and other callers wait for at most one batch.
 func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 	var first uint64
 	some := make([]place[K], 0, batch)
 	for {
 		q.lock()
 		for _, p := range some {
-			if p.entry.ticket == p.ticket { // it has not left since
+			if p.entry.ticket == p.ticket { // it was not moved in the meantime
 				q.takeOut(p.entry)
 				q.retry(p.entry)
 			}
@@ -46,8 +47,9 @@ func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 	}
 }
 
-// overtaken reports whether an event that came since the key was popped may help it. It is called under the
-// lock, which it gives up while it asks hints. More events may come meanwhile, so it looks again, but not for ever.
+// overtaken reports whether an event since the key was popped may help the key. It is called with the lock held and
+// releases the lock while it calls hints. Further events may occur meanwhile, so it repeats the check. If the total
+// number of events exceeds the limit of the log, or the log has dropped an event, it returns true.
 func (q *Queue[K, E]) overtaken(e *entry[K], rejectedBy []string) bool {
 	for asked := 0; ; {
 		if q.down || e.pending.decided() {
@@ -69,7 +71,7 @@ func (q *Queue[K, E]) overtaken(e *entry[K], rejectedBy []string) bool {
 	}
 }
 
-// anyHelps asks hints about a key without the lock, which it has again when it returns, in whatever way.
+// anyHelps calls hints for a key without the lock. The lock is held again when it returns or panics.
 func (q *Queue[K, E]) anyHelps(events []E, key K, rejectedBy []string) bool {
 	q.unlock()
 	defer q.lock()
@@ -83,7 +85,7 @@ func (q *Queue[K, E]) anyHelps(events []E, key K, rejectedBy []string) bool {
 	return false
 }
 
-// ask returns what a hint has to say on an event for the keys that a plugin rejected; nil if it helps none of them.
+// ask calls the hint of a plugin for an event. It returns nil if the event helps none of the plugin's keys.
 func (q *Queue[K, E]) ask(plugin string, event E) (helps func(K) bool) {
 	if q.options.Hint == nil || plugin == "" {
 		return all[K]

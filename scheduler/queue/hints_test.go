@@ -100,7 +100,7 @@ func TestEvent(t *testing.T) {
 	})
 }
 
-// TestNilHint: without hints every event may help every key.
+// TestNilHint checks that without hints every event may help every key.
 func TestNilHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &play{New(Options[string, change]{OnPanic: func(_ string, reason any) { t.Error(reason) }}), t}
@@ -112,7 +112,8 @@ func TestNilHint(t *testing.T) {
 	})
 }
 
-// TestHintIsAskedOnce holds the promise on costs: once an event and plugin, then once a key.
+// TestHintIsAskedOnce checks the documented costs: Hint is called once per event and plugin, and its result once per
+// key.
 func TestHintIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -183,7 +184,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHintEndsGoroutine: what cannot be caught must not keep the key in flight, or the Queue locked.
+// TestHintEndsGoroutine checks that a hint that ends its goroutine leaves neither the key in flight nor the Queue
+// locked.
 func TestHintEndsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool {
@@ -198,7 +200,7 @@ func TestHintEndsGoroutine(t *testing.T) {
 	})
 }
 
-// TestHintUsesQueue: no lock is held while a hint runs, and what happens meanwhile counts.
+// TestHintUsesQueue checks that no lock is held while a hint runs, and that calls by a hint take effect.
 func TestHintUsesQueue(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -240,7 +242,7 @@ func TestHintUsesQueue(t *testing.T) {
 	}
 }
 
-// TestMovedDuringEvent: a yes to what a key was is not for what it is by then.
+// TestMovedDuringEvent checks that the result of a hint is ignored if the key has changed its state in the meantime.
 func TestMovedDuringEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *play
@@ -267,7 +269,7 @@ func TestMovedDuringEvent(t *testing.T) {
 	})
 }
 
-// TestSlowHint: others go on while a hint takes its time.
+// TestSlowHint checks that other calls continue while a hint runs.
 func TestSlowHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{Hint: func(string, change) func(string) bool {
@@ -288,7 +290,7 @@ func TestSlowHint(t *testing.T) {
 	})
 }
 
-// TestEndlessEvents: a hint that makes an event each time, or is slower than they come, must not hold Done for ever.
+// TestEndlessEvents checks that Done returns even if each hint causes an event, or if events are faster than hints.
 func TestEndlessEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *play
@@ -306,7 +308,8 @@ func TestEndlessEvents(t *testing.T) {
 	})
 }
 
-// TestMemoryOfEvents: one slow key must not make the Queue remember all that ever happened, nor be forgotten over it.
+// TestMemoryOfEvents checks that a slow key does not make the Queue store events without limit, and that the key is
+// still retried.
 func TestMemoryOfEvents(t *testing.T) {
 	playAll(t, []scenario{
 		{"nobody in flight", "who asks next asks a newer snapshot", func(p *play) {
@@ -366,8 +369,8 @@ func TestMemoryOfEvents(t *testing.T) {
 	})
 }
 
-// TestEvents_DroppedEventsAreReleased: an event holds clusters as they were, which must not be kept by a slice's hidden
-// part.
+// TestEvents_DroppedEventsAreReleased checks that dropped events can be garbage collected although the slice of events
+// still has their memory.
 func TestEvents_DroppedEventsAreReleased(t *testing.T) {
 	l := log[*int]{limit: remembered}
 	flight := l.begin()

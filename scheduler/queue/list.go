@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// list holds the keys that one plugin rejected, in the order of their tickets, which is that of their coming.
+// list contains the keys that one plugin rejected, in ascending order of their tickets.
 //
-// A walk through it goes on from a ticket, so it needs no copy, and what comes and goes between two steps does not
-// disturb it. What goes leaves its place empty; it is found by binary search. When most places are empty, they are
-// closed up.
+// An iteration continues from a ticket, so it needs no copy, and keys may be added or removed between two steps. The
+// place of a removed key is found by binary search and left empty. The list is compacted when more than half of the
+// places are empty.
 type list[K cmp.Ordered] struct {
 	places []place[K]
 	empty  int
@@ -20,10 +20,10 @@ type place[K cmp.Ordered] struct {
 	*entry[K] // nil: empty
 }
 
-// add puts an entry in, whose ticket is larger than those of all before it.
+// add appends an entry, whose ticket must be larger than those of all entries in the list.
 func (l *list[K]) add(e *entry[K]) { l.places = append(l.places, place[K]{e.ticket, e}) }
 
-// remove takes an entry out that is in it.
+// remove removes an entry, which must be in the list.
 func (l *list[K]) remove(e *entry[K]) {
 	l.places[l.find(e.ticket)].entry = nil
 	l.empty++
@@ -33,7 +33,7 @@ func (l *list[K]) remove(e *entry[K]) {
 	}
 }
 
-// next appends to found, as far as it has room, those with a ticket from first up to below end.
+// next appends the entries with first <= ticket < end to found, up to its capacity.
 func (l *list[K]) next(found []place[K], first, end uint64) []place[K] {
 	for _, p := range l.places[l.find(first):] {
 		if p.ticket >= end || len(found) == cap(found) {
@@ -46,7 +46,7 @@ func (l *list[K]) next(found []place[K], first, end uint64) []place[K] {
 	return found
 }
 
-// find returns where the ticket is, or would be.
+// find returns the index of a ticket, or the index at which it would be inserted.
 func (l *list[K]) find(ticket uint64) int {
 	i, _ := slices.BinarySearchFunc(l.places, ticket, func(p place[K], t uint64) int { return cmp.Compare(p.ticket, t) })
 	return i

@@ -1,32 +1,32 @@
 package queue
 
-// remembered is how many events a Queue remembers for keys in flight.
+// remembered is the maximum number of events that a Queue stores for keys in flight.
 const remembered = 1024
 
-// log remembers events for as long as a key is in flight that may not know of them: each once, and no more than
-// its limit. The events are numbered.
+// log stores events while a key is in flight whose snapshot may lack them. It stores each event once, and at most limit
+// events. The events are numbered.
 type log[E any] struct {
 	limit  int
 	events []noted[E]
-	first  uint64 // the number of the first in events
-	fresh  int    // flights that began after the last
+	first  uint64 // the number of events[0]
+	fresh  int    // flights that began after the last event
 }
 
 type noted[E any] struct {
 	event   E
-	flights int // that began just before it, and are not over
+	flights int // that began after the previous event and have not ended
 }
 
-// begin takes in that a flight begins, and returns the number of the first event that it will not know of.
+// begin records the start of a flight, and returns the number of the first event that its snapshot may lack.
 func (l *log[E]) begin() uint64 {
 	l.fresh++
 	return l.next()
 }
 
-// end takes in that a flight is over.
+// end records the end of a flight.
 func (l *log[E]) end(flight uint64) {
 	switch {
-	case flight < l.first: // what it waited for is forgotten already
+	case flight < l.first: // its events were dropped already
 	case flight == l.next():
 		l.fresh--
 	default:
@@ -35,7 +35,7 @@ func (l *log[E]) end(flight uint64) {
 	}
 }
 
-// note takes in an event, which is not kept if there is no flight. The oldest is forgotten if there are too many.
+// note appends an event. It keeps the event only if there is a flight, and drops the oldest event above the limit.
 func (l *log[E]) note(event E) {
 	l.events = append(l.events, noted[E]{event, l.fresh})
 	l.fresh = 0
@@ -45,7 +45,7 @@ func (l *log[E]) note(event E) {
 	l.trim()
 }
 
-// since returns the events that a flight does not know of; false if they are no longer known.
+// since returns the events that a flight may lack. It returns false if some of them were dropped.
 func (l *log[E]) since(flight uint64) ([]E, bool) {
 	if flight < l.first {
 		return nil, false
@@ -60,7 +60,7 @@ func (l *log[E]) since(flight uint64) ([]E, bool) {
 // next returns the number of the next event.
 func (l *log[E]) next() uint64 { return l.first + uint64(len(l.events)) }
 
-// trim forgets the events that every flight knows of.
+// trim drops the events that no flight needs.
 func (l *log[E]) trim() {
 	n := 0
 	for n < len(l.events) && l.events[n].flights == 0 {
@@ -70,7 +70,7 @@ func (l *log[E]) trim() {
 }
 
 func (l *log[E]) forget(n int) {
-	clear(l.events[:n]) // for the garbage collector: an event may hold much
+	clear(l.events[:n]) // for the garbage collector: an event may reference large objects
 	l.events = l.events[n:]
 	l.first += uint64(n)
 }

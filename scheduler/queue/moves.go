@@ -2,7 +2,8 @@ package queue
 
 import "time"
 
-// lock begins a call: what has become active by now is, and those who waited in Pop for it have it.
+// lock locks the Queue for a call, activates the keys whose time has come, and hands active keys to waiting calls of
+// Pop.
 func (q *Queue[K, E]) lock() {
 	q.mu.Lock()
 	q.timing.update()
@@ -14,13 +15,13 @@ func (q *Queue[K, E]) lock() {
 	q.serve()
 }
 
-// unlock ends a call: the waiting calls of Pop have received the active keys.
+// unlock hands active keys to waiting calls of Pop and unlocks the Queue.
 func (q *Queue[K, E]) unlock() {
 	q.serve()
 	q.mu.Unlock()
 }
 
-// takeOut takes an entry that is not in flight out of where it is.
+// takeOut removes an entry from its heap and lists. An entry in flight is in none.
 func (q *Queue[K, E]) takeOut(e *entry[K]) {
 	switch e.state {
 	case active:
@@ -34,13 +35,13 @@ func (q *Queue[K, E]) takeOut(e *entry[K]) {
 	}
 }
 
-// activate makes an entry active that is nowhere.
+// activate makes an entry active. The entry must not be in a heap.
 func (q *Queue[K, E]) activate(e *entry[K]) {
 	e.state = active
 	q.active.push(e, -int64(e.priority), int64(e.since))
 }
 
-// retry lets an entry that is nowhere wait for the rest of its backoff.
+// retry makes an entry wait for the rest of its backoff. The entry must not be in a heap.
 func (q *Queue[K, E]) retry(e *entry[K]) {
 	if e.retry <= q.timing.now {
 		q.activate(e)
@@ -50,14 +51,14 @@ func (q *Queue[K, E]) retry(e *entry[K]) {
 	q.waiting.push(e, int64(e.retry), 0)
 }
 
-// park lets an entry that is nowhere wait for an event.
+// park makes an entry unschedulable. The entry must not be in a heap.
 func (q *Queue[K, E]) park(e *entry[K], rejectedBy []string) {
 	e.state = unschedulable
 	q.parked.add(e, rejectedBy)
 	q.waiting.push(e, int64(max(after(q.timing.now, q.options.MaxUnschedulable), e.retry)), 0)
 }
 
-// launch takes the first of the active in flight.
+// launch moves the first active entry to in flight.
 func (q *Queue[K, E]) launch() Item[K] {
 	e := q.active[0].entry
 	q.takeOut(e)
@@ -67,14 +68,15 @@ func (q *Queue[K, E]) launch() Item[K] {
 	return Item[K]{Key: e.key, Priority: e.priority, Failures: int(e.failures)}
 }
 
-// decide takes in that events no longer matter to a key in flight.
+// decide releases the events that are stored for a key in flight. It is called before Add, Remove or the end of the
+// flight takes effect, and does nothing if Add or Remove has already released them.
 func (q *Queue[K, E]) decide(e *entry[K]) {
 	if !e.pending.decided() {
 		q.log.end(e.flight)
 	}
 }
 
-// land ends a flight. It is overtaken if an event came meanwhile that may help the key.
+// land ends a flight. Overtaken means that an event during the flight may help the key.
 func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 	q.flying--
 	q.decide(e)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// naive is the same queue written the plain way, to hold Queue against: it looks through all keys each time, and
-// each key in flight keeps all events that came since, by itself.
+// naive is a simple implementation of the queue, as a reference for Queue. It scans all keys in each call, and each key
+// in flight has its own list of events.
 type naive struct {
 	now     time.Duration
 	options Options[string, change]
@@ -62,7 +62,7 @@ func (n *naive) remove(key string) {
 	}
 }
 
-// pop returns the next key, false if none is active.
+// pop returns the next key, or false if none is active.
 func (n *naive) pop() (Item[string], bool) {
 	best, found := "", false
 	for key, k := range n.keys {

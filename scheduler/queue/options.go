@@ -9,25 +9,25 @@ import (
 
 // Options are the options of a [Queue]. The zero value of each field is its documented default.
 type Options[K cmp.Ordered, E any] struct {
-	// Hint returns a function that reports for a key whether it may become schedulable by an event, among the keys that a
-	// plugin has rejected. Nil: the event helps no key. The function must not miss a key; a superfluous true only costs an
-	// attempt.
+	// Hint returns a function that reports whether the event may make a key schedulable that the plugin has rejected. It
+	// returns nil if the event helps none of the plugin's keys. The function must not miss a key; a superfluous true only
+	// costs an attempt.
 	//
-	// Hint is not called under a lock, and may be called concurrently, also for a key that has been removed in the
-	// meantime. If Hint or its result panics, that counts as true. A nil Hint means that every event may help every key.
+	// Hint and the function are called without a lock. They may be called concurrently, and for a key that has been
+	// removed in the meantime. A panic counts as true. If the field is nil, every event may help every key.
 	Hint func(plugin string, event E) func(key K) bool
 
-	// OnPanic is called with the value with which a hint panicked, during the panic: debug.Stack shows where. Nil:
-	// panics are not reported.
+	// OnPanic is called when a hint panics, with the value of the panic. It runs during the panic, so debug.Stack shows
+	// the location. Nil: panics are not reported.
 	OnPanic func(plugin string, reason any)
 
-	// InitialBackoff is how long a key waits after its first unsuccessful attempt, counted from Done. Each further
-	// consecutive one doubles it. Zero or less: 1 s.
+	// InitialBackoff is the delay after the first unsuccessful attempt, counted from Done. Each further consecutive
+	// unsuccessful attempt doubles the delay. Zero or less: 1 s.
 	InitialBackoff time.Duration
-	// MaxBackoff is the maximum backoff. Zero or less: 10 s. Less than InitialBackoff: InitialBackoff.
+	// MaxBackoff is the maximum backoff. Zero or less: 10 s. If it is less than InitialBackoff, InitialBackoff is used.
 	MaxBackoff time.Duration
-	// MaxUnschedulable is the maximum time that an unschedulable key waits without an event that helps it, in case a hint
-	// is wrong. Zero or less: 5 min. It does not shorten a backoff.
+	// MaxUnschedulable is the maximum time that an unschedulable key waits without an event that helps it. It limits the
+	// effect of an incorrect hint. It does not shorten a backoff. Zero or less: 5 min.
 	MaxUnschedulable time.Duration
 
 	// Clock is the source of time. Nil: the system clock.
@@ -54,7 +54,7 @@ func (o Options[K, E]) withDefaults() Options[K, E] {
 	return o
 }
 
-// backoff returns how long to wait after that many failures in a row.
+// backoff returns the backoff after a number of consecutive failures.
 func (o Options[K, E]) backoff(failures int32) time.Duration {
 	d := o.InitialBackoff
 	for ; failures > 1; failures-- {

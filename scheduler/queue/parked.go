@@ -2,14 +2,14 @@ package queue
 
 import "cmp"
 
-// parked are the unschedulable keys, by the plugins that rejected them.
+// parked contains the unschedulable keys, by the plugins that rejected them.
 type parked[K cmp.Ordered] struct {
 	lists  map[string]*list[K]
-	ticket uint64 // the last that was given out
+	ticket uint64 // the latest ticket
 	count  int
 }
 
-// add adds an entry to the lists of the plugins that rejected it.
+// add assigns the next ticket to an entry and adds the entry to the lists of the plugins that rejected it.
 func (p *parked[K]) add(e *entry[K], rejectedBy []string) {
 	p.ticket++
 	e.ticket, e.rejectedBy = p.ticket, rejectedBy
@@ -24,7 +24,7 @@ func (p *parked[K]) add(e *entry[K], rejectedBy []string) {
 	p.count++
 }
 
-// remove removes an entry that was added.
+// remove removes an entry from all lists.
 func (p *parked[K]) remove(e *entry[K]) {
 	for _, plugin := range e.rejectedBy {
 		l := p.lists[plugin]

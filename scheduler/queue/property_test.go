@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueAgreesWithNaive drives Queue and a plain scan through the same history, with many keys in flight at a time,
-// and wants every key in the same place, and the same to be popped, after every step.
+// TestQueueAgreesWithNaive runs the same operations on Queue and on naive, with many keys in flight at a time. After
+// each step, every key must be in the same state, and the same key must be popped.
 func TestQueueAgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -107,7 +107,7 @@ func TestQueueAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestHeap takes entries out of anywhere in a heap that is deep enough for one to have to move up for that.
+// TestHeap removes entries from any position of a heap that is deep enough for a moved entry to move up.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h heap[int]
@@ -145,7 +145,7 @@ func checkHeap[K cmp.Ordered](t *rapid.T, h heap[K]) {
 	}
 }
 
-// checkInside wants all that a Queue keeps twice to agree.
+// checkInside checks the consistency of redundant state in a Queue.
 func checkInside(t *rapid.T, q *Queue[string, change]) {
 	checkHeap(t, q.active)
 	checkHeap(t, q.waiting)

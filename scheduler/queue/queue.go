@@ -10,8 +10,8 @@ import (
 // ErrShutDown is returned by [Queue.Pop] after the Queue was shut down.
 var ErrShutDown = errors.New("the scheduling queue is shut down")
 
-// Queue contains keys of type K that wait to be scheduled, and activates them by events of type E. Create one with
-// [New]. All methods may be called concurrently, also from hints.
+// Queue contains keys of type K that wait to be scheduled. Events of type E activate them. Create a Queue with [New].
+// All methods may be called concurrently, also by hints.
 type Queue[K cmp.Ordered, E any] struct {
 	options Options[K, E]
 
@@ -19,11 +19,11 @@ type Queue[K cmp.Ordered, E any] struct {
 	timing  timing
 	entries map[K]*entry[K]
 	active  heap[K] // by priority and time
-	waiting heap[K] // backoff and unschedulable, by when they become active
+	waiting heap[K] // backoff and unschedulable, by activation time
 	parked  parked[K]
-	flying  int // in flight
+	flying  int // number of keys in flight
 	log     log[E]
-	waiters []chan Item[K] // those in Pop, the first first; never while a key is active
+	waiters []chan Item[K] // the calls of Pop, in order of arrival; empty while a key is active
 	down    bool
 }
 
@@ -36,9 +36,9 @@ func New[K cmp.Ordered, E any](options Options[K, E]) *Queue[K, E] {
 	}
 }
 
-// Add adds a key, or reports that it has changed: the key becomes active immediately, and its failures are reset. If
-// the key is in flight, this happens when Done is called. The priority replaces the previous one. A waiting key keeps
-// its position among the keys of the same priority.
+// Add adds a key, or reports that it has changed. The key becomes active immediately, and its failures are reset. If
+// the key is in flight, this happens after Done. The priority replaces the previous one. A waiting key keeps its
+// position among the keys of the same priority.
 func (q *Queue[K, E]) Add(key K, priority int32) {
 	q.lock()
 	defer q.unlock()
@@ -61,7 +61,7 @@ func (q *Queue[K, E]) Add(key K, priority int32) {
 	q.activate(e)
 }
 
-// Remove removes a key. If the key is in flight, it is removed when Done is called, with any outcome.
+// Remove removes a key. If the key is in flight, it is removed after Done, independently of the outcome.
 func (q *Queue[K, E]) Remove(key K) {
 	q.lock()
 	defer q.unlock()
@@ -85,8 +85,8 @@ type Item[K cmp.Ordered] struct {
 	Failures int
 }
 
-// Pop returns the next key, which is in flight until [Queue.Done] is called. It blocks until a key is active. It
-// returns [ErrShutDown] when the Queue is shut down, or ctx.Err() when the context ends.
+// Pop returns the next key. The key is in flight until [Queue.Done] is called. Pop blocks until a key is active. It
+// returns [ErrShutDown] when the Queue is shut down, and ctx.Err() when the context ends.
 func (q *Queue[K, E]) Pop(ctx context.Context) (Item[K], error) {
 	if err := ctx.Err(); err != nil {
 		return Item[K]{}, err
@@ -101,11 +101,11 @@ func (q *Queue[K, E]) Pop(ctx context.Context) (Item[K], error) {
 		q.unlock()
 		return item, nil
 	}
-	return q.wait(ctx) // which unlocks
+	return q.wait(ctx) // wait releases the lock
 }
 
-// Done ends the flight of a key with the outcome of the attempt. It calls hints if there were events in the meantime.
-// It does nothing for a key that is not in flight.
+// Done ends the flight of a key with the outcome of the attempt. If events occurred during the flight, it calls hints.
+// Done does nothing for a key that is not in flight.
 func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 	q.lock()
 	defer q.unlock()
@@ -114,13 +114,13 @@ func (q *Queue[K, E]) Done(key K, outcome Outcome) {
 		return
 	}
 	e.pending.done = true
-	overtaken := true // also if a hint ends the goroutine: the key must not stay in flight for that
+	overtaken := true // the value if a hint ends the goroutine: the key must not stay in flight
 	defer func() { q.land(e, outcome, overtaken) }()
 	overtaken = outcome.resultKind == rejected && q.overtaken(e, outcome.rejectedBy)
 }
 
-// Event reports an event, and activates the unschedulable keys that it may help, or lets them wait for the rest of
-// their backoff. Keys in flight are activated when Done is called. All hints have returned when Event returns.
+// Event reports an event. Unschedulable keys that the event may help become active, or wait for the rest of their
+// backoff. Keys in flight that it may help do so after Done. Event returns after all hints have returned.
 func (q *Queue[K, E]) Event(event E) {
 	plugins, end := q.note(event)
 	for _, plugin := range plugins {
@@ -130,8 +130,8 @@ func (q *Queue[K, E]) Event(event E) {
 	}
 }
 
-// ShutDown makes every Pop return [ErrShutDown] immediately, even if the Queue has keys. Add and Event do nothing
-// afterwards, and Done only ends the flight. It may be called more than once.
+// ShutDown makes every Pop return [ErrShutDown] immediately, even if the Queue contains keys. Afterwards, Add and Event
+// do nothing, and Done only ends the flight. ShutDown may be called more than once.
 func (q *Queue[K, E]) ShutDown() {
 	q.lock()
 	defer q.unlock()
@@ -145,7 +145,7 @@ func (q *Queue[K, E]) ShutDown() {
 // Stats are the numbers of keys by state.
 type Stats struct{ Active, Backoff, Unschedulable, InFlight int }
 
-// Stats returns the current numbers.
+// Stats returns the current number of keys in each state.
 func (q *Queue[K, E]) Stats() Stats {
 	q.lock()
 	defer q.unlock()

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// change is the event of these tests: it says itself which plugins it matters to, and which keys it helps. A "!" among
-// the plugins is one whose hint panics at once, and among the keys one whose hint panics for each key.
+// change is the event of these tests. It lists the plugins to which it matters and the keys that it helps. If the
+// plugins contain "!", the hint panics. If the keys contain "!", the result of the hint panics.
 type change struct{ plugins, keys string }
 
 var everything = change{"ABC", "abcdefghijklmnopqrstuvwxyz"}
@@ -36,7 +36,7 @@ func hint(plugin string, c change) func(string) bool {
 	}
 }
 
-// play is a history that a test tells, in a bubble.
+// play is a test scenario that runs in a synctest bubble.
 type play struct {
 	*Queue[string, change]
 	t *testing.T
@@ -55,7 +55,7 @@ func (p *play) add(keys ...string) {
 	}
 }
 
-// pop pops these keys, which must be all that are active, in this order.
+// pop pops these keys in this order. They must be all active keys.
 func (p *play) pop(want ...string) {
 	p.t.Helper()
 	var got []string
@@ -82,7 +82,7 @@ func (p *play) done(outcome Outcome, keys ...string) {
 	}
 }
 
-// reject lets keys be rejected by plugins, and their backoff pass.
+// reject ends the flights of keys with a rejection by plugins, and waits for their backoff.
 func (p *play) reject(plugins string, keys ...string) {
 	p.t.Helper()
 	p.fly(keys...)
@@ -97,7 +97,7 @@ func (p *play) want(want Stats) {
 	}
 }
 
-// pass lets time pass in a bubble, whose clock moves on to the next timer when all goroutines wait.
+// pass advances the time of the bubble. Its clock moves to the next timer when all goroutines wait.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -439,7 +439,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestBackoffDoesNotOverflow: a key that has failed for ever must not be tried in a loop.
+// TestBackoffDoesNotOverflow checks that the backoff stays at its maximum after many failures.
 func TestBackoffDoesNotOverflow(t *testing.T) {
 	for initial, most := range map[time.Duration]time.Duration{1: math.MaxInt64, math.MaxInt64/2 + 1: math.MaxInt64,
 		3: 1000} {
@@ -454,8 +454,7 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// TestOutcomeIsACopy: what a caller does with its slice afterwards must not reach the index.
-// A decision that could be more waits for events without ever being slowed down more than once.
+// TestOpen checks that a key with the outcome Open waits for events, and that its backoff does not grow.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{})
@@ -474,6 +473,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// TestOutcomeIsACopy checks that an Outcome does not share the slice of the caller.
 func TestOutcomeIsACopy(t *testing.T) {
 	plugins := []string{"B", "A", "B"}
 	outcome := Unschedulable(plugins...)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoEventIsLost: keys become schedulable by one event each, and by nothing else. Many events come at once while
-// workers decide on snapshots that may be too old for them. If a single one were lost, its key would be stuck.
+// TestNoEventIsLost makes each key schedulable by exactly one event. Many events occur concurrently while workers
+// decide on snapshots that may be too old for them. If an event were lost, its key would never be scheduled.
 func TestNoEventIsLost(t *testing.T) {
 	const keys, tellers, workers = 400, 4, 4
 	q := New(Options[int, int64]{
@@ -78,11 +78,11 @@ func TestNoEventIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// needs returns the version from which on a key is schedulable: another one for each, in no order.
+// needs returns the version from which a key is schedulable. The versions are unique and unordered.
 func needs(key, keys int) int64 { return int64(key*7%keys) + 1 }
 
-// TestQueue_EveryWaiterIsServed: whatever happens at once, no call waits in Pop while a key is active, and no timer is
-// missing.
+// TestQueue_EveryWaiterIsServed checks under concurrency that no call waits in Pop while a key is active, and that the
+// timer is set.
 func TestQueue_EveryWaiterIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[int, change]{})

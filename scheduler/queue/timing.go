@@ -7,14 +7,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// timing is the time of a Queue, counted from when the Queue was made, and the timer for keys that become active by
-// themselves.
+// timing is the clock of a Queue and the timer for keys that become active after a delay. Times are durations since the
+// creation of the Queue.
 type timing struct {
 	clock clock.Clock
 	epoch time.Time
-	now   time.Duration // when the Queue was locked
-	timer clock.Timer   // nil: no call has waited yet
-	alarm time.Duration // when the timer fires; never: it is stopped
+	now   time.Duration // when the Queue was last locked
+	timer clock.Timer   // nil: Pop has not waited yet
+	alarm time.Duration // when the timer fires; never: the timer is stopped
 }
 
 func newTiming(c clock.Clock) timing { return timing{clock: c, epoch: c.Now(), alarm: never} }
@@ -22,7 +22,7 @@ func newTiming(c clock.Clock) timing { return timing{clock: c, epoch: c.Now(), a
 // update sets now to the time of the clock.
 func (t *timing) update() { t.now = t.clock.Since(t.epoch) }
 
-// ticks returns the channel of the timer, which the first call makes.
+// ticks returns the channel of the timer. The first call creates the timer.
 func (t *timing) ticks() <-chan time.Time {
 	if t.timer == nil {
 		t.timer = t.clock.NewTimer(never)
@@ -31,7 +31,7 @@ func (t *timing) ticks() <-chan time.Time {
 	return t.timer.C()
 }
 
-// setAlarm makes the timer fire at this time, or stops it.
+// setAlarm sets the time at which the timer fires. If alarm is never, it stops the timer.
 func (t *timing) setAlarm(alarm time.Duration) {
 	switch alarm {
 	case t.alarm:
@@ -44,10 +44,10 @@ func (t *timing) setAlarm(alarm time.Duration) {
 	t.alarm = alarm
 }
 
-// never is later than any time. All times are counted from when the Queue was made.
+// never is later than any other time.
 const never = time.Duration(math.MaxInt64)
 
-// after returns the time d after now, or never if there is no such time.
+// after returns now + d, or never if the sum overflows.
 func after(now, d time.Duration) time.Duration {
 	if d > never-now {
 		return never

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// wait is the part of Pop for when nothing is active. It is called under the lock and returns without.
+// wait waits until the Queue hands a key to this call of Pop. It is called with the lock held, and returns without the
+// lock.
 //
-// A key that becomes active is handed to the first who waits. The timer for those that become active by themselves is
-// shared by all waiting calls: the call that receives the tick takes the lock, and serves the first one.
+// A key that becomes active is handed to the call that has waited longest. All waiting calls share the timer for keys
+// that become active after a delay: the call that receives the tick takes the lock and hands out the keys.
 func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
 	tick := q.timing.ticks()
 	w := make(chan Item[K], 1)
@@ -27,7 +28,7 @@ func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
 			if q.leave(w) {
 				return Item[K]{}, ctx.Err()
 			}
-			item, ok := <-w // it was served in the meantime
+			item, ok := <-w // the key was handed over in the meantime
 			return handed(item, ok)
 		}
 	}
@@ -40,7 +41,7 @@ func handed[T any](item T, ok bool) (T, error) {
 	return item, nil
 }
 
-// leave takes out one who waits, and reports whether he still did.
+// leave removes a waiting call, and reports whether the call was still waiting.
 func (q *Queue[K, E]) leave(w chan Item[K]) bool {
 	q.lock()
 	defer q.unlock()
@@ -52,7 +53,7 @@ func (q *Queue[K, E]) leave(w chan Item[K]) bool {
 	return true
 }
 
-// serve hands out what is active to those who wait, and sets the timer for what will be.
+// serve hands active keys to waiting calls and sets the timer for the next key that becomes active after a delay.
 func (q *Queue[K, E]) serve() {
 	if n := min(len(q.waiters), len(q.active)); n > 0 {
 		for _, w := range q.waiters[:n] {

@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// popped is what a Pop in another goroutine returned, and when.
+// popped is the result of a Pop in another goroutine and its duration.
 type popped struct {
 	key string
 	err error
@@ -83,7 +83,8 @@ func TestPopWaits(t *testing.T) {
 	}
 }
 
-// TestManyWait: each key is for one, the best key for the first, and no call is woken for nothing.
+// TestManyWait checks that each key is handed to one call, in order of priority and arrival, and that no call is woken
+// without a key.
 func TestManyWait(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		p.fly("a", "b", "c")
@@ -99,7 +100,7 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-// TestStatsWhileWaiting: the call that finds a key's time reached hands the key out.
+// TestStatsWhileWaiting checks that the call that observes the end of a key's delay hands out the key.
 func TestStatsWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{Clock: deaf{}})
@@ -121,7 +122,7 @@ type deafTimer struct{ clock.Timer }
 
 func (deafTimer) Reset(time.Duration) bool { return true }
 
-// TestInjectedClock: backoffs are timed by the clock that was given.
+// TestInjectedClock checks that backoffs use the injected clock.
 func TestInjectedClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	p := newPlay(t, Options[string, change]{Clock: clock})
@@ -151,7 +152,8 @@ func TestInjectedClock(t *testing.T) {
 	require.False(t, clock.HasWaiters(), "it is stopped before its time")
 }
 
-// TestEagerTimer: a timer of another clock than the time is read from may fire too early.
+// TestEagerTimer checks that Pop does not return a key too early if the timer fires too early. An injected clock may
+// use another time for its timers.
 func TestEagerTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{Clock: eager{}})
@@ -161,7 +163,7 @@ func TestEagerTimer(t *testing.T) {
 	})
 }
 
-// eager is a clock whose timers fire when half of their time is over.
+// eager is a clock whose timers fire after half of their duration.
 type eager struct{ clock.RealClock }
 
 func (e eager) NewTimer(d time.Duration) clock.Timer { return eagerTimer{e.RealClock.NewTimer(d)} }
@@ -187,8 +189,8 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// TestDoneAndHandedOut: a key that was handed to a call whose context ends in that moment must not stay in flight for
-// ever.
+// TestDoneAndHandedOut checks that a key does not stay in flight if it is handed to a call whose context ends at the
+// same time.
 func TestDoneAndHandedOut(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 { // select chooses at random
@@ -202,7 +204,8 @@ func TestDoneAndHandedOut(t *testing.T) {
 	})
 }
 
-// TestDoneAndTick: a tick that went to a call whose context ends in that moment must not be lost for the others.
+// TestDoneAndTick checks that a tick is not lost for other calls if the context of the receiving call ends at the same
+// time.
 func TestDoneAndTick(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 {
@@ -222,7 +225,7 @@ func TestDoneAndTick(t *testing.T) {
 	})
 }
 
-// TestShutDown: a manager that stops must not wait for anything to happen first.
+// TestShutDown checks that a manager can stop without waiting for keys or events.
 func TestShutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{OnPanic: func(string, any) { t.Error("a hint is asked, in vain") }})

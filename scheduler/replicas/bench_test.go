@@ -12,8 +12,8 @@ const (
 	workload = 1_000_000
 )
 
-// fleetOf returns clusters that could have twice the workload, in the order of their names; of current replicas there
-// are as many as are given.
+// fleetOf returns clusters, ordered by name, whose total capacity is about twice the workload. The current replicas are
+// divided equally among them.
 func fleetOf(current int32) []Target {
 	random := rand.New(rand.NewPCG(1, 2))
 	clusters := make([]Target, fleet)
@@ -28,8 +28,8 @@ func fleetOf(current int32) []Target {
 	return clusters
 }
 
-// BenchmarkDivide divides 1,000,000 replicas among 5,000 clusters. Its floor is a plain loop over the clusters in the
-// same run, which writes each one's share into a new slice and does not get the sum right: any solution has to do that.
+// BenchmarkDivide divides 1,000,000 replicas among 5,000 clusters. The floor is a plain loop over the clusters in the
+// same run that writes each share into a new slice, without correcting the sum. Any implementation requires this loop.
 func BenchmarkDivide(b *testing.B) {
 	shuffled := fleetOf(0)
 	rand.New(rand.NewPCG(3, 4)).Shuffle(fleet, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// check returns the order of the clusters by name, nil if they are in order already, or what is wrong with the first
-// field that is.
+// check returns the order of the clusters by name, or nil if they are already in this order. For an invalid request it
+// returns the error of the first invalid field.
 func check(r Request) (order []int32, err error) {
 	strategies := []Strategy{Duplicated, StaticWeight, DynamicWeight, Aggregated}
 	if !slices.Contains(strategies, r.Strategy) {
@@ -55,7 +55,7 @@ func checkCluster(i int, c *Target) error {
 
 func clusterPath(i int) *field.Path { return field.NewPath("clusters").Index(i) }
 
-// byName returns the order of the clusters by their names, which have to differ.
+// byName returns the order of the clusters by name. It returns an error if two names are equal.
 func byName(clusters []Target) ([]int32, error) {
 	order := make([]int32, len(clusters))
 	for i := range order {
@@ -72,9 +72,10 @@ func byName(clusters []Target) ([]int32, error) {
 	return order, nil
 }
 
-// hash mixes a workload's key and a cluster's name: FNV-1a, and then the finalizer of SplitMix64 (Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", 2014), for names that differ in their last letter alone have
-// to be in every order equally often. It must never change: ties would fall in another way.
+// hash returns a hash of a workload's key and a cluster's name: FNV-1a, followed by the finalizer of SplitMix64
+// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). The finalizer makes all orders of
+// clusters equally frequent even if their names differ only in the last letter. The function must never change, because
+// ties would be broken differently.
 func hash(key, name string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, part := range []string{key, "\x00", name} {

@@ -2,12 +2,12 @@ package replicas
 
 import "cmp"
 
-// Divide decides how many replicas each cluster gets. It is pure, and may be called concurrently. Equal requests have
-// equal results, in any order of their clusters.
+// Divide computes the number of replicas of each cluster. It is a pure function, and may be called concurrently. Equal
+// requests have equal results, independently of the order of their clusters.
 //
 // For an invalid Request it returns a [*field.Error] with the invalid field, such as "clusters[2].weight: Invalid
-// value: -1: must not be negative", and no Result. Keep the previous division then: an empty Result would remove the
-// workload.
+// value: -1: must not be negative", and no Result. Callers must then keep the previous division: an empty Result would
+// remove the workload.
 func Divide(r Request) (Result, error) {
 	order, err := check(r)
 	if err != nil {
@@ -35,16 +35,16 @@ func Divide(r Request) (Result, error) {
 	return result, nil
 }
 
-// party is a cluster in a division. What there is to divide are seats, as in a parliament, from where the method comes.
+// party is a cluster in a division. The replicas are called seats, as in the literature on the method.
 type party struct {
-	weight  int64  // its claim; with 0 it gets nothing more
-	rank    uint64 // who is first when all else is equal: the lower, and then the first by name
-	current int32  // the seats that it held so far
-	seats   int32  // those that it has now
-	limit   int32  // and may have
+	weight  int64  // with 0 it gets no further seats
+	rank    uint64 // breaks ties: the lower rank first, and then the order by name
+	current int32  // the seats before the division
+	seats   int32  // the seats in this division
+	limit   int32  // the maximum of seats
 }
 
-// enter lists the clusters by name, without any seat.
+// enter returns the parties by name, without seats.
 func enter(r Request, order []int32) []party {
 	parties := make([]party, len(r.Clusters))
 	for i := range parties {
@@ -66,14 +66,15 @@ func duplicate(parties []party, replicas int32) (missing int64) {
 	return missing
 }
 
-// change is what is left to divide after the clusters have kept what they hold.
+// change is the division that remains after the parties have kept their current seats.
 type change struct {
-	more int64 // seats to give out
-	// shrinks says that they hold too much: all seats are given out anew, to none more than it held.
+	more int64 // seats to divide
+	// shrinks means that the current seats are too many: all seats are divided again, and no party gets more than before.
 	shrinks bool
 }
 
-// keep lets the clusters have what they hold, unless all is to be divided anew.
+// keep gives the parties their current seats, unless the request is Fresh. If the current seats are too many, it gives
+// none and limits each party to its current seats.
 func keep(parties []party, r Request) change {
 	replicas := int64(r.Replicas)
 	if r.Fresh {
@@ -97,11 +98,11 @@ func keep(parties []party, r Request) change {
 	return change{more: replicas - existing}
 }
 
-// existing is what the party may keep of what it has.
+// existing returns the current seats of the party that are within its limit.
 func (p *party) existing() int32 { return min(p.current, p.limit) }
 
-// weigh makes the limits the weights. An unbounded cluster, which has no number, counts as much as the roomiest
-// that has one: more would be a guess, and would send everything to the one cluster about which nothing is known.
+// weigh sets the weights to the limits. The weight of an unbounded party is the largest limit of the others. A larger
+// weight would be a guess, and would give all seats to the one cluster whose capacity is unknown.
 func weigh(parties []party, c change) {
 	known := int32(0)
 	for i := range parties {
@@ -118,9 +119,9 @@ func weigh(parties []party, c change) {
 	}
 }
 
-// fill gives out seats to one cluster after the other: those that have some come first, then those that may have most.
-// That is as few clusters as possible, and the order does not depend on how many seats there are. It
-// returns how many it could not give out.
+// fill gives seats to one party after the other: first to parties that have seats, and then in descending order of the
+// limits. This uses as few parties as possible, and the order does not depend on the number of seats. It returns the
+// number of seats that did not fit.
 func fill(parties []party, n int64) (left int64) {
 	q := queueOf(parties, func(a, b *party) int {
 		if a.holds() != b.holds() {
@@ -137,7 +138,7 @@ func fill(parties []party, n int64) (left int64) {
 	return n
 }
 
-// at is the i-th of an order; nil is the order as it is.
+// at returns the element i of an order. A nil order is the identity.
 func at(order []int32, i int) int {
 	if order == nil {
 		return i

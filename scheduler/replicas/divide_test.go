@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// clusters reads "east weight/current/capacity", where a capacity of * is Unbounded.
+// clusters parses "east weight/current/capacity". The capacity * is Unbounded.
 func clusters(t *testing.T, all string) []Target {
 	t.Helper()
 	var targets []Target
@@ -282,7 +282,8 @@ func TestCapacityOf(t *testing.T) {
 	}
 }
 
-// TestDivideLeavesTheRequestAlone: a caller may divide the same clusters by several goroutines.
+// TestDivideLeavesTheRequestAlone checks that Divide does not change the request, so that goroutines may share
+// clusters.
 func TestDivideLeavesTheRequestAlone(t *testing.T) {
 	for _, strategy := range strategies {
 		r := Request{Strategy: strategy, Replicas: 7, Key: "k", Clusters: clusters(t, "c 1/2/5, a 2/0/*, b 3/9/4")}

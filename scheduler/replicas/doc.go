@@ -1,70 +1,74 @@
 // Package replicas divides the replicas of a workload among the clusters that were chosen for it.
 //
-//   - [Divide] decides: a pure function of the workload's size, the [Strategy] and what is known of each cluster.
-//   - An [Estimator] tells for how many more replicas clusters have room. [FromAvailable] goes by their free resources,
-//     and [Min] asks several.
+//   - [Divide] decides. It is a pure function of the number of replicas, the [Strategy] and the state of each cluster.
+//   - An [Estimator] returns for how many more replicas clusters have capacity. [FromAvailable] uses the free resources
+//     of clusters, and [Min] combines several estimators.
 //
-// It chooses no clusters, and needs nothing else of this module.
+// The package chooses no clusters, and does not depend on other packages of this module.
 //
 // # Capacity
 //
-// [Target.Capacity] is how many replicas of this workload a cluster can have in total, those that it has included. So
-// it stays the same when the workload moves in, and no estimate can evict what runs already. An
-// Estimator tells what fits besides, as only that can be measured: [CapacityOf] adds the two. No strategy exceeds a
-// capacity. What fits nowhere is [Result.Unplaced], and the rest is placed nevertheless. Who does
-// not want capacities says [Unbounded].
+// [Target.Capacity] is the total number of replicas of this workload that a cluster can run, including existing ones.
+// It does not change when the replicas start, so no estimate can evict running replicas. An Estimator returns the
+// number of further replicas, because only that can be measured; [CapacityOf] adds both. No strategy exceeds a
+// capacity. Replicas that fit on no cluster are [Result.Unplaced]; the others are placed. To ignore capacities, use
+// [Unbounded].
 //
 // # Strategies
 //
 // Duplicated gives each cluster all replicas.
 //
-// StaticWeight divides by [Target.Weight], always anew: the weights are what was asked for, and Current only breaks
-// ties. Of all divisions that the method allows, it is the one that moves least.
+// StaticWeight divides by [Target.Weight]. It always divides all replicas again, because the weights are the desired
+// state; Current only breaks ties. Among all divisions that the method permits, it returns the one that moves the
+// fewest replicas.
 //
-// DynamicWeight divides by capacity. It is steady:
+// DynamicWeight divides by capacity. It moves as few replicas as possible:
 //
-//   - Everybody keeps what it has, as long as it is in the Request and within its capacity.
-//   - If that is too little, each further replica goes to where the whole division, with what is there, is farthest
-//     behind the capacities. So it makes no difference whether a workload grows in steps or at once.
-//   - If that is too much, all shrink in proportion to what they have, for which no capacity need be known.
-//   - A cluster whose capacity is unbounded has no number to divide by, and weighs as much as the roomiest of the
-//     others.
+//   - Each cluster keeps its current replicas while it is in the Request and within its capacity.
+//   - If more replicas are needed, each further replica goes to the cluster whose total is farthest below its share by
+//     capacity. The result does not depend on whether a workload grows in steps or at once.
+//   - If fewer replicas are needed, all clusters shrink in proportion to their current replicas. This does not depend
+//     on capacities.
+//   - A cluster with an unbounded capacity has no number to divide by. Its weight is the largest capacity of the other
+//     clusters.
 //
-// Aggregated uses as few clusters as possible, and fills one before it begins another: the clusters in use first, and
-// among equals the one with the largest capacity. It is as steady; shrinking empties the clusters with least first.
+// Aggregated uses as few clusters as possible, and fills one cluster before it uses the next. Clusters in use come
+// first, and then clusters with a larger capacity. It keeps current replicas in the same way; when a workload shrinks,
+// the clusters with the fewest replicas are emptied first.
 //
-// [Request.Fresh] makes the last two divide as if nothing were there. To ask again with what a Result says changes
-// nothing, whatever the strategy.
+// With [Request.Fresh], DynamicWeight and Aggregated ignore the current division. For all strategies, dividing again
+// with the Result as the current division changes nothing.
 //
 // # Method
 //
-// Division by weights is Webster's method, also known as Sainte-Laguë's: one replica after the other goes to the
-// cluster with the highest weight divided by 1, 3, 5 and so on, twice the replicas that it has plus one; one that is
-// full drops out. It rounds each share to the nearest number, as it were, and has three properties that rounding by
-// largest remainders has not, or not all (Balinski and Young, Fair Representation, 2nd ed. 2001):
+// Division by weights uses Webster's method, also known as Sainte-Laguë's. Each replica goes to the cluster with the
+// highest average: its weight divided by 2n+1, where n is the number of replicas that it has. A full cluster is
+// skipped. The result resembles rounding each exact share to the nearest integer. The method has three properties that
+// rounding by largest remainders does not have, or not all of them (Balinski and Young, Fair Representation, 2nd ed.
+// 2001):
 //
-//   - One more replica never takes one away from any cluster.
-//   - A cluster whose weight grows never gets less for it.
-//   - It favors neither large clusters nor small ones.
+//   - An additional replica never takes a replica away from any cluster.
+//   - A cluster never gets fewer replicas because its weight grows.
+//   - It favors neither large nor small clusters.
 //
-// Shares are exact: averages are compared as products of 128 bits. Of equal averages the one of the cluster that has
-// had that replica before comes first, then that of the cluster with fewer replicas, then the order of [Request.Key],
-// then that of the names. It does not go replica by replica, but from a threshold near the last one's average, so a
-// million replicas take no longer than a thousand. To measure:
+// The comparison of averages is exact: it uses products of 128 bits. If averages are equal, the cluster that had this
+// replica before comes first, then the cluster with fewer replicas, then the order by [Request.Key], and then the order
+// by name. The implementation does not iterate over all replicas: it starts from a threshold near the average of the
+// last replica, so a million replicas take no longer than a thousand. To measure:
 //
 //	go test -run '^$' -bench . ./scheduler/replicas
 //
-// # Where this differs from Karmada
+// # Differences from Karmada
 //
-// The strategies are those of Karmada's ReplicaSchedulingStrategy (pkg/scheduler/core), and so is what is steady and
-// what is not. But:
+// The strategies are those of Karmada's ReplicaSchedulingStrategy (pkg/scheduler/core), including whether they keep the
+// current division. The differences are:
 //
-//   - Its static weights round down and give the rest to the heaviest, by which a cluster can lose a replica as the
-//     workload grows (karmada-io/karmada#6735). They do not heed capacities either.
-//   - Where not all replicas fit it places none. Here those that fit are placed.
-//   - Where it scales up it divides the further replicas alone, by the room that is left. Then the result depends on
-//     the steps.
-//   - Where it scales down it may go by clusters that are not candidates any more (karmada-io/karmada#7109).
-//   - Its Aggregated divides by weights among the fewest clusters that suffice. That their number changes would take
-//     replicas away from clusters when the workload grows.
+//   - Karmada's static weights are rounded down, and the heaviest clusters get the remainder. A cluster can therefore
+//     lose a replica when the workload grows (karmada-io/karmada#6735). Static weights also ignore capacities.
+//   - If not all replicas fit, Karmada places none. This package places those that fit.
+//   - When Karmada scales up, it divides only the further replicas, by the remaining capacity. The result then depends
+//     on the steps.
+//   - When Karmada scales down, it may use clusters that are not candidates any more (karmada-io/karmada#7109).
+//   - Karmada's Aggregated divides by weights among the fewest clusters that suffice. When the workload grows and this
+//     number changes, clusters would lose replicas.
 package replicas

@@ -16,10 +16,11 @@ type Requirements struct {
 	Pod *corev1.PodSpec
 }
 
-// An Estimator returns how many more replicas clusters have capacity for.
+// Estimator estimates for how many more replicas clusters have capacity.
 //
-// Estimate returns a number for each cluster, in the order of the clusters: at least 0, and [Unbounded] if it knows no
-// limit. It must return when its context ends, must be safe for concurrent use, and must not change its arguments.
+// Estimate returns one number per cluster, in the order of the clusters. Each number is at least 0, and [Unbounded] if
+// the estimator knows no limit. Estimate must return when its context ends, must be safe for concurrent use, and must
+// not change its arguments.
 type Estimator interface {
 	Estimate(ctx context.Context, r Requirements, clusters []string) ([]int32, error)
 }
@@ -32,10 +33,10 @@ func (f EstimatorFunc) Estimate(ctx context.Context, r Requirements, clusters []
 	return f(ctx, r, clusters)
 }
 
-// FromAvailable returns an [Estimator] that uses the available resources of clusters, as [Fit] does. They are the free
-// resources of the whole cluster, so replicas that do not fit on any single node are counted too.
+// FromAvailable returns an [Estimator] that uses the available resources of clusters, as [Fit] does. Available
+// resources are totals for the whole cluster, so replicas that do not fit on any single node are counted too.
 //
-// The function returns false for a cluster whose available resources are unknown; its capacity is Unbounded. The
+// The function returns false for a cluster whose available resources are unknown; the estimate is then Unbounded. The
 // function may be called concurrently, and its result is not changed.
 func FromAvailable(available func(cluster string) (corev1.ResourceList, bool)) Estimator {
 	return EstimatorFunc(func(_ context.Context, r Requirements, clusters []string) ([]int32, error) {

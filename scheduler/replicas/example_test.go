@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// Two to one to one, but south is too small for its part.
+// The weights are 2:1:1, and the capacity of south is below its share.
 func ExampleDivide() {
 	result, err := replicas.Divide(replicas.Request{
 		Replicas: 12,
@@ -35,7 +35,7 @@ func ExampleDivide() {
 	// west 4
 }
 
-// A workload grows, loses a cluster, and is divided anew on request.
+// A workload grows, loses a cluster, and is divided again with Fresh.
 func ExampleDivide_steady() {
 	request := replicas.Request{Replicas: 12, Strategy: replicas.DynamicWeight, Clusters: []replicas.Target{
 		{Name: "east", Capacity: 20},
@@ -70,7 +70,7 @@ func ExampleDivide_steady() {
 	// anew:     [{east 8} {south 4} {west 4}]
 }
 
-// What clusters have room for comes from their free resources and from a quota, and a third estimator is down.
+// The capacities are the minimum of free resources and a quota. A third estimator fails and is ignored.
 func ExampleMin() {
 	free := map[string]corev1.ResourceList{
 		"east": {corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")},

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNearestOfAll: of all divisions that are Webster's, StaticWeight's is the one that moves least.
+// TestNearestOfAll checks that StaticWeight moves the fewest replicas of all divisions by Webster's method.
 func TestNearestOfAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Request{Replicas: rapid.Int32Range(1, 7).Draw(t, "replicas"), Strategy: StaticWeight}
@@ -33,8 +33,9 @@ func TestNearestOfAll(t *testing.T) {
 	})
 }
 
-// isWebster goes by the definition that does without a procedure: no party's last replica has a lower average
-// than another's next one would have (Balinski and Young, Fair Representation, appendix A).
+// isWebster reports whether a division satisfies the definition of Webster's method: the last replica of no party has a
+// lower average than the next replica of another party would have (Balinski and Young, Fair Representation, appendix
+// A).
 func isWebster(clusters []Target, seats []int32) bool {
 	for i, a := range clusters {
 		for j, b := range clusters {
@@ -70,8 +71,8 @@ func forEachDivision(clusters []Target, n int32, do func([]int32)) {
 	from(0, n)
 }
 
-// TestFewestClusters tries all sets of clusters: none that is smaller than Aggregated's has the capacity, and keeps
-// what is to be kept.
+// TestFewestClusters checks against all sets of clusters that no set smaller than the one of Aggregated has the
+// capacity and keeps the replicas that must be kept.
 func TestFewestClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{Aggregated})

@@ -20,18 +20,18 @@ func Fit(available, requests corev1.ResourceList) int32 {
 	return fit
 }
 
-// times returns how many times the request, which is positive, fits into what is available.
+// times returns how often the request, which must be positive, fits into the available quantity.
 func times(available, request resource.Quantity) int32 {
 	if available.Sign() <= 0 {
-		return 0 // overcommitted clusters have less than nothing
+		return 0 // it is negative in overcommitted clusters
 	}
 	if a, ok := milli(available); ok {
 		if r, ok := milli(request); ok {
 			return int32(min(a/r, int64(Unbounded)))
 		}
 	}
-	// Nanocores, or more than 9·10^15 of something. Both are unscaled·10^-scale: bring them to one scale.
-	a, r := available.AsDec(), request.AsDec() // which changes these copies, not the caller's
+	// Nanocores, or more than 9·10^15 units. Both quantities are unscaled·10^-scale: convert them to the same scale.
+	a, r := available.AsDec(), request.AsDec() // AsDec changes the copies, not the caller's quantities
 	scale := max(int64(a.Scale()), int64(r.Scale()))
 	quotient := scaled(a.UnscaledBig(), scale-int64(a.Scale()))
 	quotient.Quo(quotient, scaled(r.UnscaledBig(), scale-int64(r.Scale())))
@@ -41,7 +41,7 @@ func times(available, request resource.Quantity) int32 {
 	return int32(min(quotient.Int64(), int64(Unbounded)))
 }
 
-// milli returns the quantity in thousandths, if that is exact.
+// milli returns the quantity in thousandths, and whether the conversion is exact.
 func milli(q resource.Quantity) (int64, bool) {
 	value := q.MilliValue()
 	return value, q.Cmp(*resource.NewMilliQuantity(value, q.Format)) == 0

@@ -49,7 +49,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// FuzzFit holds Fit against fractions for all quantities that can be written, and looks whether it changes them.
+// FuzzFit compares Fit with a calculation by fractions for all valid quantities, and checks that Fit does not change
+// them.
 func FuzzFit(f *testing.F) {
 	for _, pair := range [][2]string{{"1", "300m"}, {"8Ei", "1n"}, {"1Gi", "1G"}, {"1.5", "1e-3"}, {"-1", "1"},
 		{"9223372036854775807", "3"}, {"123456789n", "7u"}} {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// DefaultTimeout is the default timeout of an estimator, which is that of Karmada.
+// DefaultTimeout is the default timeout of an estimator. It is the same as in Karmada.
 const DefaultTimeout = 3 * time.Second
 
-// maxStuck is how many calls of one estimator may have outstayed their deadline before it is not called any more.
+// maxStuck is the number of calls past their deadline at which an estimator is not called any more.
 const maxStuck = 8
 
 // MinOptions are the options of [Min]. The zero value of each field is its documented default.
@@ -22,13 +22,13 @@ type MinOptions struct {
 	// Timeout is the timeout of each estimator. Zero: [DefaultTimeout].
 	Timeout time.Duration
 
-	// Report is called with the reason why the result of an estimator was ignored. It must return at once. The calls of
-	// one Estimate are in the order of the names. Nil: reasons are not reported.
+	// Report is called with the reason why the result of an estimator was ignored. It must return without blocking. The
+	// calls of one Estimate are ordered by the names of the estimators. Nil: reasons are not reported.
 	Report func(estimator string, err error)
 }
 
-// Min is an [Estimator] that calls several estimators concurrently, and returns the minimum for each cluster. The names
-// are used in reports.
+// Min returns an [Estimator] that calls several estimators concurrently, and returns the minimum for each cluster. The
+// names are used in reports.
 //
 // An estimator that fails, panics, returns an invalid result or exceeds its timeout is ignored and reported. If all are
 // ignored, Estimate returns an error. Without estimators, all clusters are Unbounded.
@@ -55,11 +55,11 @@ type least struct {
 	parts   []*part
 }
 
-// part is one of several estimators.
+// part is one of the combined estimators.
 type part struct {
 	name      string
 	estimator Estimator
-	stuck     atomic.Int32 // calls that outstayed their deadline
+	stuck     atomic.Int32 // calls that have exceeded their deadline
 }
 
 func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string) ([]int32, error) {
@@ -76,7 +76,7 @@ func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string)
 	for i, p := range m.parts {
 		estimate, err := calls[i].wait(limited)
 		if ctx.Err() != nil {
-			continue // the caller has given up, which is not a failure of the estimator
+			continue // the caller's context has ended, which is not an error of the estimator
 		}
 		if err == nil {
 			err = plausible(estimate, len(clusters))
@@ -109,8 +109,8 @@ func plausible(estimate []int32, clusters int) error {
 	return nil
 }
 
-// call is a call of an estimator. The waiting and the answering goroutine both set over: the second one knows that
-// the other was first.
+// call is a call of an estimator. The waiting goroutine and the calling goroutine both set over. The second one detects
+// that the other was first.
 type call struct {
 	part   *part
 	over   atomic.Bool

@@ -154,8 +154,8 @@ func TestMinWrapsWhatFailed(t *testing.T) {
 	require.ErrorIs(t, err, errDown)
 }
 
-// TestMinGivesUp: an estimator that never comes back costs a few goroutines, not one for each estimate, and is asked
-// again once it has.
+// TestMinGivesUp checks that an estimator that does not return occupies a limited number of goroutines, and that it is
+// called again after it has returned.
 func TestMinGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
@@ -193,8 +193,8 @@ func TestMinGivesUp(t *testing.T) {
 	})
 }
 
-// TestMinIsCalledOff: the end of the caller's context is no failure of an estimator, and nothing waits for the
-// deadline.
+// TestMinIsCalledOff checks that Estimate returns when the caller's context ends, and does not report an error of the
+// estimator.
 func TestMinIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -210,8 +210,8 @@ func TestMinIsCalledOff(t *testing.T) {
 	})
 }
 
-// TestMinKeepsItsOwn: what a late estimator reads must not change under it, and what a quick one has returned may be
-// its cache.
+// TestMinKeepsItsOwn checks that the arguments of a late estimator do not change, and that a returned slice, which may
+// be a cache of the estimator, is not changed.
 func TestMinKeepsItsOwn(t *testing.T) {
 	cached := []int32{5, 5}
 	var seen []string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// naive divides by the weighted strategies in the plain way, replica by replica and with fractions, to hold Divide
-// against.
+// naive is a simple implementation of the weighted strategies, as a reference for Divide. It gives one replica after
+// the other and uses fractions.
 func naive(r Request) Result {
 	clusters := slices.SortedFunc(slices.Values(r.Clusters), func(a, b Target) int {
 		return strings.Compare(a.Name, b.Name)

@@ -61,7 +61,7 @@ func byClusters(result Result) map[string]int32 {
 	return all
 }
 
-// after is the request once its result has been carried out.
+// after returns the request after its result has been applied.
 func after(r Request, result Result) Request {
 	all := byClusters(result)
 	r.Clusters = slices.Clone(r.Clusters)
@@ -80,7 +80,7 @@ func TestAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestManyAgreeWithNaive has enough clusters for the search for a rate to have work to do.
+// TestManyAgreeWithNaive compares Divide with naive for so many clusters that jump searches for a rate.
 func TestManyAgreeWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Request{Replicas: rapid.Int32Range(0, 3000).Draw(t, "replicas"), Strategy: StaticWeight}
@@ -100,8 +100,8 @@ func TestManyAgreeWithNaive(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost: what is placed and what is not are all there is, no cluster has more than it may, and
-// nothing is left unplaced while there is room.
+// TestNothingIsLost checks that placed and unplaced replicas add up, that no cluster exceeds its capacity, and that no
+// replica is unplaced while a cluster has capacity.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
@@ -130,8 +130,8 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-// TestOneMoreTakesNoneAway is house monotonicity, also across the count at which growing begins: all clusters keep what
-// they have when the workload grows, and get no more when it shrinks.
+// TestOneMoreTakesNoneAway checks house monotonicity: no cluster loses replicas when the workload grows, and none gains
+// replicas when it shrinks. The steps cross the size at which shrinking turns into growing.
 func TestOneMoreTakesNoneAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, strategies)
@@ -150,8 +150,8 @@ func TestOneMoreTakesNoneAway(t *testing.T) {
 	})
 }
 
-// TestAskingForMoreGetsNoLess is monotonicity in weight and in capacity: a cluster of which only that
-// grows has no less than before.
+// TestAskingForMoreGetsNoLess checks that a cluster does not get fewer replicas if only its weight or its capacity
+// grows.
 func TestAskingForMoreGetsNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})
@@ -200,7 +200,7 @@ func TestSecondTimeChangesNothing(t *testing.T) {
 	})
 }
 
-// TestNoNeedlessMoves: of what is there, only what is too much goes, and what is beyond a cluster's capacity.
+// TestNoNeedlessMoves checks that clusters lose only replicas that exceed the workload or their capacity.
 func TestNoNeedlessMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
@@ -217,7 +217,7 @@ func TestNoNeedlessMoves(t *testing.T) {
 	})
 }
 
-// TestStepsAddUp: to grow in steps, as an autoscaler does, leads to the same division as to grow at once.
+// TestStepsAddUp checks that growth in steps, as by an autoscaler, gives the same division as growth at once.
 func TestStepsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{DynamicWeight, Aggregated})
@@ -236,7 +236,7 @@ func TestStepsAddUp(t *testing.T) {
 	})
 }
 
-// TestKeys: workloads whose clusters tie in all else are spread evenly by their keys.
+// TestKeys checks that workloads are spread evenly by their keys if all else is equal.
 func TestKeys(t *testing.T) {
 	clusters := []Target{}
 	for i := range 5 {

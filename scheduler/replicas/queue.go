@@ -2,15 +2,15 @@ package replicas
 
 import "cmp"
 
-// queue is a heap of the parties that may have more seats; the one whose turn it is comes first.
+// queue is a heap of the parties whose limit is not reached. The first party gets the next seat.
 type queue struct {
 	parties []party
 	heap    []int32
 	turns   func(a, b *party) int
 }
 
-// queueOf makes a queue by turns, which is negative when it is a's turn before b's, and 0 when they have equal claims:
-// then the lower rank comes first, and then the first by name.
+// queueOf returns a queue in the order of turns, which returns a negative number if a precedes b, and 0 for a tie. The
+// lower rank breaks a tie, and then the order by name.
 func queueOf(parties []party, turns func(a, b *party) int) queue {
 	q := queue{parties, make([]int32, 0, len(parties)), turns}
 	for i := range parties {
@@ -28,7 +28,7 @@ func (q *queue) empty() bool { return len(q.heap) == 0 }
 
 func (q *queue) first() *party { return &q.parties[q.heap[0]] }
 
-// fix puts the first, which has got seats, where it belongs now, or takes it out if it is full.
+// fix restores the heap after the first party has received seats. It removes the party if its limit is reached.
 func (q *queue) fix() {
 	if q.first().room() == 0 {
 		last := len(q.heap) - 1

@@ -5,7 +5,7 @@ import "math"
 // Strategy defines how replicas are divided; see the package documentation.
 type Strategy string
 
-// The strategies. There is no default: to take one for another multiplies a workload, or takes it away.
+// There is no default strategy, because a wrong strategy multiplies a workload or removes it.
 const (
 	// Duplicated gives each cluster all replicas.
 	Duplicated Strategy = "Duplicated"
@@ -30,12 +30,12 @@ type Request struct {
 	// The other strategies always divide again.
 	Fresh bool
 
-	// Key identifies the workload, for example by its UID. If clusters have equal claims to a replica and none of them has
-	// it, a hash of Key and the name of the cluster decides, so that the replicas of many small workloads do not all go to
-	// the same cluster. Empty: the first cluster by name gets the replica.
+	// Key identifies the workload, for example by its UID. It breaks a tie between clusters of which none has the replica:
+	// a hash of Key and the name of the cluster decides, so that the replicas of many small workloads do not all go to the
+	// same cluster. Empty: the first cluster by name gets the replica.
 	Key string
 
-	// Clusters are the clusters that may get replicas, in any order. Replicas of a cluster that is not listed any more are
+	// Clusters are the clusters that may get replicas, in any order. If a cluster is not listed any more, its replicas are
 	// divided among the others.
 	Clusters []Target
 }
@@ -45,8 +45,7 @@ type Target struct {
 	// Name is the name of the cluster, unique in the Request.
 	Name string
 
-	// Weight is the weight of the cluster for StaticWeight, relative to the others. A cluster with weight 0 gets no
-	// replicas.
+	// Weight is the relative weight of the cluster for StaticWeight. A cluster with weight 0 gets no replicas.
 	Weight int64
 
 	// Capacity is the maximum number of replicas of this workload on the cluster, including existing ones: see
@@ -68,11 +67,11 @@ func CapacityOf(current, more int32) int32 {
 
 // Result is the output of [Divide].
 type Result struct {
-	// Shares are all clusters of the Request, in the order of their names.
+	// Shares are all clusters of the Request, ordered by name.
 	Shares []Share
 
 	// Unplaced is the number of replicas without a cluster. Shares and Unplaced add up to the Replicas of the Request.
-	// With Duplicated, it is the sum of the missing replicas of all clusters.
+	// With Duplicated, Unplaced is the sum of the missing replicas of all clusters.
 	Unplaced int64
 }
 

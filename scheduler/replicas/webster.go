@@ -6,12 +6,11 @@ import (
 	"math/bits"
 )
 
-// webster gives out n seats, one after the other to the party of the highest average: its weight divided by 1, 3, 5
-// and so on, twice the seats that it has plus one. A party that has reached its limit drops out. Of equal averages,
-// that of a party that held the seat before comes first, and then that of the party with fewer seats. It returns the
-// seats that no party may have.
+// webster gives n seats to the parties. Each seat goes to the party with the highest average: its weight divided by
+// twice its seats plus one. A party that has reached its limit is skipped. If averages are equal, a party that had the
+// seat before comes first, and then the party with fewer seats. It returns the number of seats that exceed all limits.
 //
-// It does so without going seat by seat: see [jump].
+// It does not iterate over all seats: see [jump].
 func webster(parties []party, n int64) (left int64) {
 	room := int64(0)
 	for i := range parties {
@@ -38,7 +37,7 @@ func webster(parties []party, n int64) (left int64) {
 	return 0
 }
 
-// averages is negative when the next seat is a's rather than b's. It is exact: products of 64 bits have 128.
+// averages returns a negative number if a gets the next seat before b. It is exact: it compares products of 128 bits.
 func averages(a, b *party) int {
 	aHigh, aLow := bits.Mul64(uint64(a.weight), b.divisor())
 	bHigh, bLow := bits.Mul64(uint64(b.weight), a.divisor())
@@ -48,13 +47,13 @@ func averages(a, b *party) int {
 
 func (p *party) divisor() uint64 { return 2*uint64(p.seats) + 1 }
 
-// room is how many seats more the party may have.
+// room returns how many more seats the party may have.
 func (p *party) room() int32 { return p.limit - p.seats }
 
-// holds is 1 if the party has seats already, and else 0.
+// holds returns 1 if the party has seats, and 0 otherwise.
 func (p *party) holds() int { return int(min(p.seats, 1)) }
 
-// isNew is 0 if the party held its next seat before, and 1 if that would be new to it.
+// isNew returns 0 if the party had its next seat before the division, and 1 otherwise.
 func (p *party) isNew() int {
 	if p.current > p.seats {
 		return 0
@@ -63,20 +62,20 @@ func (p *party) isNew() int {
 }
 
 const (
-	// rounds bounds the search of jump. It ends after a handful; one that did not would only be slow.
+	// rounds limits the iterations of jump. A few suffice; reaching the limit would only make the division slower.
 	rounds = 64
-	// margin is more than floating point can be wrong by, relative to a number, and next to nothing.
+	// margin is a relative error that exceeds all floating-point errors and is otherwise negligible.
 	margin = 1.0 / (1 << 40)
 )
 
-// jump gives out most of n seats at once, and returns how many. What it gives is the beginning of what going seat by
-// seat would: the seats whose average is at least some threshold, which are no more than n. So the rest can be given
-// one by one, and the result is exact although the threshold is a floating-point number.
+// jump gives most of n seats at once, and returns how many. The result is a prefix of the sequence of single steps: all
+// seats whose average is at least a threshold, at most n of them. The remaining seats can be given one by one, so the
+// result is exact although the threshold is a floating-point number.
 //
-// With a threshold of 1/(2·rate), a party of weight w has the seats that rate·w rounds to: this is the other form
-// of Webster's method, and to take the bulk like that and single steps from there is the jump-and-step algorithm of
-// Pukelsheim (Proportional Representation, 2nd ed. 2017). The rate is found by Newton's method. Limits lead that
-// astray at times, so it is kept between the best rates so far, and halves their distance where it would leave them.
+// With a threshold of 1/(2·rate), a party of weight w gets rate·w seats, rounded. This is the other form of Webster's
+// method. Starting there and continuing with single steps is the jump-and-step algorithm of Pukelsheim (Proportional
+// Representation, 2nd ed. 2017). The rate is computed by Newton's method. Because of the limits, a step may leave the
+// interval between the best rates so far; it is then replaced by bisection.
 func jump(parties []party, n int64) (given int64) {
 	goal, total, contenders := float64(n), 0.0, 0.0
 	for i := range parties {
@@ -87,8 +86,8 @@ func jump(parties []party, n int64) (given int64) {
 		}
 	}
 
-	// Each seat that is left costs the logarithm of the parties, and each round all of them. Where averages are
-	// alike no rate may leave few, but there is always one that leaves no more than a seat for each party.
+	// Each remaining seat costs O(log parties), and each round costs O(parties). If many averages are equal, there may be
+	// no rate that leaves few seats, but there is always a rate that leaves at most one seat per party.
 	maxRounds := math.Sqrt(contenders) + 1
 	low, high, rate := 0.0, math.Inf(1), goal/total
 	for range rounds {
@@ -117,7 +116,7 @@ func jump(parties []party, n int64) (given int64) {
 	return given
 }
 
-// tally returns how many seats all parties would get at a rate, and how fast that grows with the rate.
+// tally returns how many seats all parties would get at a rate, and the derivative by the rate.
 func tally(parties []party, rate float64) (given int64, slope float64) {
 	for i := range parties {
 		p := &parties[i]
@@ -130,7 +129,7 @@ func tally(parties []party, rate float64) (given int64, slope float64) {
 	return given, slope
 }
 
-// deal returns how many seats the party has at a rate: no fewer than it has, and no more than it may have.
+// deal returns the number of seats of the party at a rate, at least its current number and at most its limit.
 func (p *party) deal(rate float64) int32 {
 	switch exact := float64(p.weight)*rate + 0.5; {
 	case exact < float64(p.seats) || p.room() == 0:

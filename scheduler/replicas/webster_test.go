@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJump checks that jump gives no cluster more replicas than single steps would, and that it leaves at most two for
-// each cluster: one because its search ends early, and one because of its margin.
+// TestJump checks that jump gives no cluster more replicas than single steps would, and that it leaves at most two
+// replicas per cluster: one because the search ends early, and one because of the margin.
 func TestJump(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})
@@ -42,8 +42,8 @@ func TestJump(t *testing.T) {
 	})
 }
 
-// TestJumpFindsItsWay where Newton's method alone does not: the large cluster makes the first rate a thousand times too
-// high, where the second is full and says nothing of how far to go back.
+// TestJumpFindsItsWay checks a case in which Newton's method alone fails. The large cluster makes the first rate a
+// thousand times too high. At this rate the second cluster is full, so the slope does not show how far to go back.
 func TestJumpFindsItsWay(t *testing.T) {
 	parties := []party{
 		{weight: 1, limit: Unbounded},

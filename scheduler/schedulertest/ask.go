@@ -11,26 +11,26 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// opinion is what a plugin says of a fleet, by the clusters' names.
+// opinion contains the results of a plugin for a fleet, by cluster name.
 type opinion struct {
-	Refused map[string]string  // the reason
-	Scores  map[string]float64 // of those that are not refused
+	Refused map[string]string  // by rejected cluster: the reason
+	Scores  map[string]float64 // of the clusters that are not rejected
 }
 
 func (o opinion) String() string { return fmt.Sprintf("refuses %v, scores %v", o.Refused, o.Scores) }
 
-// question is one fleet and request that a plugin is asked about.
+// question is a call of a plugin for one fleet and one request.
 type question struct {
 	t        testing.TB
 	plugin   scheduler.Plugin
 	state    *scheduler.CycleState
 	request  *scheduler.Request
 	feasible scheduler.Set
-	batch    bool // in its batch form, if it has one
+	batch    bool // uses the batch forms, if the plugin has them
 	opinion
 }
 
-// ask asks the plugin about a fleet: in its batch form if it has one, or about each cluster.
+// ask returns the results of the plugin for a fleet. If batch is true, it uses the batch forms that the plugin has.
 func (s *suite) ask(t testing.TB, snapshot *scheduler.Snapshot, request *scheduler.Request, batch bool) opinion {
 	t.Helper()
 	q := &question{
@@ -146,7 +146,7 @@ func (q *question) score(ctx context.Context) {
 	}
 }
 
-// same reports whether two opinions are the same but for what additions in another order make of sums.
+// same reports whether two opinions are equal, except for rounding errors of sums in another order.
 func same(a, b opinion) bool {
 	if fmt.Sprint(a.Refused) != fmt.Sprint(b.Refused) || len(a.Scores) != len(b.Scores) {
 		return false

@@ -13,28 +13,29 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Plugin is a plugin to be tested, and what to test it with.
+// Plugin is the plugin to test, with its test data.
 type Plugin struct {
 	Name    string
 	Factory scheduler.Factory
 	Args    string // in JSON; empty: none
-	// Policies are those that the plugin has something to say about. The empty policy is tried as well.
+	// Policies are policies to which the plugin applies. The empty policy is tested as well.
 	Policies []v1alpha1.PlacementPolicy
-	// Clusters should differ in all that the plugin looks at. Each is tried in the place of each other.
+	// Clusters should differ in all properties that the plugin uses. The tests replace each cluster by each other cluster.
 	Clusters []*scheduler.Cluster
 }
 
-// Conformance tests that a plugin
+// Conformance tests that a plugin:
 //
-//   - changes neither clusters nor policies, nor sets that are not its own to change;
-//   - says the same of a cluster whatever the order of the fleet, and in its batch form what it says of each;
-//   - says the right thing of a cluster that has changed, not what was so before;
-//   - gives reasons that read as predicates, and scores from 0 to MaxScore that are numbers;
-//   - says the same of a cluster independently of other clusters, if it claims to be local;
-//   - hints at each event that makes it accept a cluster that it refused;
-//   - can be asked by many at once (run the test with the race detector).
+//   - does not change clusters, policies, or sets that it must not change;
+//   - returns the same result for a cluster independently of the order of the fleet, and with and without its batch
+//     forms;
+//   - returns the result for the current state of a cluster after a change;
+//   - returns reasons that are predicates, and scores from 0 to MaxScore that are not NaN;
+//   - returns the same result for a cluster independently of other clusters, if Local returns true;
+//   - returns true from Hint for each event after which it accepts a cluster that it rejected before;
+//   - can be called concurrently (run the test with the race detector).
 //
-// Each is a subtest. A plugin that does not take part in an extension point has nothing to hold to there.
+// Each requirement is a subtest. A subtest has no effect if the plugin does not implement the extension point.
 func Conformance(t *testing.T, p Plugin) {
 	made, err := p.Factory(scheduler.Args(p.Args), scheduler.Handle{Profile: scheduler.DefaultProfile})
 	if err != nil {
@@ -74,7 +75,7 @@ type suite struct {
 	before   []*scheduler.Cluster // the clusters before the first call
 }
 
-// each goes through the policies, each unbound and bound to every other cluster.
+// each calls do for each policy, without bound clusters and with every second cluster bound.
 func (s *suite) each(t *testing.T, do func(t *testing.T, request *scheduler.Request)) {
 	t.Helper()
 	var half []string
@@ -93,7 +94,7 @@ func (s *suite) each(t *testing.T, do func(t *testing.T, request *scheduler.Requ
 }
 
 func (s *suite) batches(t *testing.T) {
-	snapshot := Snapshot(s.Clusters...) // one for all policies, which must not get at each other's columns
+	snapshot := Snapshot(s.Clusters...) // shared by all policies: their columns must not conflict
 	s.each(t, func(t *testing.T, request *scheduler.Request) {
 		one, all := s.ask(t, snapshot, request, false), s.ask(t, snapshot, request, true)
 		if !same(one, all) {
@@ -113,7 +114,7 @@ func (s *suite) order(t *testing.T) {
 	})
 }
 
-// as is a cluster under the name of another.
+// as returns a copy of a cluster with another name.
 func as(c *scheduler.Cluster, name string) *scheduler.Cluster {
 	renamed := *c
 	renamed.Name = name
@@ -171,7 +172,7 @@ func (s *suite) hints(t *testing.T) {
 	}
 	s.each(t, func(t *testing.T, request *scheduler.Request) {
 		if len(request.Bound) > 0 {
-			return // what is bound is not waiting
+			return // a bound request does not wait
 		}
 		for _, cluster := range s.Clusters {
 			after := s.ask(t, Snapshot(cluster), request, false)
@@ -195,7 +196,7 @@ func (s *suite) hints(t *testing.T) {
 	})
 }
 
-// refusesSome reports whether the plugin refuses any cluster to the request. One that refuses none waits for nothing.
+// refusesSome reports whether the plugin rejects any cluster for the request. Otherwise the request does not wait.
 func (s *suite) refusesSome(t *testing.T, request *scheduler.Request) bool {
 	return len(s.ask(t, Snapshot(s.Clusters...), request, false).Refused) > 0
 }
@@ -214,7 +215,7 @@ func (s *suite) immutable(t *testing.T) {
 		}
 	})
 	for i, c := range s.Clusters {
-		// In words, scores that are not numbers are equal to themselves.
+		// Compare the scores as text, because NaN is not equal to itself.
 		was, is := *s.before[i], *c
 		if fmt.Sprint(was.Scores) != fmt.Sprint(is.Scores) {
 			t.Errorf("cluster %s has other scores", c.Name)

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// zone keeps to one zone. Each of its faults is one that a plugin might well have.
+// zone is a plugin that accepts one zone. Each of its faults is a typical error of plugins.
 type zone struct{ fault string }
 
 func (z *zone) Name() string { return "Zone" }
@@ -89,7 +89,7 @@ var zones = []*scheduler.Cluster{
 	schedulertest.Cluster("three", schedulertest.Label("zone", "a"), schedulertest.Label("tier", "2")),
 }
 
-// faulty is set in the processes that show what [schedulertest.Conformance] says of a fault.
+// faulty is set in subprocesses that show how [schedulertest.Conformance] reports a fault.
 const faulty = "MUSTER_TEST_FAULT"
 
 func TestZone(t *testing.T) {

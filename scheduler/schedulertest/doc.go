@@ -1,3 +1,3 @@
-// Package schedulertest helps to test scheduler plugins: clusters and fleets in a line each, and [Conformance], which
-// holds any plugin to what package scheduler expects of it.
+// Package schedulertest contains helpers to test scheduler plugins: functions that create clusters and fleets in one
+// line each, and [Conformance], which tests whether a plugin satisfies the requirements of package scheduler.
 package schedulertest

@@ -13,13 +13,13 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Now is the time of all requests that this package makes.
+// Now is the time of all requests of this package.
 var Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// Option changes a cluster that is being made.
+// Option changes a new cluster.
 type Option func(*scheduler.Cluster)
 
-// Cluster returns a cluster that is joined and healthy, changed by the options.
+// Cluster returns a cluster that is joined and healthy, with the options applied.
 func Cluster(name string, options ...Option) *scheduler.Cluster {
 	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true}
 	for _, option := range options {
@@ -28,22 +28,22 @@ func Cluster(name string, options ...Option) *scheduler.Cluster {
 	return c
 }
 
-// Label gives the cluster a label.
+// Label sets a label of the cluster.
 func Label(key, value string) Option {
 	return func(c *scheduler.Cluster) { put(&c.Labels, key, value) }
 }
 
-// Property gives the cluster a property.
+// Property sets a property of the cluster.
 func Property(name, value string) Option {
 	return func(c *scheduler.Cluster) { put(&c.Properties, name, value) }
 }
 
-// Score gives the cluster a score from elsewhere.
+// Score sets an external score of the cluster.
 func Score(name string, value float64) Option {
 	return func(c *scheduler.Cluster) { put(&c.Scores, name, value) }
 }
 
-// Taint taints the cluster, as of a time before [Now].
+// Taint adds a taint to the cluster that was added the given duration before [Now].
 func Taint(key, value string, effect corev1.TaintEffect, since time.Duration) Option {
 	return func(c *scheduler.Cluster) {
 		c.Taints = append(c.Taints, corev1.Taint{Key: key, Value: value, Effect: effect,
@@ -51,8 +51,8 @@ func Taint(key, value string, effect corev1.TaintEffect, since time.Duration) Op
 	}
 }
 
-// Resource gives the cluster so much of a resource, of which so much is available. Both must be quantities, or it
-// panics.
+// Resource sets the capacity, allocatable and available quantities of a resource. It panics if one is not a valid
+// quantity.
 func Resource(name corev1.ResourceName, allocatable, available string) Option {
 	return func(c *scheduler.Cluster) {
 		put(&c.Capacity, name, resource.MustParse(allocatable))
@@ -61,7 +61,7 @@ func Resource(name corev1.ResourceName, allocatable, available string) Option {
 	}
 }
 
-// API has the cluster serve a kind.
+// API adds a kind that the cluster serves.
 func API(group, version, kind string) Option {
 	return func(c *scheduler.Cluster) {
 		put(&c.APIs, schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, true)
@@ -75,7 +75,7 @@ func put[M ~map[K]V, K comparable, V any](into *M, key K, value V) {
 	(*into)[key] = value
 }
 
-// Snapshot returns a fleet of clusters.
+// Snapshot returns a snapshot of the clusters.
 func Snapshot(clusters ...*scheduler.Cluster) *scheduler.Snapshot {
 	var cache scheduler.Cache
 	for _, c := range clusters {
@@ -84,7 +84,7 @@ func Snapshot(clusters ...*scheduler.Cluster) *scheduler.Snapshot {
 	return cache.Snapshot()
 }
 
-// Request returns a request by a policy, which must be valid, at [Now].
+// Request returns a request with a policy, at the time [Now]. It fails the test if the policy is invalid.
 func Request(t testing.TB, spec v1alpha1.PlacementPolicy, bound ...string) *scheduler.Request {
 	t.Helper()
 	policy, err := scheduler.NewPolicy(&spec)
@@ -94,7 +94,7 @@ func Request(t testing.TB, spec v1alpha1.PlacementPolicy, bound ...string) *sche
 	return &scheduler.Request{Name: t.Name(), Policy: policy, Bound: bound, Now: Now}
 }
 
-// Scheduler returns one whose only profile has one plugin.
+// Scheduler returns a scheduler whose only profile contains only this plugin.
 func Scheduler(t testing.TB, name string, factory scheduler.Factory, args string) *scheduler.Scheduler {
 	t.Helper()
 	s, err := scheduler.New(scheduler.Options{
@@ -107,7 +107,7 @@ func Scheduler(t testing.TB, name string, factory scheduler.Factory, args string
 	return s
 }
 
-// Chosen are the names of the chosen clusters, in their order.
+// Chosen returns the names of the chosen clusters in the order of the result.
 func Chosen(result scheduler.Result) []string {
 	names := make([]string, len(result.Chosen))
 	for i, choice := range result.Chosen {

@@ -9,10 +9,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "APIAvailability"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -25,7 +25,7 @@ var (
 	_ scheduler.HintPlugin        = plugin{}
 )
 
-// api is a kind that is required.
+// api is a required kind.
 type api struct {
 	kind     schema.GroupVersionKind
 	key      string
@@ -58,8 +58,8 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 	return nil
 }
 
-// Filter lets clusters that are bound stay: a kind that is not served now may be one whose definition is being
-// replaced.
+// Filter rejects a cluster that does not serve a required kind. Bound clusters stay: if a kind is not served, its
+// definition may be about to be replaced.
 func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
@@ -86,7 +86,7 @@ func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request 
 	return nil
 }
 
-// Hint waits for a cluster that serves all where it did not.
+// Hint reports whether the cluster serves all required kinds and did not before.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(func(c *scheduler.Cluster) bool { return serves(c, request) })
 }
@@ -101,5 +101,5 @@ func serves(cluster *scheduler.Cluster, request *scheduler.Request) bool {
 	return true
 }
 
-// Local is true.
+// Local returns true.
 func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }

@@ -1,4 +1,4 @@
-// Package apiavailability is the plugin that leaves out clusters which do not serve a kind that the policy requires.
+// Package apiavailability is a plugin that rejects clusters that do not serve a kind that the policy requires.
 //
-// A cluster that does not report what it serves is not left out, and neither is one that was chosen before.
+// A cluster is not rejected if it does not report its served kinds, or if it was chosen before.
 package apiavailability

@@ -6,10 +6,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "Balance"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -42,7 +42,7 @@ func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler
 	return score(cluster.Placements, there && state.Placed().Has(slot)), nil
 }
 
-// score does not count the placement that is decided among those of its own clusters.
+// score returns the score before normalization. If own is true, the placement of the request is not counted.
 func score(placements int, own bool) float64 {
 	if own {
 		placements = max(placements-1, 0)
@@ -65,7 +65,7 @@ func (plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *sche
 	return nil
 }
 
-// Local is true as long as no cluster has a count of placements.
+// Local returns true as long as no cluster has a count of placements.
 func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 	return used(state).Empty()
 }

@@ -1,5 +1,5 @@
-// Package balance is the plugin that prefers the clusters that fewer placements have chosen
-// ([scheduler.Cluster].Placements): the one with the fewest of all that can gets MaxScore, the one with the most 0,
-// the others in proportion. The placement that is decided does not count on the clusters that it is on. The plugin
-// gives no scores while no cluster has a count.
+// Package balance is a plugin that prefers clusters with fewer placements ([scheduler.Cluster].Placements). Among the
+// feasible clusters, the one with the fewest gets MaxScore, the one with the most gets 0, and the others are scaled
+// linearly. The placement of the request is not counted on its own clusters. The plugin gives no scores while no
+// cluster has a count.
 package balance

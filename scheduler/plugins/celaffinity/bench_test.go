@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkRetain is against a plain loop that evaluates the expression for all clusters. None has changed since the
-// last time.
+// BenchmarkRetain compares Retain with a plain loop that evaluates the expression for all clusters. No cluster has
+// changed since the last call.
 func BenchmarkRetain(b *testing.B) {
 	r := compiled(b, `cluster.labels["region"] == "eu" && cluster.available["cpu"] >= quantity("500m")`)
 	for _, n := range []int{100, 1000, 10000} {

@@ -15,20 +15,20 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
 )
 
-// DefaultCostLimit is the cost that an expression may have for one cluster. To read a field costs 1, and so do most
-// calls; to go through a list or a text costs in proportion to it. What people ask costs from 5 to 50.
+// DefaultCostLimit is the default cost limit of an expression for one cluster. Reading a field costs 1, and so do most
+// calls. The cost of processing a list or a string is proportional to its length. Typical expressions cost 5 to 50.
 //
-// A unit takes 0.1 to 0.5 µs, so that the worst expressions take seconds when they are first asked about 10,000
-// clusters, and from then on under a millisecond for each that changes.
+// A unit takes 0.1 to 0.5 µs. The first evaluation of the most expensive expressions for 10,000 clusters therefore
+// takes seconds, and each later evaluation for a changed cluster less than a millisecond.
 const DefaultCostLimit = 1000
 
-// Options are what a [Matcher] is made with.
+// Options are the options of a [Matcher].
 type Options struct {
-	// CostLimit is the greatest cost of an expression for one cluster, in units of CEL. Zero: [DefaultCostLimit].
+	// CostLimit is the maximum cost of an expression for one cluster, in CEL cost units. Zero: [DefaultCostLimit].
 	CostLimit uint64
 }
 
-// Matcher returns the matcher of the expressions of a term.
+// Matcher returns the matcher for the expressions of a term.
 func Matcher(o Options) clusteraffinity.Matcher {
 	if o.CostLimit == 0 {
 		o.CostLimit = DefaultCostLimit
@@ -70,12 +70,12 @@ func (m matcher) compile(expression string) (cel.Program, error) {
 		cel.CostTrackerOptions(parseCosts()...))
 }
 
-// requirement is an expression, ready to be asked.
+// requirement is a compiled expression.
 type requirement struct {
 	expression string // on one line, for reasons
 	program    cel.Program
 	costLimit  uint64
-	// key has all that the answer depends on.
+	// key identifies the result: it contains the expression and all options that affect it.
 	key string
 }
 
@@ -85,7 +85,7 @@ func (r *requirement) Mismatch(cluster *scheduler.Cluster) string {
 	case errors.As(err, &interpreter.EvalCancelledError{}):
 		return fmt.Sprintf("needs more than the cost limit of %d for %s", r.costLimit, r.expression)
 	case err != nil:
-		// it may quote what a cluster has reported
+		// The error may quote values that the cluster has reported, so it is truncated.
 		return fmt.Sprintf("has no answer to %s: %.200s", r.expression, err.Error())
 	case !result:
 		return "does not match " + r.expression
@@ -109,7 +109,7 @@ func (r *requirement) holds(cluster *scheduler.Cluster) (bool, error) {
 	return result == types.True, nil
 }
 
-// activation has the one variable.
+// activation binds the variable cluster.
 type activation struct{ cluster *scheduler.Cluster }
 
 func (a activation) ResolveName(name string) (any, bool) { return a.cluster, name == variable }

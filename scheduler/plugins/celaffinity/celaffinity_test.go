@@ -158,8 +158,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestExpensive finds that an expression that would take for ever is stopped, and that no other request suffers from
-// it.
+// TestExpensive checks that an expensive expression is stopped, and that other requests are not affected.
 func TestExpensive(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
 	nested := "true"

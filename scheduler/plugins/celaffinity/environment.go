@@ -13,10 +13,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// variable is what expressions are about.
+// variable is the name of the variable of all expressions.
 const variable = "cluster"
 
-// environment has what expressions may say. It does not change once it is made, and serves all matchers.
+// environment is the CEL environment. It is immutable, and all matchers share it.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
@@ -43,7 +43,7 @@ var (
 	resources   = cel.MapType(cel.StringType, quantities.is)
 )
 
-// fields are those of the types that are declared here, by the name of the type and their own.
+// fields are the fields of the declared types, by type name and field name.
 var fields = map[string]map[string]*types.FieldType{
 	clusterType.TypeName(): {
 		"name":        fieldOf(cel.StringType, func(c *scheduler.Cluster) any { return c.Name }),
@@ -77,7 +77,7 @@ func fieldOf[T any](is *cel.Type, of func(T) any) *types.FieldType {
 	}
 }
 
-// declared are the types of this package on top of those of CEL.
+// declared is a registry with the types of this package in addition to those of CEL.
 type declared struct{ *types.Registry }
 
 func (d *declared) FindStructType(name string) (*types.Type, bool) {
@@ -98,7 +98,7 @@ func (d *declared) FindStructFieldType(name, fieldName string) (*types.FieldType
 	return d.Registry.FindStructFieldType(name, fieldName)
 }
 
-// NativeToValue is asked for everything that becomes a value of an expression.
+// NativeToValue converts Go values to CEL values. CEL calls it for each value of an expression.
 func (d *declared) NativeToValue(native any) ref.Val {
 	switch v := native.(type) {
 	case *scheduler.Cluster:

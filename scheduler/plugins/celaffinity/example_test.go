@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
 )
 
-// A policy asks for clusters that have some CPU left, or of which that is not expected.
+// A policy requires clusters with available CPU, or edge clusters.
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{clusteraffinity.Name: clusteraffinity.New(celaffinity.Matcher(celaffinity.Options{}))},

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/celaffinity"
 )
 
-// FuzzExpression compiles anything, and asks a cluster if it is an expression.
+// FuzzExpression compiles arbitrary text, and evaluates it for a cluster if it is a valid expression.
 func FuzzExpression(f *testing.F) {
 	for _, expression := range []string{
 		"", "true", "cluster", `cluster.labels["a"] == "b"`, `cluster.taints.exists(t, t.key == "a")`,

@@ -8,7 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// object is a cluster or a taint. Expressions can read its fields and compare it with itself, and nothing else.
+// object is a cluster or a taint. Expressions can only read its fields and compare it for identity.
 type object struct {
 	native any
 	is     *types.Type
@@ -29,7 +29,7 @@ func (o object) Type() ref.Type { return o.is }
 
 func (o object) Value() any { return o.native }
 
-// convert is what a value does about type(value), which is all that it can become.
+// convert implements type(value), which is the only supported conversion besides the identity.
 func convert(v ref.Val, to ref.Type) ref.Val {
 	switch to {
 	case types.TypeType:

@@ -19,10 +19,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
 )
 
-// kind is a type of values that are made of a text and have an order.
+// kind is a type of ordered values that are parsed from text.
 type kind struct {
 	is *types.Type
-	// from and test are the functions that make one of a text, and say whether they can.
+	// from and test are the names of the functions that parse a text and that report whether a text is valid.
 	from, test string
 	parse      func(text string) (any, error)
 	compare    func(a, b any) int
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// functions declares what can be done with the values of a kind.
+// functions returns the CEL functions of the kind.
 func (k *kind) functions() []cel.EnvOption {
 	text, two := []*cel.Type{cel.StringType}, []*cel.Type{k.is, k.is}
 	out := []cel.EnvOption{
@@ -73,7 +73,7 @@ func (k *kind) functions() []cel.EnvOption {
 	member("isLessThan", cel.BoolType, func(order types.Int) ref.Val { return types.Bool(order < 0) })
 	member("isGreaterThan", cel.BoolType, func(order types.Int) ref.Val { return types.Bool(order > 0) })
 	member("compareTo", cel.IntType, func(order types.Int) ref.Val { return order })
-	// What these do is known to CEL: they ask Compare.
+	// CEL implements these operators by calling Compare.
 	for _, operator := range []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals} {
 		out = append(out, cel.Function(operator, cel.Overload(k.from+operator, two, cel.BoolType)))
 	}
@@ -92,7 +92,7 @@ func (k *kind) fromText(arg ref.Val) ref.Val {
 	return value{k, native}
 }
 
-// parseCosts make a text cost in proportion to its length where it is read.
+// parseCosts returns cost trackers for the parsing functions. Their cost is proportional to the length of the text.
 func parseCosts() []interpreter.CostTrackerOption {
 	var out []interpreter.CostTrackerOption
 	for _, kind := range []*kind{quantities, versions} {

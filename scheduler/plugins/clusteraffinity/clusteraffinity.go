@@ -10,11 +10,11 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "ClusterAffinity"
 
-// New returns a [scheduler.Factory] of the plugin, which knows labels, and what the matchers know. It takes no
-// arguments.
+// New returns a [scheduler.Factory] of the plugin, without arguments. The plugin supports labels and the requirements
+// of the matchers.
 func New(matchers ...Matcher) scheduler.Factory {
 	matchers = append([]Matcher{labelMatcher{}}, matchers...)
 	return func(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
@@ -33,7 +33,7 @@ var (
 	_ scheduler.StrictPlugin      = &plugin{}
 )
 
-// Strict is true if the required terms select by labels only, which users and administrators set.
+// Strict reports whether the required terms select by labels only, which users and administrators set.
 func (p *plugin) Strict(request *scheduler.Request) bool {
 	affinity := request.Policy.Spec().Affinity
 	if affinity == nil {
@@ -49,12 +49,12 @@ func (p *plugin) Strict(request *scheduler.Request) bool {
 	return true
 }
 
-// affinity is what a policy asks for.
+// affinity is the compiled affinity of a policy.
 type affinity struct {
 	required  []term
-	rejection *scheduler.Status // of a cluster that matches none of several terms
+	rejection *scheduler.Status // of a cluster that matches none of several required terms
 	preferred []preference
-	// The least sum of weights that a cluster can have, and by what to multiply what is above it.
+	// least is the minimum sum of weights of a cluster, and scale converts the difference to it to a score.
 	least, scale float64
 }
 
@@ -169,7 +169,7 @@ func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, request *sche
 	return a.score(sum), nil
 }
 
-// score is MaxScore at most: that is what sums are brought down to that rounding has made greater.
+// score converts a sum of weights to a score. It limits the score to MaxScore, which rounding may exceed.
 func (a *affinity) score(sum float64) float64 { return min((sum-a.least)*a.scale, scheduler.MaxScore) }
 
 func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
@@ -184,7 +184,7 @@ func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, reques
 			matching.Insert(feasible)
 		}
 		preferred.retain(state.Snapshot(), matching)
-		if len(a.preferred) == 1 && a.least == 0 { // the common case: all or nothing
+		if len(a.preferred) == 1 && a.least == 0 { // common case: no addition is necessary
 			for slot := range matching.All() {
 				scores[slot] = a.score(preferred.weight)
 			}
@@ -200,16 +200,16 @@ func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, reques
 	return nil
 }
 
-// Local is true.
+// Local returns true.
 func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
-// Hint waits for a cluster that comes to match, or was matched before by what it is now.
+// Hint reports whether the cluster matches the required terms and did not before.
 func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	a, err := p.compiled(request)
 	return err == nil && event.Became(a.matches)
 }
 
-// matches reports whether a cluster matches what is required.
+// matches reports whether a cluster matches a required term, or there are no required terms.
 func (a *affinity) matches(cluster *scheduler.Cluster) bool {
 	for _, term := range a.required {
 		if term.mismatch(cluster) == "" {

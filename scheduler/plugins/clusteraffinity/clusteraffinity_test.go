@@ -141,7 +141,7 @@ func TestPreferred(t *testing.T) {
 	}
 }
 
-// A score is no reason to depend on who else is there: it is the same with half of the fleet gone.
+// TestScoresDoNotDependOnOthers checks that the score of a cluster does not change if half of the fleet is removed.
 func TestScoresDoNotDependOnOthers(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, prefers(v1alpha1.PreferredTerm{Weight: 30, Term: eu},
@@ -154,7 +154,8 @@ func TestScoresDoNotDependOnOthers(t *testing.T) {
 	require.Equal(t, "us-prod", half.Chosen[0].Cluster.Name)
 }
 
-// What no plugin of the profile understands is an error, not a term that matches whatever comes.
+// TestTerms_UnknownFields checks that a requirement that no matcher supports is an error, and not a term that always
+// matches.
 func TestTerms_UnknownFields(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, requires(eu, v1alpha1.ClusterSelectorTerm{CEL: []string{"true"}}))

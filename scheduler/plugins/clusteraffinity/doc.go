@@ -1,10 +1,11 @@
-// Package clusteraffinity is the plugin that matches clusters with the terms of a policy: those that match none of the
-// required terms are left out, and the preferred terms give the others their scores.
+// Package clusteraffinity is a plugin that matches clusters with the terms of a policy. It rejects clusters that match
+// none of the required terms, and scores the others by the preferred terms.
 //
-// All that a term asks for must hold, and one required term is enough. A term can ask for labels, which this package
-// knows, and for whatever else its [Matcher]s know: packages propertyaffinity and celaffinity have one each.
+// A cluster matches a term if it meets all requirements of the term. One matching required term is sufficient. This
+// package implements label requirements. Each [Matcher] implements a further kind of requirement: see packages
+// propertyaffinity and celaffinity.
 //
-// A cluster's score is the sum of the weights of the preferred terms that it matches, in proportion to what it could
-// be: MaxScore if it matches all with a positive weight and none with a negative one. So it does not depend on which
-// other clusters there are, and does not change when one comes or goes.
+// A cluster's score is the sum of the weights of the preferred terms that it matches, scaled to the range of possible
+// sums: a cluster gets MaxScore if it matches all terms with a positive weight and none with a negative weight. The
+// score is independent of other clusters, and does not change when another cluster joins or leaves.
 package clusteraffinity

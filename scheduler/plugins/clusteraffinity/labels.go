@@ -80,7 +80,7 @@ func (r *labelRequirement) Retain(snapshot *scheduler.Snapshot, set scheduler.Se
 	}
 }
 
-// labeled is the set of the clusters that have a label.
+// labeled returns the set of the clusters that have a label.
 func labeled(snapshot *scheduler.Snapshot, key string) scheduler.Set {
 	return snapshot.Where("label:"+key, func(c *scheduler.Cluster) bool {
 		_, has := c.Labels[key]

@@ -9,22 +9,22 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Matcher compiles one kind of what a term can ask for.
+// Matcher compiles one kind of requirement of a term.
 type Matcher interface {
-	// Compile returns what the term asks for of this kind; none: nothing. Its errors name the field, which is below the
-	// path of the term.
+	// Compile returns the requirements of this kind in the term; none if the term has no such requirement. Errors name the
+	// field relative to the path of the term.
 	Compile(term *v1alpha1.ClusterSelectorTerm, path *field.Path) ([]Requirement, error)
 }
 
-// Requirement is one thing that a term asks of a cluster. It may be used by many at once.
+// Requirement is one requirement of a term. It must be safe for concurrent use.
 type Requirement interface {
-	// Retain takes out of the set the clusters that do not match.
+	// Retain removes the clusters that do not match from the set.
 	Retain(snapshot *scheduler.Snapshot, set scheduler.Set)
-	// Mismatch says why the cluster does not match, as a reason of [scheduler.Reject]; empty: it matches.
+	// Mismatch returns why the cluster does not match, as a reason of [scheduler.Reject]. Empty: the cluster matches.
 	Mismatch(cluster *scheduler.Cluster) string
 }
 
-// term is all that is asked for together.
+// term is a list of requirements that a cluster must all meet.
 type term []Requirement
 
 func compile(matchers []Matcher, spec *v1alpha1.ClusterSelectorTerm, path *field.Path) (term, error) {

@@ -1,7 +1,7 @@
-// Package eligibility is the plugin that leaves out clusters which are not in the fleet, are about to leave it, or are
-// not known to be healthy.
+// Package eligibility is a plugin that rejects clusters that are not in the fleet, are leaving it, or are not known to
+// be healthy.
 //
-// A cluster that was chosen before stays while its health is unknown or bad, and while it has not joined again, such
-// as after a restore of the hub: absence is not a request. It does not stay when it leaves. Package tainttoleration
-// decides whether a taint or a failover takes it away.
+// A cluster that was chosen before stays while its health is bad or unknown. It also stays while it has not joined
+// again, for example after a restore of the hub, because a missing object does not request a removal. It does not stay
+// if it is leaving. Package tainttoleration decides whether a taint or a failover removes it.
 package eligibility

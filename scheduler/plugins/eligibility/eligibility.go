@@ -6,10 +6,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "Eligibility"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -63,10 +63,10 @@ func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *sched
 	return nil
 }
 
-// Local is true.
+// Local returns true.
 func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
-// Hint waits for a cluster that can where it could not.
+// Hint reports whether the cluster is eligible and was not before.
 func (plugin) Hint(_ *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(func(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving && c.Healthy })
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "ExternalScore"
 
 // Args are the plugin's arguments.
 type Args struct {
-	// Scores must be one at least.
+	// Scores are the scores that are used. At least one is required.
 	Scores []Score `json:"scores"`
 }
 
-// Score is one kind of score.
+// Score is an external score and its weight.
 type Score struct {
-	// Name is that of the score in [scheduler.Cluster].Scores.
+	// Name is the name of the score in [scheduler.Cluster].Scores.
 	Name string `json:"name"`
-	// Weight among the others, from 1 to 100. Zero: 1.
+	// Weight is the relative weight of the score, from 1 to 100. Zero: 1.
 	Weight int32 `json:"weight,omitempty"`
 }
 
-// greatest is the greatest score, and its negative the least.
+// greatest is the maximum of an external score. The minimum is -greatest.
 const greatest = 100
 
-// New is the plugin's [scheduler.Factory].
+// New creates the plugin. It is a [scheduler.Factory] with the arguments [Args].
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	var a Args
 	if err := scheduler.DecodeArgs(args, &a); err != nil {
@@ -76,7 +76,7 @@ func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.
 func (p *plugin) score(cluster *scheduler.Cluster) float64 {
 	sum := 0.0
 	for _, score := range p.scores {
-		if value := cluster.Scores[score.Name]; value >= -greatest && value <= greatest { // NaN is neither
+		if value := cluster.Scores[score.Name]; value >= -greatest && value <= greatest { // false for NaN, too
 			sum += float64(score.Weight) * value
 		}
 	}
@@ -92,5 +92,5 @@ func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *sch
 	return nil
 }
 
-// Local is true.
+// Local returns true.
 func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }

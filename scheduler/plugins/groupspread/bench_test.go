@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkSchedule takes 30 clusters, or all, of some of 30 groups. "none" is the framework's own cost; each is
-// reported as so many times a plain loop that sums up the scores of each group.
+// BenchmarkSchedule chooses 30 clusters, or all, from some of 30 groups. "none" is the cost of the framework. Each
+// result is also reported as a multiple of a plain loop that adds up the scores of each group.
 func BenchmarkSchedule(b *testing.B) {
 	s := newScheduler(b)
 	clusters := make([]*scheduler.Cluster, 10000)
@@ -47,7 +47,7 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// plainLoop is the floor: ns to go through the clusters and to sum up each group.
+// plainLoop returns the floor: the ns of a loop over the clusters that adds up the scores of each group.
 func plainLoop(b *testing.B, fleet []*scheduler.Cluster) float64 {
 	rounds, sum := 0, 0.0
 	start := time.Now()

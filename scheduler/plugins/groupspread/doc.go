@@ -1,50 +1,51 @@
-// Package groupspread is the plugin that bounds from how many groups clusters are chosen. The clusters with one value
-// of a label, such as a provider, make a group. A cluster without the label is in none, and is not chosen.
+// Package groupspread is a plugin that limits the number of groups from which clusters are chosen. A group consists of
+// the clusters with the same value of a label, such as a provider. A cluster without the label is in no group, and is
+// not chosen.
 //
 // # Clusters that were chosen before
 //
-// They stay, unless the policy rebalances. Their groups count, even if there are more of them than maxGroups, and the
-// constraints apply to the clusters that are chosen besides: these are of groups that are chosen already, or of as
-// many others as maxGroups leaves. If minGroups cannot be reached, nothing is chosen besides.
+// Clusters that were chosen before stay, unless the policy rebalances. Their groups are counted, even if they exceed
+// maxGroups. The constraints apply to additional clusters: these belong to groups that are already chosen, or to
+// further groups up to maxGroups. If minGroups cannot be reached, no additional cluster is chosen.
 //
 // # With PickN
 //
-// At most maxGroups groups are chosen from, and at least minGroups, of each of which at least one cluster is chosen.
-// Within that, in this order:
+// Clusters are chosen from at least minGroups and at most maxGroups groups, and at least one from each of these groups.
+// Among all such choices, the plugin maximizes in this order:
 //
-//   - As many clusters as possible, up to numberOfClusters.
-//   - The greatest total of scores, to the millionth; of equal totals the one with the most clusters that are bound;
-//     then the one with the groups that rank higher, and of their clusters the better ones.
+//   - The number of clusters, up to numberOfClusters.
+//   - The sum of the scores, with a precision of one millionth. If sums are equal, the number of bound clusters
+//     decides, then the rank of the groups, and then the rank of their clusters.
 //
-// If clusters of fewer groups than minGroups can be chosen, or fewer clusters are wanted than that, none is.
+// If there are fewer eligible groups than minGroups, or numberOfClusters is less than minGroups, no cluster is chosen.
 //
 // # With PickAll
 //
-// All clusters of the maxGroups groups that rank highest are chosen, if there are minGroups groups.
+// If there are at least minGroups groups, all clusters of the maxGroups groups with the highest rank are chosen.
 //
 // # The rank of a group
 //
-// The greater is the sum of the scores of those of its clusters that could be chosen, the best first, the higher it
-// ranks. With PickAll these are all; with PickN they are numberOfClusters - minGroups + 1 at most, since each of the
-// other groups that there have to be has one. Of equal sums the group with more such clusters ranks higher; then the
-// one with more that are bound; then the one with the better best cluster.
+// The rank of a group is the sum of the scores of its best clusters that could be chosen. With PickAll these are all of
+// its clusters. With PickN these are at most numberOfClusters - minGroups + 1 clusters, because each of the other
+// required groups has at least one. If sums are equal, the group with more such clusters ranks higher, then the group
+// with more bound clusters, and then the group with the better best cluster.
 //
-// With PickN the rank decides by itself where it would take too long to find the greatest total: where the product of
-// groups, maxGroups and the square of numberOfClusters is above 4,194,304, such as 40 groups of which 10 are chosen for
-// 103 clusters. Then the groups are chosen one by one, the highest first, passing over those with which there could not
-// be as many clusters as possible.
+// With PickN, the search for the maximum sum is replaced if it would take too long: if the product of groups, maxGroups
+// and the square of numberOfClusters exceeds 4,194,304, such as 40 groups of which 10 are chosen for 103 clusters. Then
+// the groups are chosen one by one in descending order of their rank. A group is skipped if the maximum number of
+// clusters could not be reached with it.
 //
 // # Several constraints
 //
-// They are applied in the order of the policy, and each leaves the next one only the clusters of the groups that it has
-// chosen. So no maxGroups is ever exceeded. Clusters for the minima are then chosen one by one, the first one that
-// serves the most constraints. If that does not fulfill all of them, none is chosen, although there might have been
-// other groups or clusters that would.
+// Constraints are applied in the order of the policy. Each constraint leaves to the next one only the clusters of the
+// groups that it has chosen, so no maxGroups is ever exceeded. Then clusters for the minGroups of all constraints are
+// chosen one by one, the cluster that serves the most constraints first. If this does not satisfy all constraints, no
+// cluster is chosen, although another choice of groups or clusters might satisfy them.
 //
 // # In a profile
 //
-// The plugin comes before TopologySpread. For a policy that has constraints of both with PickN it leaves all clusters
-// of the groups that it has chosen, maxGroups of them if there are as many, and which of them are chosen is up to
-// TopologySpread. So maxGroups holds, while minGroups only makes sure that there are as many groups to choose from:
-// TopologySpread knows nothing of groups.
+// The plugin must precede TopologySpread. If a PickN policy has constraints of both plugins, GroupSpread leaves all
+// clusters of the groups that it has chosen, up to maxGroups groups, and TopologySpread chooses among them. Therefore
+// maxGroups holds. MinGroups only guarantees that TopologySpread can choose from that many groups, because
+// TopologySpread does not consider groups.
 package groupspread

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/groupspread"
 )
 
-// Two clusters of two providers, no more and no fewer.
+// A policy chooses clusters of exactly two providers.
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{groupspread.Name: groupspread.New},

@@ -10,10 +10,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "GroupSpread"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -50,18 +50,18 @@ func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *sc
 	return s.check(spec.GroupSpread)
 }
 
-// selection is one decision under way.
+// selection is the state of one decision.
 type selection struct {
 	candidates *scheduler.Candidates
 	snapshot   *scheduler.Snapshot
 	bound      scheduler.Set
-	kept       scheduler.Set // were chosen before, and stay
+	kept       scheduler.Set // the clusters that were chosen before and stay
 }
 
-// narrow leaves the clusters of as many groups as there may be. Groups of clusters that stay are among them.
+// narrow drops the clusters outside of at most maxGroups groups. The groups of clusters that stay are always included.
 func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	groups, left := s.snapshot.Label(constraint.Label), s.candidates.Left()
-	sizes := make([]int, groups.Len()+1) // by group, from None on
+	sizes := make([]int, groups.Len()+1) // by group, starting with None
 	stay := make([]bool, groups.Len()+1)
 	for slot := range left.All() {
 		switch group := groups.Of(slot); {
@@ -126,7 +126,7 @@ func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *schedule
 	return nil
 }
 
-// check refuses the request if what a constraint has left to the next ones is not enough for it any more.
+// check rejects the request if later constraints have left fewer groups than minGroups to a constraint.
 func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	for i := range constraints {
 		c := &constraints[i]
@@ -148,11 +148,11 @@ func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *schedul
 	return nil
 }
 
-// noun is what a group is called: the label without its prefix.
+// noun returns the name of the kind of group in messages: the label without its prefix.
 func noun(label string) string { return label[strings.LastIndexByte(label, '/')+1:] }
 
-// Hint waits for a cluster that comes to a group. One that leaves its group can change which groups rank highest, and
-// so what is left for the next constraint.
+// Hint reports whether the cluster has joined a group. With several constraints it also reports whether the cluster has
+// left a group, because this can change which groups rank highest, and thus the clusters for the next constraint.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	constraints := request.Policy.Spec().GroupSpread
 	return slices.ContainsFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool {

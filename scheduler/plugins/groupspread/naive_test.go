@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// naive looks at every set of clusters, by the words of doc.go.
+// naive is a reference implementation that evaluates every set of clusters as doc.go specifies.
 type naive struct {
 	clusters    []*scheduler.Cluster
 	wanted      int
@@ -17,13 +17,13 @@ type naive struct {
 	bound       []string
 }
 
-// outcome is what one set is worth; the greatest is the best.
+// outcome is the value of a set. The greatest outcome is the best.
 type outcome struct {
 	valid              bool
 	count, total, kept int
 }
 
-// best is what the best set with PickN is worth.
+// best returns the outcome of the best set with PickN.
 func (n *naive) best() outcome {
 	var found outcome
 	for set := uint(1); set < 1<<len(n.clusters); set++ {
@@ -67,7 +67,7 @@ func (n *naive) evaluate(set uint) outcome {
 	return v
 }
 
-// all is what PickAll chooses by one constraint.
+// all returns the clusters that PickAll chooses with one constraint.
 func (n *naive) all() []string {
 	c := n.constraints[0]
 	type group struct {

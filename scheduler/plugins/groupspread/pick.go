@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// minimum is a constraint that wants clusters of more groups.
+// minimum is a constraint that needs clusters of more groups.
 type minimum struct {
 	constraint *v1alpha1.GroupSpreadConstraint
 	groups     *scheduler.Groups
@@ -15,7 +15,7 @@ type minimum struct {
 	missing    int
 }
 
-// serve notes that a cluster is chosen.
+// serve records that a cluster was chosen.
 func (m *minimum) serve(slot int) {
 	if group := m.groups.Of(slot); group != scheduler.None && !m.served[group] {
 		m.served[group] = true
@@ -23,8 +23,8 @@ func (m *minimum) serve(slot int) {
 	}
 }
 
-// pick leaves what is to be chosen of the clusters of the groups that have been chosen. If the best of them will do,
-// that is up to the framework.
+// pick chooses clusters from the chosen groups so that all minGroups are satisfied, and drops the others. If the best
+// clusters already satisfy them, it drops nothing and leaves the choice to the framework.
 func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	left, wanted := s.candidates.Left(), s.candidates.Wanted()
 	if len(s.missing(constraints, s.candidates.Best(left, wanted))) == 0 {
@@ -75,7 +75,7 @@ func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *schedule
 	return nil
 }
 
-// missing are the constraints that clusters of more groups are needed for, given that some are chosen.
+// missing returns the constraints that need clusters of more groups in addition to the chosen clusters.
 func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen []int32) []minimum {
 	var out []minimum
 	for i := range constraints {
@@ -92,7 +92,7 @@ func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen
 	return out
 }
 
-// contenders are the clusters that can be the next to be chosen for a minimum: for a single one the best of each group.
+// contenders returns the clusters that may be chosen next. For a single minimum this is the best cluster of each group.
 func (s *selection) contenders(minima []minimum) scheduler.Set {
 	left := s.candidates.Left().Clone()
 	left.Discard(s.kept)
@@ -114,7 +114,7 @@ func (s *selection) contenders(minima []minimum) scheduler.Set {
 	return out
 }
 
-// next is the cluster that serves the most constraints; of several the best. -1: none serves any.
+// next returns the best of the clusters that serve the most constraints. It returns -1 if no cluster serves any.
 func (s *selection) next(minima []minimum, contenders scheduler.Set) int {
 	best, most := -1, 0
 	for slot := range contenders.All() {

@@ -45,7 +45,7 @@ func drawNaive(t *rapid.T, labels ...string) *naive {
 	return n
 }
 
-// choose returns the plugin's choice, which must not depend on the order in which clusters came.
+// choose returns the choice of the plugin, and checks that it does not depend on the order of the clusters.
 func (n *naive) choose(t *rapid.T, spec v1alpha1.PlacementPolicy) []string {
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func (n *naive) choose(t *rapid.T, spec v1alpha1.PlacementPolicy) []string {
 	return names(result)
 }
 
-// One constraint with PickN: as many clusters, of as great a total, and as many that stay, as there can be.
+// TestPickN checks that one constraint with PickN maximizes the clusters, the total score and the clusters that stay.
 func TestPickN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider")
@@ -74,7 +74,7 @@ func TestPickN(t *testing.T) {
 	})
 }
 
-// One constraint with PickAll: all clusters of the groups that rank highest.
+// TestPickAll checks that one constraint with PickAll chooses all clusters of the highest-ranking groups.
 func TestPickAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider")
@@ -95,7 +95,7 @@ func TestPickAll(t *testing.T) {
 	})
 }
 
-// Several constraints: what is chosen keeps all of them.
+// TestSeveralConstraints checks that a choice satisfies several constraints.
 func TestSeveralConstraints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider", "region", "tier")
@@ -109,7 +109,8 @@ func TestSeveralConstraints(t *testing.T) {
 	})
 }
 
-// Chosen clusters stay, those that are added keep the constraints, and a second decision changes nothing.
+// TestChosenClustersStay checks that chosen clusters stay, that added clusters satisfy the constraints, and that a
+// second decision changes nothing.
 func TestChosenClustersStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, []string{"provider", "region"}[:rapid.IntRange(1, 2).Draw(t, "labels")]...)
@@ -161,7 +162,7 @@ func rebalanced(policy v1alpha1.PlacementPolicy) v1alpha1.PlacementPolicy {
 	return policy
 }
 
-// A choice that was made is made again, whatever else there was to choose from.
+// TestChoiceIsStable checks that a choice is repeated, independently of the other clusters that could be chosen.
 func TestChoiceIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider")
@@ -174,8 +175,8 @@ func TestChoiceIsStable(t *testing.T) {
 	})
 }
 
-// Where the search for the greatest total would take too long, the bounds and the number of clusters are kept all the
-// same.
+// TestHighestGroups checks that the limits and the number of clusters hold if the search for the maximum total is
+// replaced.
 func TestHighestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const wanted = 700 // 5 of 10 groups: above the limit of 4,194,304
@@ -200,7 +201,7 @@ func TestHighestGroups(t *testing.T) {
 	})
 }
 
-// greatest is the sum of the n greatest.
+// greatest returns the sum of the n greatest numbers.
 func greatest(of []int, n int) int {
 	sum := 0
 	for i, a := range of {

@@ -8,27 +8,27 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// ranking is the groups of a constraint that has more than it may choose from.
+// ranking contains the groups of a constraint that has more groups than may be chosen.
 type ranking struct {
 	*selection
-	least, most int // groups to choose from
+	least, most int // number of groups to choose
 	groups      []group
-	skip        []bool // by group, from None on: is chosen already
+	skip        []bool // by group, starting with None: already chosen
 }
 
-// group is the clusters of a group that could be chosen.
+// group contains the clusters of a group that could be chosen.
 type group struct {
 	number int
 	size   int
 	best   []int32 // slots, the best first; with PickN
-	worths []worth // of the best so many; with PickAll of all
-	head   int     // the best
+	worths []worth // PickN: of the n+1 best clusters, at index n; PickAll: of all clusters
+	head   int     // slot of the best cluster
 }
 
-// worth is what some clusters are worth together.
+// worth is the value of a set of clusters.
 type worth struct {
-	total int64 // of scores, see points
-	bound int   // how many stay
+	total int64 // sum of the scores, see points
+	bound int   // number of bound clusters
 }
 
 func (w worth) plus(v worth) worth { return worth{w.total + v.total, w.bound + v.bound} }
@@ -37,7 +37,7 @@ func (w worth) compare(v worth) int {
 	return cmp.Or(cmp.Compare(w.total, v.total), cmp.Compare(w.bound, v.bound))
 }
 
-// points are millionths of a score. Unlike fractions they add up to the same in any order.
+// points converts a score to millionths. The sum of integers does not depend on the order, unlike that of fractions.
 func points(score float64) int64 { return int64(math.Round(score * 1e6)) }
 
 func (s *selection) worthOf(slot int) worth {
@@ -55,7 +55,7 @@ func (s *selection) compare(a, b int32) int {
 	return 1
 }
 
-// start makes a group of each size that is not 0, and returns the place of each group, by its number from None on.
+// start creates a group for each size above 0. It returns the index of each group, by its number starting with None.
 func (r *ranking) start(sizes []int) []int {
 	places := make([]int, len(sizes))
 	for number, size := range sizes {
@@ -67,12 +67,12 @@ func (r *ranking) start(sizes []int) []int {
 	return places
 }
 
-// passes reports whether the ranking is not about a group.
+// passes reports whether the ranking ignores a group.
 func (r *ranking) passes(group int) bool {
 	return group == scheduler.None || r.skip[group-scheduler.None]
 }
 
-// sum makes the groups of all clusters.
+// sum computes the worth of each group from all of its clusters, for PickAll.
 func (r *ranking) sum(groups *scheduler.Groups, sizes []int) {
 	sizes[0] = 0
 	places := r.start(sizes)
@@ -92,7 +92,7 @@ func (r *ranking) sum(groups *scheduler.Groups, sizes []int) {
 	r.sort()
 }
 
-// gather makes the groups of the clusters that could be chosen when so many are wanted.
+// gather computes the worth of each group from its best clusters, for PickN.
 func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 	sizes[0] = 0
 	places := r.start(sizes)
@@ -107,8 +107,8 @@ func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 		n := min(g.size, 2*limit)
 		g.best, memory = memory[:0:n], memory[n:]
 	}
-	// A list is cut back to its limit each time that it is twice as long. From then on most clusters are no match for its
-	// last.
+	// A list is sorted and truncated to its limit when its length reaches twice the limit. Afterwards most clusters are
+	// excluded by a comparison with its last element.
 	for slot := range r.candidates.Left().All() {
 		if r.passes(groups.Of(slot)) {
 			continue
@@ -121,7 +121,7 @@ func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 		if len(g.best) == 2*limit {
 			slices.SortFunc(g.best, r.compare)
 			g.best = g.best[:limit]
-			g.head = int(g.best[limit-1]) // the last, for now
+			g.head = int(g.best[limit-1]) // temporarily the last of the best
 		}
 	}
 	for i := range r.groups {
@@ -140,7 +140,7 @@ func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 	r.sort()
 }
 
-// sort puts the groups that rank higher first.
+// sort sorts the groups by descending rank.
 func (r *ranking) sort() {
 	slices.SortFunc(r.groups, func(a, b group) int {
 		x, y := a.worths[len(a.worths)-1], b.worths[len(b.worths)-1]
@@ -148,10 +148,10 @@ func (r *ranking) sort() {
 	})
 }
 
-// maxSteps bounds the search for the greatest total.
+// maxSteps limits the search for the maximum total.
 const maxSteps = 1 << 22
 
-// choose returns the groups to choose from.
+// choose returns the numbers of the chosen groups.
 func (r *ranking) choose(wanted int) map[int]bool {
 	chosen := map[int]bool{}
 	if wanted >= 0 {
@@ -162,7 +162,7 @@ func (r *ranking) choose(wanted int) map[int]bool {
 			r.highest(all, chosen)
 		}
 	}
-	for i := range r.groups { // what is still open goes to the groups that rank highest
+	for i := range r.groups { // the highest-ranking groups fill the remaining places
 		if len(chosen) < r.most {
 			chosen[r.groups[i].number] = true
 		}
@@ -170,13 +170,13 @@ func (r *ranking) choose(wanted int) map[int]bool {
 	return chosen
 }
 
-// possible is how many clusters can be chosen.
+// possible returns the maximum number of clusters that can be chosen.
 func (r *ranking) possible(wanted int) int {
 	sizes := r.sizes()
 	return min(wanted, sum(sizes[:min(r.most, len(sizes))]))
 }
 
-// sizes are the sizes of all groups, the greatest first.
+// sizes returns the sizes of all groups in descending order.
 func (r *ranking) sizes() []int {
 	sizes := make([]int, len(r.groups))
 	for i := range r.groups {
@@ -194,7 +194,7 @@ func sum(of []int) int {
 	return all
 }
 
-// highest chooses the groups that rank highest among those with which there can be so many clusters.
+// highest chooses the highest-ranking groups with which the given number of clusters can be reached.
 func (r *ranking) highest(all int, chosen map[int]bool) {
 	rest, have := r.sizes(), 0
 	for i := range r.groups {
@@ -211,19 +211,19 @@ func (r *ranking) highest(all int, chosen map[int]bool) {
 	}
 }
 
-// greatest chooses the groups with the greatest total for so many clusters: what a group has of the clusters is worth
-// so much, and the rest is a question of the same kind for the groups after it.
+// greatest chooses the groups with the maximum total for the given number of clusters. It uses dynamic programming: the
+// number of clusters of a group determines a smaller problem for the following groups.
 func (r *ranking) greatest(all int, chosen map[int]bool) {
 	most := min(r.most, len(r.groups), all)
-	// By how many groups and clusters there are yet to be: what the groups so far make of it at best; bound < 0: they
-	// cannot.
+	// best is indexed by the number of groups and clusters still to choose: the maximum worth by the groups processed so
+	// far. A negative bound means that the combination is impossible.
 	width := all + 1
 	best := make([]worth, (most+1)*width)
 	for i := range best {
 		best[i].bound = -1
 	}
 	best[0] = worth{}
-	takes := make([]int32, len(r.groups)*len(best)) // by group, and as above: how many it takes
+	takes := make([]int32, len(r.groups)*len(best)) // by group, then as in best: how many clusters it takes
 	for i := len(r.groups) - 1; i >= 0; i-- {
 		g := &r.groups[i]
 		take := takes[i*len(best):][:len(best)]

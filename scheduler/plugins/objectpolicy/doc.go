@@ -1,6 +1,6 @@
-// Package objectpolicy is the plugin that leaves out clusters which accept no object, or which do not accept a kind
-// that the policy requires with requiredAPIs. Members report this if their administrators have created MemberPolicies.
+// Package objectpolicy is a plugin that rejects clusters that accept no object, or do not accept a kind that the policy
+// requires with requiredAPIs. Members report the accepted kinds if their administrators have created MemberPolicies.
 //
-// A cluster that does not report what it accepts is not left out, and neither is one that was chosen before: a Work
+// A cluster is not rejected if it does not report its accepted kinds, or if it was chosen before: the status of a Work
 // reports each object that the member rejects.
 package objectpolicy

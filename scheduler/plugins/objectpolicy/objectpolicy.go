@@ -9,10 +9,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "ObjectPolicy"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -24,14 +24,14 @@ var (
 	_ scheduler.HintPlugin        = plugin{}
 )
 
-// rule is what a cluster must accept.
+// rule is a requirement that the ObjectPolicy of a cluster must satisfy.
 type rule struct {
 	key      string
 	accepts  func(*scheduler.Cluster) bool
 	rejected *scheduler.Status
 }
 
-// anything is the rule for every policy.
+// anything is the rule for all policies: the cluster must accept at least one kind.
 var anything = rule{
 	key: "accepts",
 	accepts: func(c *scheduler.Cluster) bool {
@@ -58,7 +58,8 @@ func compiled(request *scheduler.Request) []rule {
 
 func (plugin) Name() string { return Name }
 
-// Filter lets clusters that are bound stay: what is placed there is not deleted because of a MemberPolicy.
+// Filter rejects clusters that violate a rule. Bound clusters stay: a MemberPolicy does not delete objects that are
+// placed there.
 func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
@@ -83,7 +84,7 @@ func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request 
 	return nil
 }
 
-// Hint waits for a cluster that accepts all where it did not.
+// Hint reports whether the cluster satisfies all rules and did not before.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(func(c *scheduler.Cluster) bool {
 		for _, r := range compiled(request) {
@@ -95,5 +96,5 @@ func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	})
 }
 
-// Local is true.
+// Local returns true.
 func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }

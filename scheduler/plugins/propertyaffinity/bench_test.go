@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkRetain is against a plain loop that reads and compares the properties of all clusters. One of them has
-// changed since the last time in "changed", none in "unchanged".
+// BenchmarkRetain compares Retain with a plain loop that parses and compares the properties of all clusters. Since the
+// last call, one cluster has changed in "changed", and none in "unchanged".
 func BenchmarkRetain(b *testing.B) {
 	r := compiled(b, v1alpha1.PropertyRequirement{Name: "gpu", Operator: ge, Values: []string{"500m"}})
 	for _, n := range []int{100, 1000, 10000} {
@@ -46,7 +46,7 @@ func BenchmarkRetain(b *testing.B) {
 	}
 }
 
-// plainLoop is the floor, in ns.
+// plainLoop returns the floor in ns.
 func plainLoop(fleet []*scheduler.Cluster) float64 {
 	least, _ := v1alpha1.ParseQuantity("500m")
 	rounds, matching := 0, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// test says whether the value of a property matches.
+// test reports whether the value of a property matches.
 type test func(value string) comparison
 
 type comparison int
@@ -19,10 +19,10 @@ type comparison int
 const (
 	match comparison = iota
 	mismatch
-	unreadable // the value is not of the type that is compared
+	unreadable // the value cannot be parsed as the required type
 )
 
-// newTest compiles all of a requirement but what it says of clusters without the property.
+// newTest compiles a requirement, except for its result for clusters without the property.
 func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error) {
 	values, fewest, most := path.Child("values"), 1, 1
 	switch spec.Operator {
@@ -63,7 +63,7 @@ func newTest(spec *v1alpha1.PropertyRequirement, path *field.Path) (test, error)
 
 func asIs(value string) (string, error) { return value, nil }
 
-// testOf compares with values of one type, which it parses once.
+// testOf returns a test that compares with values of one type. It parses the values once.
 func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, error), compare func(a, b T) int,
 	path *field.Path) (test, error) {
 	values := make([]T, len(spec.Values))
@@ -87,8 +87,8 @@ func testOf[T any](spec *v1alpha1.PropertyRequirement, parse func(string) (T, er
 	}, nil
 }
 
-// operators say of how a value compares with each of the others whether that is what they look for, and whether they
-// want it.
+// operators define each operator. The function of reports whether the order of the property's value and an operand
+// counts as found. Wanted is the result of the search for which the requirement matches.
 var operators = map[v1alpha1.PropertyOperator]struct {
 	of     func(order int) bool
 	wanted bool

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
 )
 
-// A policy asks for clusters with four GPUs and a version of Kubernetes that has what it needs.
+// A policy requires clusters with four GPUs and a minimum version of Kubernetes.
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{clusteraffinity.Name: clusteraffinity.New(propertyaffinity.Matcher())},

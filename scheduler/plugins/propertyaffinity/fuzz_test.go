@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// FuzzCompare compares anything with anything, both ways: a property can have any text.
+// FuzzCompare compares arbitrary values in both directions, because a property may have any text.
 func FuzzCompare(f *testing.F) {
 	for _, kind := range []string{"", "Quantity", "Version", "String", "Date"} {
 		for i, value := range values {

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
 )
 
-// Matcher returns the matcher of the properties of a term.
+// Matcher returns the matcher for the property requirements of a term.
 func Matcher() clusteraffinity.Matcher { return matcher{} }
 
 type matcher struct{}
@@ -29,14 +29,14 @@ func (matcher) Compile(term *v1alpha1.ClusterSelectorTerm, path *field.Path) ([]
 	return out, nil
 }
 
-// requirement is a PropertyRequirement, ready to be asked.
+// requirement is a compiled PropertyRequirement.
 type requirement struct {
 	name string
 	test test
-	// key has all that the answer depends on.
+	// key identifies the result: it contains all fields that affect it.
 	key string
-	// absent, different and unreadable are why a cluster does not match: it has no such property, one with another value,
-	// or one whose value cannot be compared. Absent is empty where that is a match.
+	// absent, different and unreadable are the reasons against a cluster without the property, with another value, and
+	// with a value that cannot be parsed. If absent is empty, a cluster without the property matches.
 	absent, different, unreadable string
 }
 
@@ -71,13 +71,13 @@ func compile(spec *v1alpha1.PropertyRequirement, path *field.Path) (*requirement
 	return r, nil
 }
 
-// signs are the operators as people write them.
+// signs are the operators in messages.
 var signs = map[v1alpha1.PropertyOperator]string{
 	v1alpha1.PropertyGt: ">", v1alpha1.PropertyGe: ">=", v1alpha1.PropertyLt: "<", v1alpha1.PropertyLe: "<=",
 	v1alpha1.PropertyEq: "=", v1alpha1.PropertyNe: "!=", v1alpha1.PropertyIn: "in", v1alpha1.PropertyNotIn: "notin",
 }
 
-// describe writes a requirement as label selectors are written.
+// describe formats a requirement like a label selector.
 func describe(spec *v1alpha1.PropertyRequirement) string {
 	values := strings.Join(spec.Values, ",")
 	if spec.Operator == v1alpha1.PropertyIn || spec.Operator == v1alpha1.PropertyNotIn {

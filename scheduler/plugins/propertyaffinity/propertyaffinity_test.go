@@ -163,7 +163,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// values are some of each type, and some that are of none but text.
+// values are values of each type, and some that are only text.
 var values = []string{"", "many", "1", "1.0", "1000m", "2", "-1", "1Ki", "1024", "1e3", "v1.2.3", "1.2.3", "1.2.3-rc.1",
 	"1.10.0", "1.30", "1e-2000000000"}
 

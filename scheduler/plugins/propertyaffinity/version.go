@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// CompareVersions returns a negative number if the semantic version a comes before b, a positive one if it comes after
-// it, and 0 if they are equal by section 11 of https://semver.org. What follows a "+" does not count.
+// CompareVersions returns a negative number if the semantic version a precedes b, a positive number if it follows b,
+// and 0 if both are equal by section 11 of https://semver.org. Build metadata after a "+" is ignored.
 //
-// The order of package version itself is none: it compares a number with a word as text, and so has 10 before 1x, 1x
-// before 9, and 9 before 10.
+// The comparison of package version is not a total order: it compares a number with an alphanumeric identifier as text,
+// so that 10 < 1x, 1x < 9 and 9 < 10.
 func CompareVersions(a, b *version.Version) int {
 	if order := slices.Compare(a.Components(), b.Components()); order != 0 {
 		return order
 	}
 	x, y := a.PreRelease(), b.PreRelease()
-	if x == "" || y == "" { // a release comes after all that lead up to it
+	if x == "" || y == "" { // a release follows its pre-releases
 		return cmp.Compare(len(y), len(x))
 	}
 	for more := true; more; {
@@ -40,7 +40,7 @@ func CompareVersions(a, b *version.Version) int {
 	return 0
 }
 
-// compareIdentifiers compares what stands between the dots: numbers, of any size, come before words.
+// compareIdentifiers compares two identifiers between dots. Numbers of any size precede alphanumeric identifiers.
 func compareIdentifiers(a, b string) int {
 	x, y := strings.Trim(a, "0123456789") == "", strings.Trim(b, "0123456789") == ""
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
 )
 
-// TestCompareVersions has the examples of https://semver.org, and what the comparison of package version gets wrong.
+// TestCompareVersions checks the examples of https://semver.org and cases that package version compares incorrectly.
 func TestCompareVersions(t *testing.T) {
 	for _, ordered := range [][]string{
 		{"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",
@@ -56,8 +56,8 @@ func TestVersionsHaveAnOrder(t *testing.T) {
 	})
 }
 
-// TestQuantitiesHaveTheOrderOfTheirNumbers compares with exact fractions, and so has transitivity and antisymmetry in
-// it.
+// TestQuantitiesHaveTheOrderOfTheirNumbers compares quantities with exact fractions. This includes transitivity and
+// antisymmetry.
 func TestQuantitiesHaveTheOrderOfTheirNumbers(t *testing.T) {
 	suffixes := map[string]*big.Rat{"": big.NewRat(1, 1), "m": big.NewRat(1, 1e3), "u": big.NewRat(1, 1e6),
 		"n": big.NewRat(1, 1e9), "k": big.NewRat(1e3, 1),

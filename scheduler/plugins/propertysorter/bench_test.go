@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertysorter"
 )
 
-// benchFleet is a fleet of n clusters, half of them in production.
+// benchFleet returns a fleet of n clusters, half of them in production.
 func benchFleet(n int) []*scheduler.Cluster {
 	fleet := make([]*scheduler.Cluster, n)
 	for i := range fleet {
@@ -35,7 +35,7 @@ func benchFleet(n int) []*scheduler.Cluster {
 	return fleet
 }
 
-// w2 takes the ten clusters in production that have the most CPU available; without a sorter, any ten.
+// w2 requests the ten production clusters with the most available CPU. Without a sorter, it requests any ten.
 func w2(tb testing.TB, sorters ...v1alpha1.PropertySorter) *scheduler.Request {
 	p, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{
 		Type: v1alpha1.PickN, NumberOfClusters: new(int32(10)), Sorters: sorters,
@@ -58,7 +58,7 @@ func benchScheduler(tb testing.TB) *scheduler.Scheduler {
 	return s
 }
 
-// BenchmarkSchedule has W2, and the same without the sorter: the difference is what this plugin takes.
+// BenchmarkSchedule measures W2 with and without the sorter. The difference is the cost of the plugin.
 func BenchmarkSchedule(b *testing.B) {
 	s := benchScheduler(b)
 	requests := []struct {
@@ -84,8 +84,8 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and the same quantities,
-// and keeps the greatest.
+// plainLoop returns the floor: the ns of a loop over the clusters that evaluates the same conditions and quantities,
+// and keeps the maximum.
 func plainLoop(fleet []*scheduler.Cluster) float64 {
 	required := labels.SelectorFromSet(labels.Set{"env": "prod"})
 	rounds, greatest := 0, int64(0)
@@ -106,7 +106,7 @@ func plainLoop(fleet []*scheduler.Cluster) float64 {
 	return float64(time.Since(start)) / float64(rounds)
 }
 
-// TestAllocations finds that what a decision allocates does not depend on how many clusters there are.
+// TestAllocations checks that the allocations of a decision do not depend on the number of clusters.
 func TestAllocations(t *testing.T) {
 	s := benchScheduler(t)
 	allocations := map[int]float64{}

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/propertysorter"
 )
 
-// A policy prefers cheap clusters, and of those the ones with much CPU available.
+// A policy prefers cheap clusters, and among these clusters with much available CPU.
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{propertysorter.Name: propertysorter.New},

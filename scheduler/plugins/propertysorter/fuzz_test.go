@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// FuzzNumber sorts by anything: a property can have any text, and a score is a number nevertheless.
+// FuzzNumber sorts by arbitrary text, and checks that scores are valid numbers.
 func FuzzNumber(f *testing.F) {
 	for _, text := range []string{"", "many", "NaN", "Inf", "-0", "1e2000000000", "1e-2000000000", "+", "\xff"} {
 		f.Add(text, "1")

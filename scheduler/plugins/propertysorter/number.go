@@ -12,15 +12,14 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// none is the number of clusters that have none. It equals itself, as NaN does not, so that a column of it can tell
-// whether anything has changed.
+// none is the value of clusters without a number. Unlike NaN it equals itself, so that a column can detect changes.
 const none = -math.MaxFloat64
 
-// farthest is the greatest number, and its negative the least: beyond, they cannot be subtracted from each other any
-// more.
+// farthest is the maximum number, and -farthest the minimum. The difference of two numbers in this range does not
+// overflow.
 const farthest = 1e300
 
-// numberOf returns how to find the number that a sorter names.
+// numberOf returns a function that returns the number of a cluster for the name in a sorter.
 func numberOf(name string) func(*scheduler.Cluster) float64 {
 	list, resourceName, _ := strings.Cut(name, "/")
 	var lists func(*scheduler.Cluster) corev1.ResourceList
@@ -54,14 +53,14 @@ func numberOf(name string) func(*scheduler.Cluster) float64 {
 	}
 }
 
-// number returns the number that is nearest to a quantity. So it never turns the order of two quantities around, and
-// gives those that are equal the same number, which AsApproximateFloat64 does not: 300m is not 0.3 to it.
+// number converts a quantity to the nearest floating-point number. It preserves the order of quantities, and equal
+// quantities get equal numbers. AsApproximateFloat64 does not have this property: it does not convert 300m to 0.3.
 func number(quantity resource.Quantity) float64 {
 	if whole, exact := quantity.AsInt64(); exact {
 		return float64(whole)
 	}
-	dec := quantity.AsDec() // of our own copy, which it changes
+	dec := quantity.AsDec() // AsDec changes its receiver, which is a copy
 	text := dec.UnscaledBig().String() + "e" + strconv.FormatInt(-int64(dec.Scale()), 10)
-	nearest, _ := strconv.ParseFloat(text, 64) // what is out of range is infinite
+	nearest, _ := strconv.ParseFloat(text, 64) // the result is infinite if the number is out of range
 	return min(max(nearest, -farthest), farthest)
 }

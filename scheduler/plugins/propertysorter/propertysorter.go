@@ -12,10 +12,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "PropertySorter"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -27,16 +27,16 @@ var (
 	_ scheduler.BatchScorePlugin = plugin{}
 )
 
-// sorter is a PropertySorter, ready to be used.
+// sorter is a compiled PropertySorter.
 type sorter struct {
 	key    string
 	number func(*scheduler.Cluster) float64
-	// ascending says that the least comes first.
+	// ascending means that the cluster with the smallest number is first.
 	ascending bool
-	// share is the weight among those of all sorters, which are 1 together.
+	// share is the weight divided by the sum of the weights of all sorters.
 	share float64
-	// own is how much of the resource the placement itself uses on its clusters, as far as the policy says so; 0:
-	// unknown or none.
+	// own is the quantity of the resource that the placement uses on each of its clusters, by the resources of the policy.
+	// 0: unknown or none.
 	own float64
 }
 
@@ -65,7 +65,7 @@ func compiled(request *scheduler.Request) []sorter {
 
 func (plugin) Name() string { return Name }
 
-// PreScore finds out between which numbers the feasible clusters are.
+// PreScore computes the range of the numbers of the feasible clusters for each sorter.
 func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	feasible scheduler.Set) *scheduler.Status {
 	sorters := compiled(request)
@@ -120,14 +120,14 @@ func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *schedu
 	for i := range scales {
 		scale := scales[i]
 		for slot := range feasible.All() {
-			// Shares may add up to a trifle more than 1.
+			// The sum of the shares may exceed 1 by a rounding error.
 			scores[slot] = min(scores[slot]+scale.share*scale.score(scale.numbers[slot]), scheduler.MaxScore)
 		}
 	}
 	return nil
 }
 
-// Local is true where nothing is to be sorted: scores depend on the least and the greatest number of all that can.
+// Local reports whether the policy has no sorter. With a sorter, scores depend on the range of all feasible clusters.
 func (plugin) Local(_ *scheduler.CycleState, request *scheduler.Request) bool {
 	return len(compiled(request)) == 0
 }

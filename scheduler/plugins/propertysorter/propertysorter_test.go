@@ -27,7 +27,7 @@ func newScheduler(tb testing.TB) *scheduler.Scheduler {
 	return s
 }
 
-// only is a filter by a label, so that there are clusters which are not feasible.
+// only is a filter by a label, so that some clusters are not feasible.
 type only struct{}
 
 func newOnly(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return only{}, nil }
@@ -146,7 +146,7 @@ func TestNothingToSort(t *testing.T) {
 	require.ErrorContains(t, err, "order", "it takes no arguments")
 }
 
-// numbers are quantities, also such as no policy and no property could have.
+// numbers generates quantities, including some that are impossible in a policy or a property.
 func numbers() *rapid.Generator[resource.Quantity] {
 	return rapid.Custom(func(t *rapid.T) resource.Quantity {
 		number := rapid.SampledFrom([]string{"0", "1", "3", "-1", "0.1", "0.3", "9007199254740993", "9007199254740992",
@@ -171,8 +171,7 @@ func drawCluster(t *rapid.T, name string) *scheduler.Cluster {
 	return c
 }
 
-// TestScoreAgreesWithScoreAll also finds that scores are in the order of the exact quantities, for as long as clusters
-// change.
+// TestScoreAgreesWithScoreAll also checks that scores have the order of the exact quantities, while clusters change.
 func TestScoreAgreesWithScoreAll(t *testing.T) {
 	made, err := propertysorter.New(nil, scheduler.Handle{})
 	require.NoError(t, err)

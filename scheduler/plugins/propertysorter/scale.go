@@ -2,19 +2,19 @@ package propertysorter
 
 import "github.com/muster-sdk/muster/scheduler"
 
-// scale turns the numbers of a sorter into scores.
+// scale converts the numbers of a sorter to scores.
 type scale struct {
 	numbers []float64 // by slot
-	// last is the number that gets 0, and span how far from there the first is: negative, if the least comes first.
+	// last is the number with score 0. Span is the difference of the best number to it, negative if the smallest is best.
 	last, span float64
 	share      float64
 }
 
 func newScale(numbers []float64, feasible scheduler.Set, ascending bool) scale {
-	least, greatest := farthest, -farthest // what all numbers are between
+	least, greatest := farthest, -farthest // limits of all numbers
 	for slot := range feasible.All() {
 		n := numbers[slot]
-		if n > greatest { // which none is not
+		if n > greatest { // false for none
 			greatest = n
 		}
 		if n < least && n != none {
@@ -27,7 +27,7 @@ func newScale(numbers []float64, feasible scheduler.Set, ascending bool) scale {
 	return scale{numbers: numbers, last: least, span: greatest - least}
 }
 
-// score divides before it multiplies, so that the best cluster gets exactly MaxScore, and no cluster gets more.
+// score divides before it multiplies, so that the best cluster gets exactly MaxScore and no cluster gets more.
 func (s *scale) score(number float64) float64 {
 	switch {
 	case number == none:

@@ -8,27 +8,27 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Strategy says which clusters are the better ones.
+// Strategy defines which clusters are preferred.
 type Strategy string
 
 // The strategies.
 const (
-	LeastAllocated Strategy = "LeastAllocated" // those that have much left
-	MostAllocated  Strategy = "MostAllocated"  // those that have little left
+	LeastAllocated Strategy = "LeastAllocated" // prefers clusters with more available resources
+	MostAllocated  Strategy = "MostAllocated"  // prefers clusters with fewer available resources
 )
 
 // Args are the plugin's arguments.
 type Args struct {
-	// Strategy is LeastAllocated by default.
+	// Strategy is the scoring strategy. Empty: LeastAllocated.
 	Strategy Strategy `json:"strategy,omitempty"`
-	// Resources are those that scores depend on. None: those that the policy asks for.
+	// Resources are the resources that affect scores. Empty: the resources that the policy requests.
 	Resources []Resource `json:"resources,omitempty"`
 }
 
-// Resource is a resource and what it counts.
+// Resource is a resource and its weight.
 type Resource struct {
 	Name corev1.ResourceName `json:"name"`
-	// Weight among the others, from 1 to 100. Zero: 1.
+	// Weight is the relative weight of the resource, from 1 to 100. Zero: 1.
 	Weight int32 `json:"weight,omitempty"`
 }
 

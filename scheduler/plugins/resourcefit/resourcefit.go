@@ -13,10 +13,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "ResourceFit"
 
-// New is the plugin's [scheduler.Factory].
+// New creates the plugin. It is a [scheduler.Factory] with the arguments [Args].
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	p := &plugin{}
 	if err := scheduler.DecodeArgs(args, &p.args); err != nil {
@@ -37,7 +37,7 @@ var (
 
 func (p *plugin) Name() string { return Name }
 
-// demand is what a policy asks for.
+// demand is the compiled resource request of a policy.
 type demand struct {
 	resources []demanded // by name
 	scored    []scored
@@ -48,7 +48,7 @@ type demanded struct {
 	name     corev1.ResourceName
 	quantity resource.Quantity
 	tooFew   *scheduler.Status
-	enough   string // the key of the set of clusters that have as much
+	enough   string // key of the set of clusters with at least the quantity
 }
 
 type scored struct {
@@ -96,7 +96,8 @@ func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *
 	return nil
 }
 
-// Filter accepts the clusters that the placement is on: what the policy asks for is in use there already.
+// Filter rejects clusters with too few available resources. It accepts the clusters that the placement runs on, because
+// the placement already uses the resources there.
 func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Placed().Has(slot) {
@@ -146,7 +147,7 @@ func (p *plugin) Score(_ context.Context, state *scheduler.CycleState, request *
 	return sum / d.weights, nil
 }
 
-// usage is what a cluster has of a resource.
+// usage contains the quantities of one resource of a cluster.
 type usage struct{ allocatable, available float64 }
 
 func usageOf(cluster *scheduler.Cluster, name corev1.ResourceName) usage {
@@ -154,7 +155,7 @@ func usageOf(cluster *scheduler.Cluster, name corev1.ResourceName) usage {
 	return usage{allocatable.AsApproximateFloat64(), available.AsApproximateFloat64()}
 }
 
-// score is what a resource adds to the score of a cluster, times the sum of the weights.
+// score returns the score of one resource multiplied by its weight. The caller divides by the sum of the weights.
 func (p *plugin) score(r scored, u usage, placed bool) float64 {
 	left := u.available
 	if !placed {
@@ -187,10 +188,10 @@ func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, reques
 	return nil
 }
 
-// Local is true.
+// Local returns true.
 func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
-// Hint waits for a cluster that has as much where it had not.
+// Hint reports whether the cluster has sufficient resources and did not before.
 func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(p.demand(request).fits)
 }

@@ -1,6 +1,7 @@
-// Package steadiness is the plugin that prefers the clusters that were chosen before, so that a decision does not move
-// what runs for a small gain. How great a gain has to be is a matter of its weight: with weight 10 a cluster that is
-// bound stays unless another one has 1000 points more.
+// Package steadiness is a plugin that prefers the clusters that were chosen before, so that a decision does not move
+// workloads for a small gain. The weight of the plugin defines the minimum gain: with weight 10, a bound cluster stays
+// unless the weighted score of another cluster is higher by more than 1000 points.
 //
-// It matters for policies with rebalance: Always. With all others a cluster that was chosen stays whatever its score.
+// The plugin affects only policies with rebalance: Always. With other policies, a cluster that was chosen stays
+// independently of its score.
 package steadiness

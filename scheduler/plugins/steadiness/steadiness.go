@@ -6,10 +6,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "Steadiness"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -49,5 +49,5 @@ func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *schedu
 	return nil
 }
 
-// Local is true.
+// Local returns true.
 func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }

@@ -1,18 +1,18 @@
-// Package tainttoleration is the plugin that keeps what does not tolerate the taints of a cluster away from it. Taints
-// and tolerations mean what they mean for nodes and pods:
+// Package tainttoleration is a plugin that rejects clusters with taints that the policy does not tolerate. Taints and
+// tolerations have the same meaning as for nodes and pods:
 //
-//   - NoSchedule leaves a cluster out, unless it was chosen before.
-//   - NoExecute leaves it out even then, with one exception: the taints by which the hub reports bad or unknown health
-//     (membership.muster.dev/unreachable and membership.muster.dev/not-ready) only keep new placements away, unless the
-//     request allows a failover ([scheduler.Request].Failover).
-//   - PreferNoSchedule lowers its score: with one that is not tolerated to a half of MaxScore, with two to a third, and
-//     so on.
+//   - NoSchedule rejects a cluster, unless it was chosen before.
+//   - NoExecute also rejects a cluster that was chosen before. There is one exception: the taints by which the hub
+//     reports bad or unknown health (membership.muster.dev/unreachable and membership.muster.dev/not-ready) only reject
+//     new placements, unless the request allows a failover ([scheduler.Request].Failover).
+//   - PreferNoSchedule lowers the score of a cluster: to a half of MaxScore with one taint that is not tolerated, to a
+//     third with two, and so on.
 //
-// A toleration with seconds is for clusters that were chosen before, from when the taint was put on (its timeAdded)
-// for so many seconds; the result then says when that ends ([scheduler.Result].Until). It does not admit new
-// clusters, which would soon have to be left again. If several tolerations match, the one that lasts longest counts.
-// A taint that does not say when it was put on is tolerated for as long as it is there: nothing is given up for want
-// of a date. Package placement gives it one, which is when it saw the taint.
+// A toleration with seconds applies to clusters that were chosen before. It starts when the taint was added (timeAdded)
+// and lasts for the number of seconds; the result reports the end ([scheduler.Result].Until). It does not apply to new
+// clusters, because they would have to be left again soon. If several tolerations match, the longest one applies. A
+// taint without timeAdded is tolerated without limit, so that a missing timestamp never removes a cluster. Package
+// placement adds the timestamp: the time at which it observed the taint.
 //
-// With PickFixed a person has chosen the clusters, and their taints are not looked at.
+// With PickFixed, a user has chosen the clusters, and taints are ignored.
 package tainttoleration

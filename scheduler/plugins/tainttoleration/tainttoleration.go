@@ -11,10 +11,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "TaintToleration"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -33,7 +33,7 @@ var (
 
 func (plugin) Name() string { return Name }
 
-// Strict is true: users taint clusters.
+// Strict returns true, because users set taints.
 func (plugin) Strict(*scheduler.Request) bool { return true }
 
 func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
@@ -43,7 +43,8 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 	return nil
 }
 
-// Filter also notes until when it says so.
+// Filter rejects a cluster with a taint that is not tolerated. For a toleration that ends, it limits the validity of
+// the decision.
 func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request,
 	cluster *scheduler.Cluster) *scheduler.Status {
 	if len(cluster.Taints) == 0 {
@@ -90,16 +91,17 @@ func has(c *scheduler.Cluster, which func(*corev1.Taint) bool) bool {
 	return false
 }
 
-// healthTaints are the keys of the taints that the hub puts on a member whose health is bad or unknown
+// healthTaints are the keys of the taints by which the hub reports bad or unknown health of a member
 // (membership.TaintUnreachable and membership.TaintNotReady).
 var healthTaints = []string{"membership.muster.dev/unreachable", "membership.muster.dev/not-ready"}
 
-// stays reports whether a bound cluster stays in spite of a taint that keeps new placements away.
+// stays reports whether a bound cluster stays although the taint rejects new placements.
 func stays(t *corev1.Taint, failover bool) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || !failover && slices.Contains(healthTaints, t.Key)
 }
 
-// untolerated returns the first taint that keeps the cluster away; or none, and until when that is so: zero, for ever.
+// untolerated returns the first taint that rejects the cluster. If there is none, it returns when the tolerations end.
+// Zero: never.
 func untolerated(
 	taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound, failover bool, now time.Time,
 ) (taint *corev1.Taint, until time.Time) {
@@ -119,7 +121,7 @@ func untolerated(
 	return nil, until
 }
 
-// tolerates reports whether a taint is tolerated, and until when: zero, for ever.
+// tolerates reports whether a taint is tolerated, and when the toleration ends. Zero: never.
 func tolerates(tolerations []v1alpha1.Toleration, taint *corev1.Taint, bound bool) (until time.Time, tolerated bool) {
 	for i := range tolerations {
 		t := &tolerations[i]
@@ -164,7 +166,7 @@ func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *schedu
 	return nil
 }
 
-// disliked is the set of clusters with a taint of effect PreferNoSchedule.
+// disliked returns the set of the clusters with a taint of effect PreferNoSchedule.
 func disliked(state *scheduler.CycleState) scheduler.Set {
 	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool { return has(c, prefers) })
 }
@@ -195,12 +197,13 @@ func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, reque
 	return nil
 }
 
-// Local is true as long as no cluster has a score. The time matters only for what is bound, and that is noted.
+// Local returns true as long as no cluster has a PreferNoSchedule taint. Time only affects bound clusters, through
+// Until.
 func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 	return disliked(state).Empty()
 }
 
-// Hint waits for a cluster that comes without taints that keep this request away, or loses them.
+// Hint reports whether the cluster has no taint that rejects the request, and had one before or is new.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(func(c *scheduler.Cluster) bool {
 		taint, _ := untolerated(c.Taints, request.Policy.Spec().Tolerations, false, false, request.Now)

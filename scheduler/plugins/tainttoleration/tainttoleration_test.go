@@ -138,7 +138,8 @@ func TestTaintToleration(t *testing.T) {
 	}
 }
 
-// The hub's own taints keep new placements away, and drop nothing unless a failover is allowed.
+// TestHealthTaints checks that the hub's health taints reject new placements, but remove no bound cluster without a
+// failover.
 func TestHealthTaints(t *testing.T) {
 	fleet := []*scheduler.Cluster{
 		cluster("clean"), cluster("drained", taint("maintenance", "", noExecute)),

@@ -5,26 +5,26 @@ import (
 	"math"
 )
 
-// choice is some members and what they are worth together.
+// choice is a set of members and its worth.
 type choice struct {
 	picked []member
 	worth  worth
 }
 
-// worth is what choices that keep the constraints equally well are compared by.
+// worth compares choices that satisfy the constraints equally well.
 type worth struct {
 	count int
-	lacks int   // labels
-	total int64 // of scores, see points
-	bound int   // how many stay
+	lacks int   // missing labels
+	total int64 // sum of the scores, see points
+	bound int   // number of bound clusters
 }
 
-// compare is positive if w is better than v.
+// compare returns a positive number if w is better than v, and a negative one if v is better.
 func (w worth) compare(v worth) int {
 	return cmp.Or(w.count-v.count, v.lacks-w.lacks, cmp.Compare(w.total, v.total), w.bound-v.bound)
 }
 
-// points are millionths of a score. Unlike fractions they add up to the same in any order.
+// points converts a score to millionths. The sum of integers does not depend on the order, unlike that of fractions.
 func points(score float64) int64 { return int64(math.Round(score * million)) }
 
 const million = 1e6

@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// crossing is for constraints that make three families or more, and for a search that was cut short. It begins with a
-// choice and goes on, step by step, to what is better, and no step breaks a constraint that must not be broken.
+// crossing is a local search for three or more families, and for a search that exceeded its limit. It starts with a
+// choice and improves it step by step. No step violates a DoNotSchedule constraint.
 type crossing struct {
 	*spread
-	sorted []int    // cells, those with the better members first
-	next   []int    // by cell: how many of its best are chosen
-	taken  [][]int  // by axis and part
-	worth  worth    // of what is chosen
-	kept   []int    // by cell: what next was in the best choice so far
-	now    position // of that
+	sorted []int    // cells in descending order of their best members
+	next   []int    // by cell: number of chosen members, the best first
+	taken  [][]int  // by axis and part: number of chosen members
+	worth  worth    // of the current choice
+	kept   []int    // by cell: the value of next in the best choice so far
+	now    position // of the best choice so far
 	looks  int
 }
 
-// position is what a choice is worth, with by how much each constraint is broken.
+// position is the worth of a choice and the excess of each constraint.
 type position struct {
 	worth
 	excess [maxConstraints]int
 }
 
-// compare is positive if s is better than t.
+// compare returns a positive number if s is better than t, and a negative one if t is better.
 func (s position) compare(t position) int {
 	return cmp.Or(s.count-t.count, t.lacks-s.lacks, slices.Compare(t.excess[:], s.excess[:]), s.worth.compare(t.worth))
 }
 
-// maxLooks is how many exchanges are begun.
+// maxLooks is the maximum number of exchanges.
 const maxLooks = 1 << 17
 
 func newCrossing(s *spread, picked []member) *crossing {
@@ -48,7 +48,8 @@ func newCrossing(s *spread, picked []member) *crossing {
 	return c
 }
 
-// solve exchanges few members rather than many, and goes back to few when that was for the better.
+// solve tries exchanges of few members before exchanges of more members, and starts again with few after an
+// improvement.
 func (c *crossing) solve() []member {
 	c.fill()
 	for changes := 2; changes <= len(c.order) && !c.over(); changes++ {
@@ -66,13 +67,13 @@ func (c *crossing) solve() []member {
 	return picked
 }
 
-// fill chooses what can be chosen besides, one by one.
+// fill adds members one by one while possible.
 func (c *crossing) fill() {
 	for c.add() {
 	}
 }
 
-// improve looks for something better at a distance of so many members.
+// improve tries exchanges that add and remove this number of members in total.
 func (c *crossing) improve(changes int) bool {
 	for out := range changes/2 + 1 {
 		if in := changes - out; c.now.count+in-out <= c.wanted && c.exchange(0, in, out) {
@@ -82,7 +83,7 @@ func (c *crossing) improve(changes int) bool {
 	return false
 }
 
-// add chooses the member that it is best to have besides.
+// add adds the best additional member. It reports whether there is one.
 func (c *crossing) add() bool {
 	if c.now.count == c.wanted {
 		return false
@@ -119,8 +120,8 @@ next:
 	return c.settle()
 }
 
-// exchange chooses so many more in the cells from a place on, then takes so many out. It reports whether that is for
-// the better, else all is as before.
+// exchange adds in members from the cells at index from and later, and then removes out members. It reports whether the
+// result is better. Otherwise it restores the choice.
 func (c *crossing) exchange(from, in, out int) bool {
 	c.looks++
 	if in+out == 0 {
@@ -141,7 +142,7 @@ func (c *crossing) exchange(from, in, out int) bool {
 		case 0:
 			better = c.exchange(i, 0, out-1)
 		case 1:
-			better = c.exchange(0, 0, out) // those that are taken out can be from any place
+			better = c.exchange(0, 0, out) // members may be removed from any cell
 		default:
 			better = c.exchange(i, in-1, out)
 		}
@@ -153,10 +154,10 @@ func (c *crossing) exchange(from, in, out int) bool {
 	return false
 }
 
-// over reports whether there is no more time.
+// over reports whether the limit of exchanges is reached or the context has ended.
 func (c *crossing) over() bool { return c.looks >= maxLooks || c.err() != nil }
 
-// can reports whether a cell can have one more, or one fewer and has not been given one more.
+// can reports whether a cell can get one more member, or can lose one and has not got one in this exchange.
 func (c *crossing) can(change, cell int) bool {
 	if change > 0 {
 		return c.next[cell] < len(c.cells[cell].best)
@@ -164,7 +165,7 @@ func (c *crossing) can(change, cell int) bool {
 	return c.next[cell] > 0 && c.next[cell] <= c.kept[cell]
 }
 
-// move gives a cell one more or one fewer.
+// move adds a member to a cell or removes one.
 func (c *crossing) move(change, cell int) {
 	if change > 0 {
 		c.worth = c.worth.plus(c.worthOf(member{c.cells[cell].best[c.next[cell]], int32(cell)}))
@@ -178,7 +179,7 @@ func (c *crossing) move(change, cell int) {
 	}
 }
 
-// settle stays with what is chosen by now, if it is better than what there was.
+// settle accepts the current choice if it is better than the best one so far.
 func (c *crossing) settle() bool {
 	after, possible := c.look()
 	if !possible {
@@ -192,8 +193,7 @@ func (c *crossing) settle() bool {
 	return true
 }
 
-// ahead reports whether what is chosen by now has the best of the members that are not both in it and in what there
-// was.
+// ahead reports whether the best member that is in only one of the two choices is in the current one.
 func (c *crossing) ahead() bool {
 	best, ahead := member{slot: -1}, false
 	for i, n := range c.next {
@@ -208,7 +208,7 @@ func (c *crossing) ahead() bool {
 	return ahead
 }
 
-// look finds out how things stand; false: not as they may.
+// look returns the position of the current choice, and whether the choice is valid.
 func (c *crossing) look() (position, bool) {
 	s := position{worth: c.worth}
 	for i := range c.axes {

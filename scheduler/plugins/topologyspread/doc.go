@@ -1,57 +1,57 @@
-// Package topologyspread is the plugin that spreads clusters over the domains of a topology: with PickN it chooses them
-// so that the numbers from each domain, such as a zone, stay near to each other. With PickAll there is nothing to
-// choose.
+// Package topologyspread is a plugin that spreads clusters over the domains of a topology. With PickN, it chooses
+// clusters so that the numbers of clusters per domain, such as a zone, are similar. With PickAll, all feasible clusters
+// are chosen, so the plugin has no effect.
 //
-// The domains of a constraint are the values of its label among the clusters that can be chosen. A zone none of whose
-// clusters can be chosen, because they are unreachable or do not match, is not a domain, so it does not restrict
+// The domains of a constraint are the values of its label among the clusters that can be chosen. If no cluster of a
+// zone can be chosen, because they are unreachable or do not match, the zone is not a domain and does not restrict
 // other zones.
 //
-// The skew is the most clusters that are chosen of a domain less the fewest. As long as there are fewer domains than
-// minDomains, the fewest is 0. A cluster without the label is in no domain.
+// The skew is the difference between the maximum and the minimum number of chosen clusters per domain. While there are
+// fewer domains than minDomains, the minimum is 0. A cluster without the label is in no domain.
 //
 // # Clusters that were chosen before
 //
-// They stay, unless the policy rebalances: a zone that is lost, or one that joins, moves nothing. Then the
-// constraints apply to the clusters that are chosen besides, one by one: with DoNotSchedule the domain of a new
-// cluster may be ahead of the domain with the fewest by maxSkew at most, and if that admits no cluster, fewer are
-// chosen than are wanted. Of the admissible clusters the one comes first that lacks the fewest labels, then the one
-// with the least excess, and then the one with the greatest score.
+// Clusters that were chosen before stay, unless the policy rebalances: the loss or addition of a zone moves nothing.
+// The constraints then apply to each additional cluster. With DoNotSchedule, the domain of a new cluster may exceed the
+// domain with the fewest clusters by at most maxSkew. If this permits no cluster, fewer clusters than wanted are
+// chosen. Among the permitted clusters, those with the fewest missing labels come first, then those with the least
+// excess, and then those with the highest score.
 //
-// # What is chosen
+// # Choice of clusters
 //
-// If nothing was chosen before, or the policy rebalances, in this order:
+// If no cluster was chosen before, or the policy rebalances, the choice satisfies in this order:
 //
-//   - With DoNotSchedule the skew is never above maxSkew, and a cluster without the label is not chosen.
-//   - Within that, as many clusters as possible, up to numberOfClusters.
-//   - With ScheduleAnyway as few clusters without the label as possible, and then the least excess of the skew over
-//     maxSkew. Of several such constraints, what the first one wants comes first as to the excess.
-//   - The greatest total of scores, to the millionth; of equal totals the one with the most clusters that are bound;
-//     then the one that is better cluster by cluster, the best first (those without a label last).
+//   - With DoNotSchedule, the skew never exceeds maxSkew, and a cluster without the label is not chosen.
+//   - The number of clusters is maximal, up to numberOfClusters.
+//   - With ScheduleAnyway, the number of clusters without the label is minimal, and then the excess of the skew over
+//     maxSkew. With several such constraints, the excess of the first constraint is minimized first.
+//   - The sum of the scores is maximal, with a precision of one millionth. If sums are equal, the number of bound
+//     clusters decides, and then the comparison of the clusters one by one, the best first (clusters without a label
+//     are last).
 //
-// The choice does not depend on anything else, such as the order in which clusters came.
+// The choice does not depend on anything else, such as the order in which clusters were added.
 //
-// # What is guaranteed
+// # Guarantees
 //
-// One family of constraints, or two: exactly that. A family is one constraint, or several whose domains nest (each zone
-// lies in one region; and of the clusters of a zone all have the label of a region or none has). Two families may cross
-// in any way, such as regions with their zones, and versions. If it were known for each constraint how many clusters
-// the domain with the fewest has, one family would be a matroid, and two a flow, and both are solved exactly. What it
-// is, is found by trying ranges of it, which are cut in two where they have to be; mostly that takes a few. 100 of
-// 10,000 clusters, in 30 zones and 20 versions, take milliseconds. The search is cut short after 16,777,216 clusters,
-// domains and cells (what a zone and a version have in common, say) that were looked at in all, which takes about a
-// third of a second.
+// With one or two families of constraints, the choice is exactly the one specified above. A family is one constraint,
+// or several constraints with nested domains: each zone belongs to one region, and either all clusters of a zone have
+// the label of a region or none has. Two families may cross in any way, such as regions with their zones, and versions.
+// If the minimum number of clusters per domain were known for each constraint, one family would be a matroid and two
+// families a flow, and both can be solved exactly. The minimum is found by a search over ranges that are bisected if
+// necessary; mostly a few ranges suffice. Choosing 100 of 10,000 clusters, in 30 zones and 20 versions, takes
+// milliseconds. The search ends after it has visited 16,777,216 clusters, domains and cells (such as the intersection
+// of a zone and a version) in total, which takes about a third of a second.
 //
-// Three families or more, such as regions, versions and tiers: exactly that, as far as 131,072 tries show, which is
-// enough for all choices from ten clusters. More cannot be promised: where each domain may have one cluster, it is the
-// problem of matching in three dimensions to find out how many there can be (Karp, "Reducibility among combinatorial
-// problems", 1972), and no way is known to solve that which is not exponential.
+// With three or more families, such as regions, versions and tiers, the choice is the best of up to 131,072 tries. This
+// is sufficient for all choices from ten clusters. An exact choice cannot be guaranteed: if each domain may have one
+// cluster, the maximum number of clusters is the problem of three-dimensional matching (Karp, "Reducibility among
+// combinatorial problems", 1972), for which only exponential algorithms are known.
 //
-// A choice from more than that, or one whose search was cut short, breaks no DoNotSchedule either, and there is no
-// cluster that could be chosen besides. It may be of fewer clusters, of more excess or of a smaller total than there
-// could be.
+// A choice from more clusters, or one whose search ended early, also satisfies all DoNotSchedule constraints, and no
+// further cluster could be added. It may have fewer clusters, more excess or a smaller sum of scores than possible.
 //
 // # In a profile
 //
-// The plugin leaves in the running what is to be chosen and no more, so it comes last of those that select. In
-// particular it comes after GroupSpread, which leaves it the groups to choose from.
+// The plugin leaves exactly the clusters that are chosen, so it must be the last SelectPlugin. In particular, it must
+// follow GroupSpread, which leaves the groups from which it chooses.
 package topologyspread

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
 )
 
-// Four clusters, as evenly over the zones as there are clusters to choose from.
+// A policy chooses four clusters and spreads them over the zones as evenly as possible.
 func Example() {
 	s, err := scheduler.New(scheduler.Options{
 		Registry: scheduler.Registry{topologyspread.Name: topologyspread.New},

@@ -38,7 +38,7 @@ func newExtension(s *spread, kept scheduler.Set) *extension {
 	return e
 }
 
-// cellOf is the cell of a member.
+// cellOf returns the cell of a member.
 func (s *spread) cellOf(slot int) int32 {
 	if s.at != nil {
 		return s.at[slot]
@@ -46,7 +46,7 @@ func (s *spread) cellOf(slot int) int32 {
 	return int32(s.axes[0].part(slot))
 }
 
-// add returns the members that are added: as many as possible, up to n.
+// add returns the additional members: as many as possible, up to n.
 func (e *extension) add(n int) []member {
 	var added []member
 	for range n {
@@ -66,8 +66,8 @@ func (e *extension) add(n int) []member {
 	return added
 }
 
-// next returns the cell with the best member to add: one with all labels, then with the least excess, then with the
-// greatest score. -1: there is none.
+// next returns the cell with the best member to add: the one with the fewest missing labels, then the one with the
+// least excess, and then the one with the highest score. It returns -1 if there is none.
 func (e *extension) next() int {
 	var ends [maxConstraints]ends
 	for i := range e.axes {
@@ -94,8 +94,8 @@ func (e *extension) next() int {
 	return best
 }
 
-// excess is by how much each domain of a cell exceeds maxSkew with one member more. False: a constraint with
-// DoNotSchedule forbids it.
+// excess returns by how much each domain of a cell would exceed maxSkew with one more member. It returns false if a
+// constraint with DoNotSchedule forbids the member.
 func (e *extension) excess(cell int, ends []ends) (excess [maxConstraints]int, possible bool) {
 	for i := range e.axes {
 		a, part := &e.axes[i], e.cells[cell].parts[i]

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Chosen clusters stay, each new one is admitted by every constraint, and no other could be added.
+// TestExtend checks that chosen clusters stay, that every constraint permits each new cluster, and that no other
+// cluster could be added.
 func TestExtend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zones, tiers := rapid.SampledFrom([]string{"a", "a", "b", "c", ""}), rapid.SampledFrom([]string{"x", "x", "y", ""})
@@ -62,7 +63,7 @@ func (n *naive) extend(t *rapid.T, bound []string) []string {
 	return names(result)
 }
 
-// admits reports whether a cluster may come to others.
+// admits reports whether the constraints permit adding a cluster to others.
 func (n *naive) admits(others []string, added *scheduler.Cluster) bool {
 	for _, constraint := range n.constraints {
 		if constraint.WhenUnsatisfiable == v1alpha1.ScheduleAnyway {

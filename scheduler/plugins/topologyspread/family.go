@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// family is constraints whose domains nest; one alone always does. Its nodes are the domains, below those that they are
-// in, and at the root, which is node 0, is all that is wanted.
+// family is a set of constraints with nested domains. A single constraint is always a family. The nodes form a tree of
+// the domains. The root, node 0, is the choice as a whole.
 type family struct {
-	parent []int32 // by node; -1: the root, and those that are not used
+	parent []int32 // by node; -1: the root, and unused nodes
 	axis   []int32 // by node
-	nodeOf []int32 // by cell: the finest node that it is in
+	nodeOf []int32 // by cell: the innermost node that contains it
 }
 
-// empty reports whether there is no constraint in it.
+// empty reports whether the family has no constraint.
 func (f *family) empty() bool { return len(f.parent) == 1 }
 
-// families divides the constraints into two families, the second of which may be empty. It reports whether that is
+// families divides the constraints into two families, of which the second may be empty. It reports whether this is
 // possible.
 func (s *spread) families() (first, second family, possible bool) {
 	chain := make([]int, len(s.axes)) // the coarsest first
@@ -43,7 +43,7 @@ func (s *spread) families() (first, second family, possible bool) {
 	return first, second, false
 }
 
-// nest makes a family of axes. It reports whether they are one.
+// nest returns the family of the axes. It reports whether their domains nest.
 func (s *spread) nest(axes []int) (family, bool) {
 	nodes := 1
 	for _, i := range axes {
@@ -54,7 +54,7 @@ func (s *spread) nest(axes []int) (family, bool) {
 	for v := range f.parent {
 		f.parent[v] = -1
 	}
-	first := int32(1) // node of an axis; those of no domain are not used
+	first := int32(1) // first node of the axis; parts that are no domains have unused nodes
 	for _, i := range axes {
 		for j := range s.cells {
 			part := s.cells[j].parts[i]

@@ -5,36 +5,38 @@ import (
 	"slices"
 )
 
-// flow is the choice of two families. Each member flows from the root of the first down to the finest of its domains
-// there, across to the finest of its domains in the second, up to the root of that, and back to the first. A domain
-// lets through as many as its bounds say, and a cell as many as it has members, the best first. A flow of whole members
-// is as good as one of fractions, so the best choice is what the flow of the greatest worth takes through the cells.
+// flow computes the choice for two families. Each member is a unit of flow. It goes from the root of the first family
+// down to its innermost domain there, through its cell to its innermost domain in the second family, up to the root of
+// the second family, and back to the first root. The bounds of a domain limit its flow, and the number of members
+// limits the flow through a cell, the best members first. An optimal integral flow is as good as an optimal fractional
+// one, so the best choice consists of the members that the flow of maximum worth takes through the cells.
 //
-// Without the bounds of the second family that is the choice of a tree. Then its domains are bound one by one. One that
-// has too few gets one more, or loses one if it has too many, by the best way around, which may take members out as it
-// goes backward: that is the best flow with one more there, or one fewer.
+// Without the bounds of the second family, this is the choice of a tree. Then the bounds of the domains of the second
+// family are added one by one. If a domain has too few members it gets one more, and if it has too many it loses one,
+// along the best cycle. The cycle may remove members on reversed arcs. The result is the best flow with one more or one
+// fewer there.
 type flow struct {
 	*spread
-	arcs   []arc   // the cells, the domains of the first family, those of the second, and that from root to root
-	second int     // arcs from here on
+	arcs   []arc   // the cells, the domains of the first and of the second family, and the arc between the roots
+	second int     // index of the first arc of the second family
 	tree   *tree   // of the first family
 	above  []int32 // by node: the arc of its domain; -1: a root
 	out    [][]way // by node
-	best   []worth // by node: what the best way to it is worth
-	due    []bool  // by node: what can be reached from it is to be looked at
-	queue  []int32 // of those
-	seen   []bool  // by node: there is no way on from it
+	best   []worth // by node: the worth of the best path to it
+	due    []bool  // by node: its outgoing arcs must be processed
+	queue  []int32 // the nodes that are due
+	seen   []bool  // by node: no path leads further from it
 }
 
-// arc is a domain or a cell.
+// arc is a domain, a cell, or the connection between the roots.
 type arc struct {
 	from, to       int32
 	flow, low, top int
-	axis           int32   // of a domain
-	worths         []worth // of the members of a cell
+	axis           int32   // for a domain
+	worths         []worth // for a cell: of its members
 }
 
-// way leads from a node to another, on an arc that gets one more or one fewer.
+// way is a step from a node to another one that adds a unit to an arc or removes one.
 type way struct {
 	arc, to int32
 	change  int
@@ -47,7 +49,7 @@ func newFlow(s *spread, first, second family) *flow {
 		above: slices.Repeat([]int32{-1}, int(nodes)),
 		out:   make([][]way, nodes), best: make([]worth, nodes), due: make([]bool, nodes), seen: make([]bool, nodes),
 	}
-	up := func(v int32) int32 { return nodes - 1 - v } // the root last
+	up := func(v int32) int32 { return nodes - 1 - v } // the root is the last node
 	for i := range s.cells {
 		a := arc{from: first.nodeOf[i], to: up(second.nodeOf[i])}
 		for _, slot := range s.cells[i].best {
@@ -78,7 +80,7 @@ func (f *flow) add(a arc) int32 {
 	return i
 }
 
-// load makes a flow of members, with the bounds of the first family and none of the second.
+// load sets the flow of the members, with the bounds of the first family only.
 func (f *flow) load(picked []member) {
 	for i := range f.arcs {
 		a := &f.arcs[i]
@@ -104,7 +106,7 @@ func (f *flow) load(picked []member) {
 	}
 }
 
-// bind keeps a flow the best with bounds for one arc more. It reports whether that is possible.
+// bind adds the bounds of an arc and keeps the flow optimal. It reports whether this is possible.
 func (f *flow) bind(a *arc) bool {
 	a.low, a.top = f.axes[a.axis].bounds()
 	change, n, from, to := +1, a.low-a.flow, a.to, a.from
@@ -125,10 +127,10 @@ func (f *flow) bind(a *arc) bool {
 	return true
 }
 
-// unreachable is so few members that what cannot be reached comes after all that can.
+// unreachable is a count that is less than that of any reachable node.
 const unreachable = math.MinInt32 / 2
 
-// measure finds out what the best ways from a node are worth.
+// measure computes the worth of the best path from the start to each node.
 func (f *flow) measure(start int32) {
 	f.queue = append(f.queue[:0], start)
 	for v := range f.best {
@@ -158,7 +160,7 @@ func (f *flow) measure(start int32) {
 	}
 }
 
-// gain is what one more or one fewer is worth; false: it is not possible.
+// gain returns the worth of one more or one fewer unit. It returns false if the bounds do not permit the change.
 func (a *arc) gain(change int) (g worth, possible bool) {
 	switch {
 	case change > 0 && a.flow >= a.top || change < 0 && a.flow <= a.low:
@@ -172,7 +174,7 @@ func (a *arc) gain(change int) (g worth, possible bool) {
 	}
 }
 
-// push sends one more along a best way, if there is one.
+// push sends one unit along a best path. It reports whether there is one.
 func (f *flow) push(from, to int32) bool {
 	if from == to {
 		return true
@@ -189,15 +191,15 @@ func (f *flow) push(from, to int32) bool {
 	return false
 }
 
-// onBest reports whether a way is possible, and part of a best one.
+// onBest reports whether a step is possible and part of a best path.
 func (f *flow) onBest(from int32, w way) bool {
 	g, possible := f.arcs[w.arc].gain(w.change)
 	return possible && g.plus(f.best[from]) == f.best[w.to]
 }
 
-// choose makes the best flow, and then takes one member after the other in their order: those that are in the flow, or
-// in another that is worth as much and has all that were taken before. Such flows differ by circles of arcs on which
-// the best ways go. What is decided is fixed by the bounds of the cell.
+// choose computes the best flow, and then selects the members in their order. A member is selected if it is in the
+// flow, or in another flow of the same worth that contains all members selected before. Such flows differ by cycles of
+// arcs on best paths. The bounds of the cell fix each selection.
 func (f *flow) choose(into *choice) bool {
 	if !f.tree.choose(into) {
 		return false

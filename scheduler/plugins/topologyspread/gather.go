@@ -8,52 +8,52 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// spread is one decision under way.
+// spread is the state of one decision.
 type spread struct {
 	candidates *scheduler.Candidates
 	snapshot   *scheduler.Snapshot
 	bound      scheduler.Set
 	wanted     int
 	axes       []axis
-	members    int // clusters that may be chosen
+	members    int // number of clusters that may be chosen
 	cells      []cell
-	at         []int32  // by slot: the cell of a member, if there are several axes; else that is its part
-	order      []member // those that come into question, in the order in which they do
-	steps      int      // of the search for the best choice
+	at         []int32  // by slot: the cell of a member; nil if there is one axis, whose parts are the cells
+	order      []member // the best members of each cell, sorted by inOrder
+	steps      int      // steps of the search so far, see maxSteps
 	err        func() error
 }
 
-// axis is a constraint with what it divides the members into.
+// axis is a constraint and the parts into which it divides the members.
 type axis struct {
 	constraint
 	groups  *scheduler.Groups
-	sizes   []int // by part: members
-	domains int   // how many parts are domains
-	skew    int   // what is kept: maxSkew, or as little more as there has to be
-	highest int   // the most that every domain can have
-	low     int   // what the domain with the fewest has at least
-	high    int   // and at most
+	sizes   []int // by part: number of members
+	domains int   // number of parts that are domains
+	skew    int   // the permitted skew: maxSkew, or the least possible skew above it
+	highest int   // the maximum number that every domain can have
+	low     int   // lower bound of the minimum per domain
+	high    int   // upper bound of the minimum per domain
 }
 
-// A part is the members with one value of the label. It has the number of their group, from 1; part 0 is those without
-// the label. Parts without members are no domains.
+// A part contains the members with one value of the label. Its number is that of the group plus 1. Part 0 contains the
+// members without the label. Parts without members are no domains.
 const unlabeled = 0
 
 func (a *axis) part(slot int) int { return a.groups.Of(slot) - scheduler.None }
 
-// cell is the members that are in the same part of each axis. One is as good as another for the constraints, so the
-// best are chosen.
+// cell contains the members that are in the same part of each axis. For the constraints they are equivalent, so the
+// best of them are chosen.
 type cell struct {
 	parts [maxConstraints]int32
 	size  int
-	lacks int     // labels
+	lacks int     // number of missing labels
 	best  []int32 // slots, the best first
 }
 
 // member is a cluster and its cell.
 type member struct{ slot, cell int32 }
 
-// gather finds out which domains there are, and drops the clusters that cannot be chosen for want of a label.
+// gather computes the domains, and drops the clusters that lack the label of a DoNotSchedule constraint.
 func gather(state *scheduler.CycleState, candidates *scheduler.Candidates, constraints []constraint) *spread {
 	s := &spread{
 		candidates: candidates, snapshot: state.Snapshot(), bound: state.Placed(), wanted: candidates.Wanted(),
@@ -82,7 +82,7 @@ func gather(state *scheduler.CycleState, candidates *scheduler.Candidates, const
 	return s
 }
 
-// labeled is the set of the clusters that have a label.
+// labeled returns the set of the clusters that have a label.
 func labeled(snapshot *scheduler.Snapshot, key string) scheduler.Set {
 	return snapshot.Where("label:"+key, func(c *scheduler.Cluster) bool {
 		_, has := c.Labels[key]
@@ -90,7 +90,7 @@ func labeled(snapshot *scheduler.Snapshot, key string) scheduler.Set {
 	})
 }
 
-// cutOnce makes the cells of a single axis, which are its parts.
+// cutOnce computes the cells of a single axis. The cells are its parts.
 func (s *spread) cutOnce(left scheduler.Set) {
 	a := &s.axes[0]
 	s.cells = make([]cell, len(a.sizes))
@@ -103,7 +103,7 @@ func (s *spread) cutOnce(left scheduler.Set) {
 	}
 }
 
-// cut makes the cells of several axes.
+// cut computes the cells of several axes.
 func (s *spread) cut(left scheduler.Set) {
 	s.at = make([]int32, s.snapshot.Slots())
 	known := map[[maxConstraints]int32]int32{}
@@ -123,7 +123,7 @@ func (s *spread) cut(left scheduler.Set) {
 	}
 }
 
-// measure sums up what there is of each part, and how far it goes.
+// measure computes the sizes of the parts and the limits of each axis.
 func (s *spread) measure() {
 	for i := range s.axes {
 		a := &s.axes[i]
@@ -146,13 +146,13 @@ func (s *spread) measure() {
 			a.highest = min(least, all/a.domains)
 		}
 		a.skew = a.maxSkew
-		if a.anyway && len(s.axes) == 1 { // of several each depends on the others
+		if a.anyway && len(s.axes) == 1 { // with several axes, the least possible skew depends on the others
 			a.skew = max(a.skew, a.top(all)-a.highest)
 		}
 	}
 }
 
-// top is the least that a domain must be allowed to have so that all together have so many.
+// top returns the least limit per domain with which all domains together can have a number of members.
 func (a *axis) top(all int) int {
 	sizes := slices.Sorted(slices.Values(a.sizes[1:]))
 	for i, size := range sizes {
@@ -165,7 +165,7 @@ func (a *axis) top(all int) int {
 	return 0
 }
 
-// rank finds the best of each cell, as many as can be chosen at most, and brings them all into order.
+// rank computes the best members of each cell, up to the number that can be chosen, and sorts all of them.
 func (s *spread) rank() {
 	limits := make([]int, len(s.cells))
 	room, total := 0, 0
@@ -173,7 +173,7 @@ func (s *spread) rank() {
 		c := &s.cells[i]
 		limits[i] = min(c.size, s.wanted)
 		for j := range s.axes {
-			// How far several have to give way is not known yet.
+			// With several axes, the excess of ScheduleAnyway constraints is not known yet.
 			if a := &s.axes[j]; c.parts[j] != unlabeled && (len(s.axes) == 1 || !a.anyway) {
 				limits[i] = min(limits[i], a.highest+a.skew)
 			}
@@ -186,8 +186,8 @@ func (s *spread) rank() {
 		n := min(s.cells[i].size, 2*limits[i])
 		s.cells[i].best, memory = memory[:0:n], memory[n:]
 	}
-	// A list is cut back to its limit each time that it is twice as long. From then on most members are no match for its
-	// last: it takes one comparison to see that, or two where many are as good as each other.
+	// A list is sorted and truncated to its limit when its length reaches twice the limit. Afterwards most members are
+	// excluded by one comparison with its last element, or two if scores are equal.
 	type bar struct {
 		slot, rank int
 		score      float64
@@ -235,8 +235,7 @@ func (s *spread) rank() {
 	slices.SortFunc(s.order, s.inOrder)
 }
 
-// inOrder compares members: those that have the labels come before those that lack one, and the better before the
-// worse.
+// inOrder compares members: those with fewer missing labels come first, and then the better ones.
 func (s *spread) inOrder(a, b member) int {
 	if x, y := s.cells[a.cell].lacks, s.cells[b.cell].lacks; x != y {
 		return x - y
@@ -244,8 +243,8 @@ func (s *spread) inOrder(a, b member) int {
 	return s.compare(a.slot, b.slot)
 }
 
-// compare puts the better first, as [scheduler.Candidates] does, but by scores to the millionth: as they count for the
-// total.
+// compare compares members like [scheduler.Candidates], but with scores rounded to millionths, as in the sum of the
+// scores.
 func (s *spread) compare(a, b int32) int {
 	x, y := int(a), int(b)
 	if p, q := s.candidates.Score(x), s.candidates.Score(y); p != q && points(p) != points(q) {

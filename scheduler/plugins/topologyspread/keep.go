@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// keep drops all members but those of a choice.
+// keep drops all members that are not in a choice.
 func (s *spread) keep(picked []member) {
 	taken := s.none()
 	for _, m := range picked {
@@ -17,7 +17,8 @@ func (s *spread) keep(picked []member) {
 	s.keepWith(scheduler.Set{}, picked, taken)
 }
 
-// keepWith drops all members but those of a choice and those that stay. How many of each part these are is taken.
+// keepWith drops all members except those of a choice and those that stay. Taken is the number of these by axis and
+// part.
 func (s *spread) keepWith(stay scheduler.Set, picked []member, taken [][]int) {
 	chosen := s.candidates.Left().Clone()
 	chosen.Clear()
@@ -28,7 +29,7 @@ func (s *spread) keepWith(stay scheduler.Set, picked []member, taken [][]int) {
 	s.candidates.Keep(chosen, func(slot int) string { return s.reason(slot, taken) })
 }
 
-// none is how many of each part are chosen, by axis and part, to begin with.
+// none returns zero counts by axis and part.
 func (s *spread) none() [][]int {
 	taken := make([][]int, len(s.axes))
 	for i := range s.axes {
@@ -37,8 +38,8 @@ func (s *spread) none() [][]int {
 	return taken
 }
 
-// reason says why a member was not chosen: by the first constraint that could not bear one more of its part, else by
-// the first.
+// reason returns why a member was not chosen. It names the first constraint that permits no further member of the part,
+// or else the first constraint.
 func (s *spread) reason(slot int, taken [][]int) string {
 	by := -1
 	for i := range s.axes {
@@ -55,7 +56,7 @@ func (s *spread) reason(slot int, taken [][]int) string {
 	return "is in " + a.noun + " " + a.groups.Name(a.groups.Of(slot)) + ", which has its share"
 }
 
-// ends are the most and the fewest of a domain, and how many domains have the fewest.
+// ends are the maximum and the minimum number per domain, and the number of domains with the minimum.
 type ends struct{ most, fewest, last int }
 
 func (a *axis) ends(taken []int) ends {
@@ -79,7 +80,7 @@ func (a *axis) ends(taken []int) ends {
 	return e
 }
 
-// plus is what becomes of them with one more in a domain that has n.
+// plus returns the ends after a domain with n members has got one more.
 func (e ends) plus(n int) ends {
 	e.most = max(e.most, n+1)
 	if n == e.fewest && e.last == 1 {
@@ -88,5 +89,5 @@ func (e ends) plus(n int) ends {
 	return e
 }
 
-// excess is by how much they break a constraint.
+// excess returns by how much the skew exceeds maxSkew.
 func (e ends) excess(maxSkew int) int { return max(0, e.most-e.fewest-maxSkew) }

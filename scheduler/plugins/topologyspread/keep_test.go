@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// One more in a domain comes to the same as counting anew.
+// TestEndsPlus checks that plus returns the same ends as counting again.
 func TestEndsPlus(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		taken := append([]int{0}, rapid.SliceOfN(rapid.IntRange(0, 3), 1, 4).Draw(t, "taken")...)

@@ -5,32 +5,32 @@ import (
 	"sort"
 )
 
-// levels finds the best choice of one family or two. Suppose that there were a level for each constraint: how many
-// members the domain with the fewest has. Then each domain has a least and a most, and a tree or a flow makes the best
-// choice within such bounds.
+// levels finds the best choice for one or two families. A level of a constraint is the minimum number of members per
+// domain. With a given level, each domain has a lower and an upper bound, and a tree or a flow computes the best choice
+// within these bounds.
 //
-// That leaves the levels to be found. For a range of them, let the least be that of the lowest and the most that of the
-// highest. The best choice within these bounds is no worse than any with a level of the range. So if it is no better
-// than what was found before, the range is done with; if it keeps the constraints, it is the best of the range; else
-// the range is cut in two such that neither part admits it.
+// The levels are found by branch and bound. For a range of levels, the lower bound is that of the lowest level and the
+// upper bound that of the highest. The best choice within these bounds is at least as good as any choice with a level
+// of the range. If it is not better than the best choice so far, the range is discarded. If it satisfies the
+// constraints, it is the best choice of the range. Otherwise the range is split into two ranges that both exclude it.
 type levels struct {
 	*spread
 	bounded
 	best   choice
-	trials []choice // by how often the range was cut
-	enough bool     // as soon as there is one that is better
+	trials []choice // by depth of the search
+	enough bool     // the search ends at the first better choice
 }
 
-// bounded makes the best choice within the bounds of the domains. It reports whether there is one.
+// bounded computes the best choice within the bounds of the domains. It reports whether there is one.
 type bounded interface{ choose(into *choice) bool }
 
-// bounds are how many a domain must and may have.
+// bounds returns the minimum and the maximum number of members of a domain.
 func (a *axis) bounds() (low, top int) { return a.low, a.high + a.skew }
 
-// maxSteps is how much is looked at before the search is cut short: clusters, domains and cells.
+// maxSteps is the maximum number of clusters, domains and cells that the search visits.
 const maxSteps = 1 << 24
 
-// spent reports whether there is no more time.
+// spent reports whether maxSteps is reached or the context has ended.
 func (s *spread) spent() bool { return s.steps >= maxSteps || s.err() != nil }
 
 // solve returns the best choice that it finds.
@@ -43,7 +43,7 @@ func (s *spread) solve() []member {
 	switch {
 	case second.empty():
 		l.bounded = newTree(s, first)
-	case len(first.parent) < len(second.parent): // the fewer there are in the second, the less there is to do
+	case len(first.parent) < len(second.parent): // a smaller second family needs fewer steps
 		l.bounded = newFlow(s, second, first)
 	default:
 		l.bounded = newFlow(s, first, second)
@@ -58,7 +58,7 @@ func (s *spread) solve() []member {
 func (l *levels) solve() []member {
 	least := make([]int, len(l.axes))
 	broken := false
-	if len(l.axes) > 1 { // one alone is known to be broken by how much
+	if len(l.axes) > 1 { // for a single axis, measure has computed the excess
 		for i := range l.axes {
 			if a := &l.axes[i]; a.anyway {
 				least[i], a.skew = a.skew, max(a.skew, l.wanted)
@@ -70,8 +70,8 @@ func (l *levels) solve() []member {
 	if !broken {
 		return l.best.picked
 	}
-	// That is what there can be without the constraints that may be broken. Now find out, one after the other, how little
-	// each of them has to be broken for it.
+	// The best choice without the ScheduleAnyway constraints is known now. For each of them in order, find the least skew
+	// with which the same number of members is possible.
 	possible := worth{count: l.best.worth.count, lacks: l.best.worth.lacks, total: math.MinInt64}
 	l.enough = true
 	for i := range l.axes {
@@ -88,10 +88,10 @@ func (l *levels) solve() []member {
 	return l.best.picked
 }
 
-// search finds the best choice with the skews that the axes have now, if it is worth more.
+// search finds the best choice with the current skews of the axes, if it is better than a worth.
 func (l *levels) search(than worth) {
 	l.best.picked, l.best.worth = l.best.picked[:0], than
-	// With the highest levels there are mostly as many members as are wanted, and then few of the others are of use.
+	// With the highest levels, the wanted number of members is mostly possible, which excludes most other levels.
 	for i := range l.axes {
 		a := &l.axes[i]
 		a.low, a.high = a.highest, a.highest
@@ -111,7 +111,7 @@ func (l *levels) search(than worth) {
 	}
 }
 
-// explore looks for a better choice with the levels that the axes have now.
+// explore searches for a better choice with the current levels of the axes.
 func (l *levels) explore(cuts int) {
 	if l.spent() || l.enough && len(l.best.picked) > 0 {
 		return
@@ -140,8 +140,7 @@ func (l *levels) explore(cuts int) {
 	a.high = high
 }
 
-// room is how many members all domains can have together, and those that are in none, if the fewest of a domain is
-// level.
+// room returns the maximum number of members of all domains and without the label, if the minimum per domain is level.
 func (a *axis) room(level int) int {
 	room := a.sizes[unlabeled]
 	for _, size := range a.sizes[1:] {
@@ -150,8 +149,8 @@ func (a *axis) room(level int) int {
 	return room
 }
 
-// broken returns the axis that a choice breaks most, and a level: above it, some domain has too few; up to it, some has
-// too many.
+// broken returns the axis with the greatest excess, and a level. Above this level, a domain has too few members; up to
+// this level, a domain has too many.
 func (l *levels) broken(picked []member) (worst *axis, level int) {
 	most := 0
 	for i := range l.axes {
@@ -171,8 +170,8 @@ func (l *levels) broken(picked []member) (worst *axis, level int) {
 	return worst, level
 }
 
-// better reports whether a is the better choice. Of two that are worth the same it is the one that has the best of the
-// members that only one of them has.
+// better reports whether choice a is better than b. If their worth is equal, the best member that is in only one of
+// them decides.
 func (l *levels) better(a, b *choice) bool {
 	if c := a.worth.compare(b.worth); c != 0 {
 		return c > 0

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// hasty is the plugin with so many steps and no more.
+// hasty is the plugin with a limited number of steps.
 type hasty struct {
 	plugin
 	steps int
@@ -33,8 +33,8 @@ func (h hasty) Select(
 	return nil
 }
 
-// A search that is cut short, wherever that is, breaks no constraint, and leaves out no cluster that could be chosen
-// besides.
+// TestCutShort checks that a search that ends early at any step satisfies the constraints, and that no further cluster
+// could be added.
 func TestCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := hasty{steps: rapid.IntRange(0, 2000).Draw(t, "steps")}

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// naive looks at every set of clusters, by the words of doc.go.
+// naive is a reference implementation that evaluates every set of clusters as doc.go specifies.
 type naive struct {
 	clusters    []*scheduler.Cluster // that can be chosen
 	wanted      int
@@ -17,7 +17,7 @@ type naive struct {
 	bound       []string
 }
 
-// outcome is what one set is worth; the greatest is the best.
+// outcome is the value of a set. The greatest outcome is the best.
 type outcome struct {
 	valid                     bool
 	count, lacks, total, kept int
@@ -25,7 +25,7 @@ type outcome struct {
 	sorted                    []int // clusters in the order in which they are compared
 }
 
-// best is the set, as bits.
+// best returns the best set as a bit mask.
 func (n *naive) best() (uint, outcome) {
 	var set uint
 	found := n.evaluate(0)
@@ -97,7 +97,7 @@ func (n *naive) evaluate(set uint) outcome {
 	return v
 }
 
-// candidate reports whether a cluster has the labels that it must have: only such clusters make domains.
+// candidate reports whether a cluster has the required labels. Only such clusters form domains.
 func (n *naive) candidate(c *scheduler.Cluster) bool {
 	for _, constraint := range n.constraints {
 		if _, has := c.Labels[constraint.TopologyKey]; !has && constraint.WhenUnsatisfiable != v1alpha1.ScheduleAnyway {
@@ -117,7 +117,7 @@ func (n *naive) lacks(c *scheduler.Cluster) int {
 	return lacks
 }
 
-// order puts the cluster to be preferred first.
+// order compares two clusters: the preferred one comes first.
 func (n *naive) order(i, j int) int {
 	a, b := n.clusters[i], n.clusters[j]
 	kept := func(c *scheduler.Cluster) int {

@@ -17,7 +17,7 @@ import (
 // scores has few values, so that there are ties.
 var scores = rapid.SampledFrom([]float64{0, 0, 10, 20, 50})
 
-// drawConstraint draws one with any settings.
+// drawConstraint draws a constraint with any settings.
 func drawConstraint(t *rapid.T, key string) v1alpha1.TopologySpreadConstraint {
 	c := spread(key, rapid.Int32Range(1, 3).Draw(t, key+" skew"))
 	if rapid.Bool().Draw(t, key+" anyway") {
@@ -28,7 +28,8 @@ func drawConstraint(t *rapid.T, key string) v1alpha1.TopologySpreadConstraint {
 	return c
 }
 
-// check compares the plugin's choice with the naive one, and what becomes of it if the clusters come in another order.
+// check compares the choice of the plugin with that of naive, and checks that it does not depend on the order of
+// clusters.
 func check(t *rapid.T, n *naive, evaluate func(got []string)) {
 	spec := pick(int32(n.wanted), n.constraints...)
 	spec.Rebalance = v1alpha1.RebalanceAlways
@@ -67,7 +68,7 @@ func (n *naive) mustChoose(t *rapid.T) func(got []string) {
 	}
 }
 
-// One constraint: exactly the choice that doc.go says.
+// TestOneConstraint checks that the choice for one constraint is the one that doc.go specifies.
 func TestOneConstraint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zones := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d", ""})
@@ -76,7 +77,7 @@ func TestOneConstraint(t *testing.T) {
 	})
 }
 
-// Domains that nest: exactly the choice that doc.go says.
+// TestNestedConstraints checks that the choice for nested domains is the one that doc.go specifies.
 func TestNestedConstraints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		constraints := []v1alpha1.TopologySpreadConstraint{drawConstraint(t, "region"), drawConstraint(t, "zone")}
@@ -94,7 +95,7 @@ func TestNestedConstraints(t *testing.T) {
 	})
 }
 
-// Domains that cross, each those of one constraint or of several that nest: exactly the choice that doc.go says.
+// TestCrossingConstraints checks that the choice for two families that cross is the one that doc.go specifies.
 func TestCrossingConstraints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := [][]string{{"region=a", "region=b", "region=c", ""}, {"provider=a", "provider=b", "provider=c", ""}}
@@ -117,7 +118,7 @@ func TestCrossingConstraints(t *testing.T) {
 	})
 }
 
-// Three families of domains or four: with few clusters it is exactly that choice, too.
+// TestManyCrossingConstraints checks the same for three or four families with few clusters.
 func TestManyCrossingConstraints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := []string{"region", "provider", "tier", "version"}[:rapid.IntRange(3, 4).Draw(t, "keys")]
@@ -136,7 +137,7 @@ func TestManyCrossingConstraints(t *testing.T) {
 	})
 }
 
-// A choice that was made is made again, whatever else there was to choose from.
+// TestChoiceIsStable checks that a choice is repeated, independently of the other clusters that could be chosen.
 func TestChoiceIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zones := rapid.SampledFrom([]string{"a", "a", "b", "c", ""})
@@ -159,7 +160,8 @@ func label(key, value string) []string {
 	return []string{key + "=" + value}
 }
 
-// With two zones and great skews there are many levels to choose from, and more if there are tiers as well.
+// TestManyLevels tests two zones with a large skew, optionally with tiers, so that there are many levels to choose
+// from.
 func TestManyLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := rapid.SampledFrom([]string{"a", "b"})

@@ -11,10 +11,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Name is what the plugin is registered by.
+// Name is the name under which the plugin is registered.
 const Name = "TopologySpread"
 
-// New is the plugin's [scheduler.Factory]. It takes no arguments.
+// New creates the plugin. It is a [scheduler.Factory] without arguments.
 func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
 	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
 }
@@ -26,13 +26,13 @@ var (
 	_ scheduler.HintPlugin   = plugin{}
 )
 
-// maxConstraints is how many a policy may have.
+// maxConstraints is the maximum number of constraints of a policy.
 const maxConstraints = 4
 
-// constraint is one of a policy, with its defaults.
+// constraint is a constraint of a policy with its defaults.
 type constraint struct {
 	key        string
-	noun       string // what a domain is called: the key without its prefix
+	noun       string // name of the kind of domain in messages: the key without its prefix
 	noLabel    string // the reason against a cluster without the label
 	maxSkew    int
 	minDomains int
@@ -62,7 +62,7 @@ func (p plugin) compiled(r *scheduler.Request) ([]constraint, error) {
 
 func (plugin) Name() string { return Name }
 
-// Selects is for PickN alone: where no cluster is left out, there is nothing to spread.
+// Selects returns true only for PickN with constraints: with other types, all feasible clusters are chosen.
 func (plugin) Selects(request *scheduler.Request) bool {
 	spec := request.Policy.Spec()
 	return spec.Type == v1alpha1.PickN && len(spec.TopologySpread) > 0
@@ -97,9 +97,9 @@ func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request
 	return nil
 }
 
-// Hint waits for a cluster that comes to a domain, or leaves one: then the others have more room. A cluster can also
-// leave the candidates by what it is no more. That is noticed where it is a matter of its health, labels or taints; not
-// where it is one of its resources, properties or scores, since those change all the time.
+// Hint reports whether a cluster has joined or left a domain. A cluster that leaves makes room in the other domains. A
+// cluster also leaves its domain if it is not a candidate any more. Hint detects this for changes of health, labels and
+// taints. It does not for changes of resources, properties and scores, because these are too frequent.
 func (p plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	constraints, err := p.compiled(request)
 	return err == nil && slices.ContainsFunc(constraints, func(c constraint) bool {
@@ -116,7 +116,7 @@ func has(c *scheduler.Cluster, key string) bool {
 	return has
 }
 
-// restless reports whether a cluster may have left the candidates.
+// restless reports whether a change may have removed a cluster from the candidates.
 func restless(before, after *scheduler.Cluster) bool {
 	return before.Joined != after.Joined || before.Leaving != after.Leaving || before.Healthy != after.Healthy ||
 		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Taints, after.Taints)

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
 )
 
-// given scores clusters by what they say of themselves.
+// given is a plugin that scores each cluster by a value of the cluster.
 type given struct{}
 
 func (given) Name() string { return "Given" }
@@ -50,7 +50,7 @@ func cluster(name string, score float64, labels ...string) *scheduler.Cluster {
 	return c
 }
 
-// fleet reads clusters from lines of a name, a score and labels. One that is "down" is not healthy.
+// fleet parses clusters from lines with a name, a score and labels. A cluster that is "down" is not healthy.
 func fleet(t *testing.T, lines string) []*scheduler.Cluster {
 	var out []*scheduler.Cluster
 	for line := range strings.Lines(lines) {

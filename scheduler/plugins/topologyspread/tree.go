@@ -1,16 +1,16 @@
 package topologyspread
 
-// tree is the choice of one family. Sets that keep within bounds, nested as they are, make a matroid: who takes the
-// best first, and leaves out no more than what would make it impossible to keep the bounds, ends up with the most
-// members, the greatest total, and of equals the one that is better member by member.
+// tree computes the choice for one family. The sets within nested bounds form a matroid, so a greedy algorithm is
+// optimal: it takes the best members first, and skips only those with which the bounds could not be satisfied. The
+// result has the most members, the greatest total, and among equal totals the better members one by one.
 type tree struct {
 	*spread
 	family
-	direct []int // by node: members that are in no node below it
-	low    []int // by node: its least and most
+	direct []int // by node: members that are in no child node
+	low    []int // by node: lower and upper bound
 	top    []int
-	sum    []int // by node: what is chosen or has to be, of the nodes below and the members of its own
-	room   []int // by node: what can be chosen
+	sum    []int // by node: members chosen or required, in its child nodes and of its own
+	room   []int // by node: maximum number of members
 }
 
 func newTree(s *spread, f family) *tree {
@@ -26,7 +26,7 @@ func newTree(s *spread, f family) *tree {
 	return t
 }
 
-// count returns how many members there can be, -1 if the bounds cannot be kept.
+// count returns the maximum number of members, or -1 if the bounds cannot be satisfied.
 func (t *tree) count() int {
 	t.steps += len(t.parent)
 	clear(t.sum)
@@ -66,9 +66,9 @@ func (t *tree) choose(into *choice) bool {
 	return most >= 0
 }
 
-// take puts one more into a node, if the bounds can still be kept then.
+// take adds a member to a node if the bounds can still be satisfied. It reports whether it did.
 func (t *tree) take(node int32) bool {
-	// A cluster that fills up a minimum takes nothing from the levels above.
+	// A member that fills a lower bound uses no capacity of the nodes above.
 	for v := node; v >= 0 && t.sum[v] >= t.low[v]; v = t.parent[v] {
 		if t.sum[v] >= t.top[v] {
 			return false
