@@ -13,8 +13,8 @@ type ClusterAffinity struct {
 	// +optional
 	Required []ClusterSelectorTerm `json:"required,omitempty"`
 
-	// preferred changes the score of the clusters that match a term; a negative weight reduces it. A cluster gets the sum
-	// of the weights of all terms that it matches.
+	// preferred changes the score of the clusters that match a term. A cluster gets the sum of the weights of all terms
+	// that it matches; a negative weight reduces the score.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -46,7 +46,7 @@ type ClusterSelectorTerm struct {
 
 // PreferredTerm is a term with a weight.
 type PreferredTerm struct {
-	// weight is added to the score of a cluster that matches, from -100 to 100. It cannot be 0.
+	// weight is added to the score of a cluster that matches the term. It must be from -100 to 100, and not 0.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"
 	Weight int32 `json:"weight"`
@@ -56,13 +56,13 @@ type PreferredTerm struct {
 	Term ClusterSelectorTerm `json:"term"`
 }
 
-// PropertyOperator defines how the property of a cluster is compared with the values of a [PropertyRequirement].
+// PropertyOperator defines how a property of a cluster is compared with the values of a [PropertyRequirement].
 //
 // +kubebuilder:validation:Enum=Gt;Ge;Eq;Ne;Lt;Le;In;NotIn;Exists;DoesNotExist
 type PropertyOperator string
 
-// The operators. A cluster that does not have the property matches Ne, NotIn and DoesNotExist, as it is with labels.
-// One that has it with a value that is not of the type that is compared matches Exists alone.
+// Property operators. A cluster without the property matches Ne, NotIn and DoesNotExist, as with label selectors. If
+// the value of the property does not have the type that is compared, the cluster matches Exists only.
 const (
 	PropertyGt           PropertyOperator = "Gt"           // greater than the one value
 	PropertyGe           PropertyOperator = "Ge"           // greater than the one value, or equal
@@ -72,7 +72,7 @@ const (
 	PropertyLe           PropertyOperator = "Le"           // less than the one value, or equal
 	PropertyIn           PropertyOperator = "In"           // equal to any of the values
 	PropertyNotIn        PropertyOperator = "NotIn"        // equal to none of the values
-	PropertyExists       PropertyOperator = "Exists"       // the cluster has the property, whatever its value
+	PropertyExists       PropertyOperator = "Exists"       // the cluster has the property, with any value
 	PropertyDoesNotExist PropertyOperator = "DoesNotExist" // the cluster does not have the property
 )
 
@@ -82,11 +82,11 @@ const (
 type PropertyType string
 
 const (
-	// PropertyQuantity is a quantity as Kubernetes writes it, such as 500m, 1.5 or 64Gi. See [ParseQuantity].
+	// PropertyQuantity is a Kubernetes quantity, such as 500m, 1.5 or 64Gi. See [ParseQuantity].
 	PropertyQuantity PropertyType = "Quantity"
 	// PropertyVersion is a semantic version of three numbers, such as v1.31.2 or 1.31.2-rc.1. See [ParseVersion].
 	PropertyVersion PropertyType = "Version"
-	// PropertyString is text. It is equal to other text or not; it is not greater or less.
+	// PropertyString is text. It can be compared for equality, but has no order.
 	PropertyString PropertyType = "String"
 )
 
@@ -118,10 +118,9 @@ type PropertyRequirement struct {
 	// +optional
 	Values []string `json:"values,omitempty"`
 
-	// type is the type as which the values and the property are compared. Empty: the type is determined from the values:
-	// quantities if all values are quantities, versions if all are semantic versions such as v1.31.2, and strings
-	// otherwise. 1.30 alone is a quantity and equal to 1.3; write v1.30.0 for the version, or set the type to String for
-	// the text.
+	// type is the type that the values and the property are compared as. Empty: Quantity if all values are quantities,
+	// Version if all values are semantic versions such as v1.31.2, and String otherwise. The value 1.30 is a quantity and
+	// is equal to 1.3: write v1.30.0 to compare versions, or set the type to String to compare text.
 	// +optional
 	Type PropertyType `json:"type,omitempty"`
 }

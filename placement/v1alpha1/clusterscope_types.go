@@ -9,23 +9,24 @@ import (
 const ClusterScopeNamespace = "muster-cluster-scope"
 
 const (
-	// ClusterPlacementLabel is on a PlacementDecision of a ClusterPlacement and has its name, by [LabelValue]. Such a
-	// PlacementDecision does not have [PlacementLabel].
+	// ClusterPlacementLabel is a label of a PlacementDecision of a ClusterPlacement. Its value is the name of the
+	// ClusterPlacement, converted by [LabelValue]. Such a PlacementDecision does not have [PlacementLabel].
 	ClusterPlacementLabel = GroupName + "/cluster-placement"
-	// ClusterWorkSetLabel is on a WorkSetRevision of a ClusterWorkSet and has its name, by [LabelValue]. Such a
-	// WorkSetRevision does not have [WorkSetLabel]. Works have [WorkSetLabel] in any case, and a [WorkSetNamespaceLabel]
-	// that is empty for a ClusterWorkSet.
+	// ClusterWorkSetLabel is a label of a WorkSetRevision of a ClusterWorkSet. Its value is the name of the
+	// ClusterWorkSet, converted by [LabelValue]. Such a WorkSetRevision does not have [WorkSetLabel]. The Works of a
+	// ClusterWorkSet have [WorkSetLabel], and an empty [WorkSetNamespaceLabel].
 	ClusterWorkSetLabel = GroupName + "/cluster-workset"
 )
 
-// The fields of a cluster-scoped kind are those of the namespaced kind, in the same order: the controllers convert
-// pointers.
+// A cluster-scoped kind must have the same fields as its namespaced kind, in the same order, because the controllers
+// convert pointers between the two types.
 
-// ClusterPlacement is a Placement of a platform team. It is cluster-scoped, can choose every cluster of the fleet
-// without a ClusterSetBinding, and is for ClusterWorkSets. Permission to create one is permission to choose every
-// cluster.
+// ClusterPlacement is a cluster-scoped Placement for platform teams. It can select every cluster of the fleet without a
+// ClusterSetBinding. ClusterWorkSets refer to ClusterPlacements. The permission to create a ClusterPlacement is the
+// permission to select every cluster.
 //
-// Its PlacementDecisions, and the PlacementEvictions for it, are in the namespace muster-cluster-scope.
+// The PlacementDecisions of a ClusterPlacement, and the PlacementEvictions for it, are in the namespace
+// muster-cluster-scope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -60,12 +61,12 @@ type ClusterPlacementList struct {
 	Items           []ClusterPlacement `json:"items"`
 }
 
-// ClusterWorkSet is a WorkSet of a platform team. It is cluster-scoped, distributes objects to the clusters of
-// ClusterPlacements, and can select cluster-scoped objects of the hub and objects in every namespace, except for those
-// that belong to Kubernetes or muster. Permission to create one is permission to run anything on every cluster with the
-// permissions of its agent, and to read what the hub's controller can read.
+// ClusterWorkSet is a cluster-scoped WorkSet for platform teams. It distributes objects to the clusters of
+// ClusterPlacements. It can select cluster-scoped objects of the hub, and objects in every namespace, except for those
+// that belong to Kubernetes or muster. The permission to create a ClusterWorkSet is the permission to run anything on
+// every cluster with the permissions of its agent, and to read every object that the controller of the hub can read.
 //
-// Its revisions are in the namespace muster-cluster-scope.
+// The revisions of a ClusterWorkSet are in the namespace muster-cluster-scope.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -5,13 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DisruptionBudget bounds what evictions by hand ([PlacementEviction]) may cost a placement. Exactly one of its fields
-// is set.
+// DisruptionBudget limits how many clusters of a placement the execution of a [PlacementEviction] may make unavailable.
+// Exactly one of its fields must be set.
 //
-// A cluster is available while it is healthy and what was placed there does its work. One that is not available may
-// always be evicted. The clusters that there should be are numberOfClusters with PickN, and with PickAll all that would
-// be chosen if none was evicted. As in policy/v1 PodDisruptionBudget, percentages are rounded up: 30% of 4 clusters are
-// 2 that must be available, or 2 that need not be.
+// A cluster is available while it is healthy and the workloads of the placement are ready on it. A cluster that is not
+// available may always be evicted. The desired number of clusters is numberOfClusters with PickN. With PickAll it is
+// the number of clusters that would be selected without evictions. Percentages are rounded up, as in a
+// PodDisruptionBudget of policy/v1: for 4 clusters, minAvailable 30% requires 2 available clusters, and maxUnavailable
+// 30% allows 2 unavailable clusters.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
 type DisruptionBudget struct {
@@ -33,7 +34,7 @@ type DisruptionBudget struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// PlacementEvictionSpec defines which placement leaves which cluster.
+// PlacementEvictionSpec defines which cluster is evicted from which placement.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.placement) != has(self.clusterPlacement)",fieldPath=".placement",message="exactly one of placement and clusterPlacement must be set"
 type PlacementEvictionSpec struct {
@@ -43,8 +44,8 @@ type PlacementEvictionSpec struct {
 	// +optional
 	Placement string `json:"placement,omitempty"`
 
-	// clusterPlacement is the name of the ClusterPlacement, in place of placement. The eviction must be in the namespace
-	// muster-cluster-scope. In another namespace it has no effect.
+	// clusterPlacement is the name of the ClusterPlacement, instead of placement. The eviction must be in the namespace
+	// muster-cluster-scope; in another namespace it has no effect.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -56,41 +57,44 @@ type PlacementEvictionSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	Cluster string `json:"cluster"`
 
-	// ttlSecondsAfterExecution is the time after its execution after which the eviction is deleted, from 0 to 31536000.
-	// The placement may select the cluster again from then on. Unset: the eviction is not deleted.
+	// ttlSecondsAfterExecution is the number of seconds between the execution and the deletion of the eviction, from 0 to
+	// 31536000. After the deletion, the placement may select the cluster again. Unset: the eviction is not deleted
+	// automatically.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
 	// +optional
 	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
 }
 
-// ConditionExecuted of a PlacementEviction is True while the eviction keeps the placement off the cluster. It becomes
-// True when the PlacementDecisions no longer contain the cluster.
+// ConditionExecuted of a PlacementEviction is True while the eviction excludes the cluster from the placement. It
+// becomes True when the PlacementDecisions no longer contain the cluster.
 const ConditionExecuted = "Executed"
 
 // Reasons of the condition Executed. The eviction of a Placement that does not exist has the reason
 // [ReasonPlacementNotFound].
 const (
-	// ReasonEvicted: True: the placement has left the cluster.
+	// ReasonEvicted means that Executed is True, because the placement has left the cluster.
 	ReasonEvicted = "Evicted"
-	// ReasonNotPlaced: Executed is True, because the placement was not on the cluster when the hub first observed the
-	// eviction.
+	// ReasonNotPlaced means that Executed is True, because the placement was not on the cluster when the hub first
+	// observed the eviction.
 	ReasonNotPlaced = "NotPlaced"
 
-	// ReasonBudgetExhausted: the disruption budget of the placement does not allow the eviction now.
+	// ReasonBudgetExhausted means that the disruption budget of the placement does not allow the eviction now.
 	ReasonBudgetExhausted = "BudgetExhausted"
-	// ReasonWaitsForReplacement: spec.failover of the placement requires that another cluster is ready first.
+	// ReasonWaitsForReplacement means that spec.failover of the placement requires another cluster to be ready first.
 	ReasonWaitsForReplacement = "WaitsForReplacement"
-	// ReasonWaitsForTurn: the placement has left as many clusters in this period as its spec.failover allows.
+	// ReasonWaitsForTurn means that the placement has already left as many clusters in this period as its spec.failover
+	// allows.
 	ReasonWaitsForTurn = "WaitsForTurn"
-	// ReasonNotDecided: the placement has no decision; see its condition Scheduled.
+	// ReasonNotDecided means that the placement has no decision; see its condition Scheduled.
 	ReasonNotDecided = "NotDecided"
-	// ReasonPickFixed: refused: the policy of the placement names this cluster; remove it from the policy.
+	// ReasonPickFixed means that the eviction is rejected, because the policy of the placement names the cluster. Remove
+	// the cluster from the policy.
 	ReasonPickFixed = "PickFixed"
 )
 
-// PlacementEvictionStatus is the observed state of an eviction.
+// PlacementEvictionStatus describes the observed state of a PlacementEviction.
 type PlacementEvictionStatus struct {
-	// conditions are: Executed.
+	// conditions are the conditions of the eviction. The only type is Executed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -100,9 +104,9 @@ type PlacementEvictionStatus struct {
 
 // PlacementEviction removes a cluster from a placement as soon as the disruption budget allows it, and excludes the
 // cluster while the eviction exists. Delete the eviction to allow the cluster again. An eviction that cannot be
-// executed waits. The oldest eviction is executed first.
+// executed yet stays pending. The oldest eviction is executed first.
 //
-// If the placement does not have the cluster, the eviction is executed at once, and excludes the cluster as well.
+// If the placement is not on the cluster, the eviction is executed immediately, and excludes the cluster as well.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -119,7 +123,7 @@ type PlacementEviction struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the cluster and the placement. It cannot change; create another eviction for another cluster.
+	// spec defines the cluster and the placement. It is immutable; create another eviction for another cluster.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an eviction cannot be changed: delete it, and create another"
 	// +required
 	Spec PlacementEvictionSpec `json:"spec"`

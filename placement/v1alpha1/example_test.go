@@ -10,7 +10,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Three clusters in Europe that run a recent Kubernetes, one from each region, and the cheapest of those.
+// The policy selects three clusters in Europe that run a recent version of Kubernetes. It distributes them among the
+// regions, and prefers clusters with low cost.
 func ExamplePlacementPolicy() {
 	policy := v1alpha1.PlacementPolicy{
 		Type:             v1alpha1.PickN,
@@ -50,7 +51,7 @@ func ExamplePlacementPolicy() {
 	// type: PickN
 }
 
-// A policy that does not come from an API server is checked here.
+// Validate checks a policy that does not come from an API server.
 func ExamplePlacementPolicy_Validate() {
 	policy := v1alpha1.PlacementPolicy{
 		Type:    v1alpha1.PickN,
@@ -64,8 +65,8 @@ func ExamplePlacementPolicy_Validate() {
 	// spec.policy.sorters[0].weight: Invalid value: 200: weight must be from 1 to 100; leave it out for 1, and set order to turn the order around
 }
 
-// What is labeled as the shop's goes to the clusters of the Placement fleet: to those in the stage canary first, and
-// to the others once a user has approved it.
+// The WorkSet distributes the objects of the shop to the clusters of the Placement fleet: first to the clusters of the
+// stage canary, and after the approval of a user to the others.
 func ExampleWorkSet() {
 	const text = `
 apiVersion: placement.muster.dev/v1alpha1
@@ -117,7 +118,7 @@ spec:
 	// shop has 2 stages, and 0 mistakes
 }
 
-// In Go as little as can be: all ConfigMaps of the namespace, everywhere at once.
+// The minimal WorkSet distributes all ConfigMaps of its namespace to all clusters at once.
 func ExampleWorkSetSpec() {
 	set := v1alpha1.WorkSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "shop"},
@@ -142,7 +143,7 @@ func ExampleWorkSetSpec() {
 	//   - kind: ConfigMap
 }
 
-// A WorkSet is checked before it is written, by more rules than the API server has.
+// Validate checks a WorkSet before it is written, by more rules than the API server.
 func ExampleWorkSetSpec_Validate() {
 	spec := v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "fleet"}},

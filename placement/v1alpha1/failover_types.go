@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ReplacePolicy says in which order a cluster that can no longer be chosen and the one that replaces it go and come.
+// ReplacePolicy defines whether a cluster that must be left is removed before or after its replacement is ready.
 //
 // +kubebuilder:validation:Enum=BeforeEvict;EvictFirst
 type ReplacePolicy string
 
 const (
-	// BeforeEvict keeps a healthy cluster until another is ready in its place. It is the default.
+	// BeforeEvict keeps a healthy cluster until its replacement is ready. It is the default.
 	BeforeEvict ReplacePolicy = "BeforeEvict"
-	// EvictFirst lets go at once, so that there is never more than was asked for.
+	// EvictFirst removes a cluster immediately, so that a placement never has more clusters than desired.
 	EvictFirst ReplacePolicy = "EvictFirst"
 )
 
@@ -27,18 +27,19 @@ type RecoveryPolicy string
 const (
 	// Stay keeps the replacement. It is the default.
 	Stay RecoveryPolicy = "Stay"
-	// Return moves the placement back to the cluster.
+	// Return moves the placement back to the recovered cluster.
 	Return RecoveryPolicy = "Return"
 )
 
-// FailoverPolicy lets a placement leave clusters whose health is bad or unknown, and says how it leaves clusters that
-// it can no longer be on: those with a NoExecute taint that it does not tolerate, or no longer. Changes of its own
-// policy take effect at once and are not bounded by it.
+// FailoverPolicy allows a placement to leave clusters that are unhealthy or whose health is unknown. It also defines
+// how the placement leaves clusters that it may no longer use: those with a NoExecute taint that it does not tolerate,
+// or that it tolerates no longer. Changes of the policy of the placement take effect immediately, and are not limited
+// by the FailoverPolicy.
 type FailoverPolicy struct {
-	// replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the
-	// cluster until another one is ready in its place, so the workloads on a member that returns are deleted only
-	// then. A cluster stays if there is no replacement. With type PickAll no cluster has a replacement, so none is
-	// awaited. EvictFirst: the cluster is left at once. Unset: BeforeEvict.
+	// replace defines whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the
+	// cluster until the replacement is ready, so the workloads on a member that recovers are not deleted before that. A
+	// cluster without a replacement stays. With type PickAll a cluster never has a replacement, so it is left without one.
+	// EvictFirst: the cluster is left immediately. Unset: BeforeEvict.
 	// +kubebuilder:default=BeforeEvict
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`
@@ -49,12 +50,13 @@ type FailoverPolicy struct {
 	// +optional
 	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
 
-	// periodSeconds is the length of the period of maxEvictions, from 1 to 86400. Unset: 60.
+	// periodSeconds is the length in seconds of the period that maxEvictions applies to, from 1 to 86400. Unset: 60.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 86400",message="periodSeconds must be from 1 to 86400 (a day); leave it out for 60"
 	// +optional
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 
-	// recovery defines what happens when a cluster that was replaced recovers.
+	// recovery defines what happens when a cluster that was replaced recovers. Stay keeps the replacement, and Return
+	// moves the placement back. Unset: Stay.
 	// +kubebuilder:default=Stay
 	// +optional
 	Recovery RecoveryPolicy `json:"recovery,omitempty"`
@@ -62,7 +64,8 @@ type FailoverPolicy struct {
 
 // EvictionCount is the number of clusters that were left at about the same time.
 type EvictionCount struct {
-	// time is the end of the second in which the clusters were left, or a later time if evictions were counted together.
+	// time is the end of the second in which the clusters were left, or a later time if several evictions are merged into
+	// one entry.
 	// +required
 	Time metav1.Time `json:"time"`
 	// count is the number of clusters.
@@ -70,8 +73,8 @@ type EvictionCount struct {
 	Count int32 `json:"count"`
 }
 
-// MaxEvictionCounts is how many times of evictions are remembered. Of more, those that are closest to each other are
-// counted together.
+// MaxEvictionCounts is the maximum number of entries in status.recentEvictions. If there are more, the entries that are
+// closest to each other in time are merged.
 const MaxEvictionCounts = 64
 
 // Validate returns all errors of the policy, in the order of its fields. It checks the rules of the

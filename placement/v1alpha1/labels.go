@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// LabelValue is the value of a label that names an object: its name, or 32 hexadecimal digits of a hash of that where
-// it is too long for a label, which has 63 bytes. It is what to select the PlacementDecisions of a Placement by, and
-// what a WorkSet has.
+// LabelValue returns the label value for the name of an object: the name itself or, if it exceeds the limit of 63 bytes
+// for label values, 32 hexadecimal digits of its SHA-256 hash. Use it to select the PlacementDecisions of a Placement,
+// or the Works and WorkSetRevisions of a WorkSet.
 func LabelValue(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name

@@ -124,25 +124,25 @@ type ObjectSelector struct {
 	Name string `json:"name,omitempty"`
 }
 
-// JSONPatchOp is the operation of a step of a JSON patch.
+// JSONPatchOp is the type of a JSON patch operation.
 //
 // +kubebuilder:validation:Enum=add;remove;replace;move;copy;test
 type JSONPatchOp string
 
-// What an operation does.
+// JSON patch operations.
 const (
-	JSONPatchAdd     JSONPatchOp = "add"     // sets a field, or inserts an item into a list; at the end with the index -
-	JSONPatchRemove  JSONPatchOp = "remove"  // removes what is there
-	JSONPatchReplace JSONPatchOp = "replace" // sets what is there already
-	JSONPatchMove    JSONPatchOp = "move"    // removes what is at from, and adds it
-	JSONPatchCopy    JSONPatchOp = "copy"    // adds what is at from
-	JSONPatchTest    JSONPatchOp = "test"    // fails if anything else is there
+	JSONPatchAdd     JSONPatchOp = "add"     // sets a field, or inserts an item into a list; the index "-" appends it
+	JSONPatchRemove  JSONPatchOp = "remove"  // removes the value at path
+	JSONPatchReplace JSONPatchOp = "replace" // replaces the existing value at path
+	JSONPatchMove    JSONPatchOp = "move"    // removes the value at from, and adds it at path
+	JSONPatchCopy    JSONPatchOp = "copy"    // adds the value at from at path
+	JSONPatchTest    JSONPatchOp = "test"    // fails if the value at path is different
 )
 
-// JSONPatchOperation is one step of a JSON patch.
+// JSONPatchOperation is one operation of a JSON patch (RFC 6902).
 //
-// Only test may use the paths apiVersion, kind, metadata.name and metadata.namespace, and the fields that a manifest
-// cannot have: status, metadata.generateName and metadata.ownerReferences. They may be the source of a copy.
+// Only a test may use the paths apiVersion, kind, metadata.name and metadata.namespace, and the fields that a manifest
+// cannot have: status, metadata.generateName and metadata.ownerReferences. A copy may read from these paths.
 //
 // +kubebuilder:validation:XValidation:rule="self.op in ['move', 'copy'] == has(self.from)",fieldPath=".from",message="from is required with move and copy, and goes with no other op"
 // +kubebuilder:validation:XValidation:rule="self.op == 'test' || size(self.path) > 0 && !(self.path in ['/metadata', '/apiVersion', '/kind', '/status', '/metadata/name', '/metadata/namespace', '/metadata/generateName', '/metadata/ownerReferences']) && !self.path.startsWith('/apiVersion/') && !self.path.startsWith('/kind/') && !self.path.startsWith('/status/') && !self.path.startsWith('/metadata/name/') && !self.path.startsWith('/metadata/namespace/') && !self.path.startsWith('/metadata/generateName/') && !self.path.startsWith('/metadata/ownerReferences/')",fieldPath=".path",reason=FieldValueForbidden,message="path must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
@@ -152,7 +152,7 @@ type JSONPatchOperation struct {
 	// +required
 	Op JSONPatchOp `json:"op"`
 	// path is the target as a JSON pointer (RFC 6901), such as /spec/template/spec/containers/0/image. In a name, ~1
-	// stands for / and ~0 for ~. Variables are not replaced in it.
+	// represents / and ~0 represents ~. Variables in the path are not replaced.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(/([^~/]|~[01])*)*$`
@@ -163,7 +163,7 @@ type JSONPatchOperation struct {
 	// +optional
 	From string `json:"from,omitempty"`
 	// value is the value to add, to replace with, or to compare with. It must not be null. It is required with add,
-	// replace and test, and forbidden with other operations.
+	// replace and test, and forbidden with the other operations.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

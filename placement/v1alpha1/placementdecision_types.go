@@ -6,16 +6,16 @@ import (
 
 // Labels of a PlacementDecision.
 const (
-	// PlacementLabel has the name of the Placement that a PlacementDecision is of, by [LabelValue].
+	// PlacementLabel contains the name of the Placement that a PlacementDecision belongs to, converted by [LabelValue].
 	PlacementLabel = GroupName + "/placement"
-	// DecisionIndexLabel has the index of a PlacementDecision among those of its Placement.
+	// DecisionIndexLabel contains the index of a PlacementDecision among those of its Placement.
 	DecisionIndexLabel = GroupName + "/decision-index"
 )
 
-// MaxDecisions is how many clusters one PlacementDecision has at most.
+// MaxDecisions is the maximum number of clusters in one PlacementDecision.
 const MaxDecisions = 100
 
-// ClusterDecision is a cluster that was chosen.
+// ClusterDecision is a selected cluster.
 type ClusterDecision struct {
 	// clusterName is the name of the cluster.
 	// +required
@@ -23,7 +23,7 @@ type ClusterDecision struct {
 	// +kubebuilder:validation:MaxLength=63
 	ClusterName string `json:"clusterName"`
 
-	// group is the decision group that the cluster is in, if its Placement has any.
+	// group is the name of the decision group of the cluster. Empty: the cluster is in no named group.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -34,26 +34,27 @@ type ClusterDecision struct {
 	// +optional
 	GroupPart int32 `json:"groupPart,omitempty"`
 
-	// reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement"
-	// or "WaitsForTurn".
+	// reason is the reason why the cluster is listed. Scheduled: the cluster is selected. WaitsForReplacement or
+	// WaitsForTurn: the placement must leave the cluster, and waits until its replacement is ready, or until spec.failover
+	// allows another eviction.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// replaces is the cluster whose place this one has taken by failover, if its Placement has a policy for that.
+	// replaces is the name of the cluster that this cluster replaced by failover. Empty: the cluster replaced none.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Replaces string `json:"replaces,omitempty"`
 
-	// binding is the name of the ClusterSetBinding by which the cluster was chosen. Empty: the hub does not restrict
-	// namespaces, or the cluster was chosen before it did.
+	// binding is the name of the ClusterSetBinding by which the cluster was selected. Empty: the hub does not restrict
+	// namespaces, or the cluster was selected before the hub restricted them.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Binding string `json:"binding,omitempty"`
 }
 
-// PlacementDecision is a slice of the clusters that a Placement has chosen. It has at most 100, and a cluster keeps its
-// slice and its place in it for as long as it stays chosen.
+// PlacementDecision is a slice of the selected clusters of a Placement, with at most 100 clusters. A cluster keeps its
+// slice, and its position in the slice, while it stays selected.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=pld,categories=muster
@@ -67,7 +68,7 @@ type PlacementDecision struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// decisions are the clusters.
+	// decisions are the selected clusters of this slice.
 	// +listType=map
 	// +listMapKey=clusterName
 	// +kubebuilder:validation:MaxItems=100

@@ -34,7 +34,7 @@ const (
 // PlacementPolicy defines which clusters are selected. The zero PlacementPolicy selects all clusters that placements
 // may use.
 //
-// With PickFixed a user has selected the clusters, so the fields that select or score clusters are forbidden.
+// PickFixed selects the clusters by their names, so the fields that filter or score clusters are forbidden.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'PickN' || has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueRequired,message="numberOfClusters is required with type PickN; use type PickAll for as many as there are"
 // +kubebuilder:validation:XValidation:rule="self.type == 'PickN' || !has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueForbidden,message="numberOfClusters goes with type PickN only: remove it, or set the type to PickN"
@@ -81,7 +81,7 @@ type PlacementPolicy struct {
 	// +optional
 	Sorters []PropertySorter `json:"sorters,omitempty"`
 
-	// tolerations make clusters eligible in spite of their taints.
+	// tolerations make clusters eligible despite their taints.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -102,12 +102,12 @@ type PlacementPolicy struct {
 	// +optional
 	GroupSpread []GroupSpreadConstraint `json:"groupSpread,omitempty"`
 
-	// rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays
-	// for as long as it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not
-	// tolerated. Spread constraints, sorters and preferences apply to newly chosen clusters only. If numberOfClusters
-	// is reduced, unhealthy clusters go first, and then those with the lowest score. Always: every decision considers
-	// all clusters, so healthy clusters move to keep a spread, or for a better score. The annotation
-	// placement.muster.dev/reschedule rebalances once. Unset: Never. Ignored with type PickFixed.
+	// rebalance defines whether a selected, healthy cluster may be replaced by another one. Never: a selected cluster
+	// stays while it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not tolerated.
+	// Spread constraints, sorters and preferences apply to newly selected clusters only. If numberOfClusters is reduced,
+	// unhealthy clusters are removed first, and then the clusters with the lowest scores. Always: every decision considers
+	// all clusters, so the placement moves between healthy clusters to satisfy a spread constraint, or for a better score.
+	// The annotation placement.muster.dev/reschedule rebalances once. Unset: Never. Ignored with type PickFixed.
 	// +optional
 	Rebalance RebalancePolicy `json:"rebalance,omitempty"`
 
@@ -118,7 +118,7 @@ type PlacementPolicy struct {
 	// +optional
 	Prioritizers []Prioritizer `json:"prioritizers,omitempty"`
 
-	// resources are the resources that a cluster must have available.
+	// resources are the amounts of resources that a cluster must have available.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: give the amount of each that a cluster must have available"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="resources must have qualified names such as cpu or nvidia.com/gpu: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
@@ -127,9 +127,9 @@ type PlacementPolicy struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// requiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not
-	// report its APIs is treated as if it served all kinds, and the condition Scheduled says so. A MemberCluster reports
-	// them in status.apis, if its agent is configured to do so.
+	// requiredAPIs lists the kinds that a cluster must serve. The group "" is the core group. A cluster that does not
+	// report its APIs is treated as if it served all kinds, and the message of the condition Scheduled reports this. A
+	// MemberCluster reports its APIs in status.apis if its agent is configured to do so.
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=version
@@ -163,8 +163,8 @@ const (
 // PropertySorter scores clusters by the value of a numeric property. The first cluster in the order gets the highest
 // score, the last gets the lowest, and the others get scores in proportion.
 type PropertySorter struct {
-	// name is the name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the
-	// name of a resource, such as "available/cpu".
+	// name is the name of a property whose values are quantities, or the name of a resource with the prefix "capacity/",
+	// "allocatable/" or "available/", such as "available/cpu".
 	// +required
 	// +kubebuilder:validation:MaxLength=329
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property, or of a resource such as available/cpu"
@@ -177,14 +177,14 @@ type PropertySorter struct {
 	// +optional
 	Order SortOrder `json:"order,omitempty"`
 
-	// weight is the weight of this sorter relative to the others, from 1 to 100.
+	// weight is the weight of this sorter relative to the others, from 1 to 100. Default: 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 }
 
-// Toleration makes a cluster eligible in spite of the taints that it matches.
+// Toleration makes a cluster eligible despite the taints that the toleration matches.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator == 'Exists' || (has(self.key) && size(self.key) > 0)",fieldPath=".key",reason=FieldValueRequired,message="key is required with operator Equal; use operator Exists to tolerate every taint"
 // +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
@@ -196,7 +196,8 @@ type Toleration struct {
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them with any value.
+	// operator is Equal to tolerate taints with the same key and value, or Exists to tolerate taints with the key and any
+	// value. Default: Equal.
 	// +kubebuilder:default=Equal
 	// +kubebuilder:validation:Enum=Equal;Exists
 	// +optional
@@ -213,10 +214,11 @@ type Toleration struct {
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
-	// tolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
-	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all.
-	// Unset: for ever. For the taints membership.muster.dev/unreachable and membership.muster.dev/not-ready it has an
-	// effect only if the placement sets spec.failover: without it these taints remove no cluster.
+	// tolerationSeconds is the number of seconds for which a selected cluster is kept despite a NoExecute taint. It starts
+	// at the timeAdded of the taint or, if that is unset, when the hub first observed the taint. 0: the cluster is not
+	// kept. Unset: the cluster is kept without a limit. For the taints membership.muster.dev/unreachable and
+	// membership.muster.dev/not-ready it has an effect only if the placement sets spec.failover: without failover these
+	// taints remove no cluster.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
@@ -246,19 +248,19 @@ type TopologySpreadConstraint struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label such as topology.kubernetes.io/region: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	TopologyKey string `json:"topologyKey"`
 
-	// maxSkew is the maximum difference between the numbers of selected clusters in any two domains.
+	// maxSkew is the maximum difference between the numbers of selected clusters in any two domains. Default: 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="maxSkew must be 1 or more; leave it out for 1"
 	// +optional
 	MaxSkew int32 `json:"maxSkew,omitempty"`
 
 	// minDomains is the minimum number of domains. While there are fewer domains, the smallest number of clusters in a
-	// domain counts as 0. With DoNotSchedule only. Unset: 1.
+	// domain counts as 0. Allowed only with DoNotSchedule. Unset: 1.
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minDomains must be 1 or more; leave it out for no minimum"
 	// +optional
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// whenUnsatisfiable defines what happens if maxSkew cannot be satisfied.
+	// whenUnsatisfiable defines what happens if maxSkew cannot be satisfied. Default: DoNotSchedule.
 	// +kubebuilder:default=DoNotSchedule
 	// +optional
 	WhenUnsatisfiable UnsatisfiableAction `json:"whenUnsatisfiable,omitempty"`

@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ParseQuantity reads the value of a property as a quantity. It takes what resource.ParseQuantity takes, with two
-// exceptions:
+// ParseQuantity parses the value of a property as a quantity. It accepts the same values as resource.ParseQuantity,
+// with two exceptions:
 //
-//   - A quantity has a digit before its suffix. For that function a suffix alone, such as M, is a quantity of zero.
-//   - An exponent has two digits at most. With 1e-2000000000 that function is busy for hours, and with 1e2000000000
-//     every comparison is, while every reporter of a property and every author of a policy can write it.
+//   - A quantity must have a digit before its suffix. resource.ParseQuantity parses a suffix alone, such as M, as zero.
+//   - An exponent must have at most two digits. resource.ParseQuantity needs hours for 1e-2000000000, and every
+//     comparison needs hours for 1e2000000000. Every reporter of a property and every author of a policy can write such
+//     a value.
 //
-// What is compared with a property should be read by it, and so should the property.
+// Use it to parse both a property and the value to compare the property with.
 func ParseQuantity(value string) (resource.Quantity, error) {
 	amount := strings.TrimLeft(value, "+-")
 	if digits := strings.TrimPrefix(amount, "."); digits == "" || digits[0] < '0' || digits[0] > '9' {
@@ -31,10 +32,10 @@ func ParseQuantity(value string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-// ParseVersion reads the value of a property as a semantic version: three numbers, then what may follow by
-// https://semver.org. The "v" before it may be left out and means nothing.
+// ParseVersion parses the value of a property as a semantic version: three numbers, and the optional suffixes that
+// https://semver.org defines. A leading "v" is optional and has no meaning.
 func ParseVersion(value string) (*version.Version, error) {
-	if strings.TrimSpace(value) != value { // the parser would not mind
+	if strings.TrimSpace(value) != value { // version.ParseSemantic accepts surrounding spaces
 		return nil, fmt.Errorf("parse version %q: it has spaces around it", value)
 	}
 	parsed, err := version.ParseSemantic(value)
@@ -44,8 +45,8 @@ func ParseVersion(value string) (*version.Version, error) {
 	return parsed, nil
 }
 
-// ValueType returns what the values are compared as: the Type, and if that is empty what is found out from the values.
-// It is never empty.
+// ValueType returns the type that the values are compared as: Type or, if Type is empty, the type that is determined
+// from the values. The result is never empty.
 func (r *PropertyRequirement) ValueType() PropertyType {
 	switch {
 	case r.Type != "":
@@ -61,7 +62,7 @@ func (r *PropertyRequirement) ValueType() PropertyType {
 	}
 }
 
-// firstThatIsNot returns the index of the first value that is not of the type; negative: all are.
+// firstThatIsNot returns the index of the first value that is not of the type, or a negative number if all values are.
 func firstThatIsNot(kind PropertyType, values []string) int {
 	for i, value := range values {
 		var err error

@@ -118,7 +118,7 @@ func TestValueType(t *testing.T) {
 	}
 }
 
-// Whatever members report and policies say: it is read in no time, and what was read can be compared.
+// FuzzParse tests that every value is parsed in a short time, and that parsed values can be compared.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"5", "1e-2147483647", "1e2147483647", "E75", "-.5Ki", "v1.31.2-rc.1+b",
 		"0.0000000000000000000000000000001", " 1.2.3"} {

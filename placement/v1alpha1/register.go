@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of placement.
+// GroupName is the API group of this package.
 const GroupName = "placement.muster.dev"
 
 var (
-	// GroupVersion is the group and version that this package registers.
+	// GroupVersion is the group and version of the types in this package.
 	GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)

@@ -4,38 +4,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RolloutPhase is where a rollout, or a stage of it, stands.
+// RolloutPhase is the phase of a rollout, or of one of its stages.
 //
 // +kubebuilder:validation:Enum=Pending;WaitingForApproval;WaitingForTime;Progressing;Soaking;Paused;Stopped;Failed;RollingBack;RolledBack;Succeeded
 type RolloutPhase string
 
 const (
-	// PhasePending stage: its turn has not come.
+	// PhasePending means that the rollout has not reached the stage.
 	PhasePending RolloutPhase = "Pending"
-	// PhaseWaitingForApproval of a gate, which the message names.
+	// PhaseWaitingForApproval means that a gate requires an approval. The message names the gate.
 	PhaseWaitingForApproval RolloutPhase = "WaitingForApproval"
-	// PhaseWaitingForTime of a gate to pass.
+	// PhaseWaitingForTime means that the waiting time of a gate has not passed.
 	PhaseWaitingForTime RolloutPhase = "WaitingForTime"
-	// PhaseProgressing rollouts update clusters, or wait for some that are updated to become well.
+	// PhaseProgressing means that the rollout updates clusters, or waits for updated clusters to become healthy.
 	PhaseProgressing RolloutPhase = "Progressing"
-	// PhaseSoaking rollouts wait only for clusters to stay well for long enough.
+	// PhaseSoaking means that all updated clusters are healthy, and the rollout waits until they have been healthy for
+	// minSuccessSeconds.
 	PhaseSoaking RolloutPhase = "Soaking"
-	// PhasePaused rollouts wait for a person who will let them go on.
+	// PhasePaused means that a user has paused the rollout. It waits until a user resumes it.
 	PhasePaused RolloutPhase = "Paused"
-	// PhaseStopped rollouts were given up by a person.
+	// PhaseStopped means that a user has stopped the rollout. No cluster waits for it.
 	PhaseStopped RolloutPhase = "Stopped"
-	// PhaseFailed rollouts are halted: more clusters have failed than may, or a mandatory group cannot be done. The
-	// message says which, and what to do. They go on once that is otherwise.
+	// PhaseFailed means that the rollout is halted, because more clusters failed than allowed, or because a mandatory
+	// group cannot be completed. The message contains the cause and the next step. The rollout continues when the cause is
+	// removed.
 	PhaseFailed RolloutPhase = "Failed"
-	// PhaseRollingBack rollouts take clusters back to the revision before.
+	// PhaseRollingBack means that clusters are being returned to the stable revision.
 	PhaseRollingBack RolloutPhase = "RollingBack"
-	// PhaseRolledBack rollouts have done so. The revision will not be tried again.
+	// PhaseRolledBack means that the rollback is complete. The revision is not rolled out again.
 	PhaseRolledBack RolloutPhase = "RolledBack"
-	// PhaseSucceeded rollouts are done. What happens to clusters from then on is no longer their affair.
+	// PhaseSucceeded means that the rollout is complete. Later changes of the health of clusters do not affect the phase.
 	PhaseSucceeded RolloutPhase = "Succeeded"
 )
 
-// RolloutCounts says how many clusters are how far on their way to the revision that they shall be at.
+// RolloutCounts counts clusters by their progress toward the target revision.
 type RolloutCounts struct {
 	// total is the number of all clusters.
 	// +required
@@ -60,27 +62,30 @@ type RolloutCounts struct {
 	TimedOut int32 `json:"timedOut,omitempty"`
 }
 
-// RolloutStageStatus is the row of a stage, or of a decision group, in the table of a rollout.
+// RolloutStageStatus describes the observed state of one stage, or of one decision group, of a rollout.
 type RolloutStageStatus struct {
-	// name of the stage, "Remaining" for the clusters in none, a decision group's name/index, or its index if it has no
-	// name. "All" where there is but one.
+	// name is the name of the stage, or "Remaining" for the clusters that no stage selects. For a decision group it is
+	// name/index, or the index if the group has no name; a part of a group other than the first is added to the index, as
+	// in name/index.part. "All" is the name if the type of the rollout has no stages and no groups.
 	// +required
 	Name string `json:"name"`
-	// Phase of the stage.
+	// phase is the phase of the stage.
 	Phase RolloutPhase `json:"phase"`
-	// RolloutCounts of its clusters.
+	// RolloutCounts counts the clusters of the stage.
 	RolloutCounts `json:",inline"`
-	// reachedAt is when all before it was done, and its gate Before reached.
+	// reachedAt is the time at which all earlier stages were complete, and the rollout reached the gate Before of this
+	// stage.
 	// +optional
 	ReachedAt *metav1.Time `json:"reachedAt,omitempty"`
-	// finishedAt is when all of its clusters were done first, and its gate After reached.
+	// finishedAt is the time at which all clusters of the stage were complete for the first time, and the rollout reached
+	// the gate After of this stage.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// UnwellCluster is a cluster that was not well at a revision when it was last seen there.
+// UnwellCluster is a cluster that was unhealthy at a revision when it was last observed there.
 type UnwellCluster struct {
-	// name of the cluster.
+	// name is the name of the cluster.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -91,62 +96,62 @@ type UnwellCluster struct {
 	Group string `json:"group"`
 }
 
-// RollbackStatus is the record of a rollback.
+// RollbackStatus describes the observed state of a rollback.
 type RollbackStatus struct {
-	// startedAt is when it began.
+	// startedAt is the time at which the rollback started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// cause says in a sentence why.
+	// cause is the reason for the rollback, in one sentence.
 	// +required
 	Cause string `json:"cause"`
-	// finishedAt is when no cluster was left to take back.
+	// finishedAt is the time at which the last cluster was rolled back.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// RolloutStatus is what has become of a rollout. It is for people and, since it is kept from one look to the next, all
-// that a rollout remembers.
+// RolloutStatus describes the observed state of a rollout. It is also the only state of a rollout that is kept between
+// reconciles.
 type RolloutStatus struct {
-	// revision that is rolled out.
+	// revision is the name of the revision that is rolled out.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// Phase of the rollout.
+	// phase is the phase of the rollout.
 	// +optional
 	Phase RolloutPhase `json:"phase,omitempty"`
-	// message says in a sentence what happens, or what is waited for.
+	// message describes in one sentence the current step of the rollout, or what the rollout waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// RolloutCounts of all clusters. While clusters are taken back they are about the way back.
+	// RolloutCounts counts all clusters. During a rollback it counts them by their progress toward the stable revision.
 	RolloutCounts `json:",inline"`
-	// stages in their order.
+	// stages are the states of the stages, in their order.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Stages []RolloutStageStatus `json:"stages,omitempty"`
-	// unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go
-	// on to count as failed, until they are back at the revision, there is another one, or the state is Stop. When the
-	// list is full of those that have left, more have failed than may, whatever maxFailures says.
+	// unwell are the clusters that failed at the revision, or became unreachable while they were being updated to it. A
+	// cluster that leaves still counts as failed until it is back at the revision, the rollout has another revision, or
+	// its state is Stop. If clusters that left fill the list, the rollout fails, whatever maxFailures is.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Unwell []UnwellCluster `json:"unwell,omitempty"`
-	// stableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have
-	// nothing get it until it is their turn.
+	// stableRevision is the revision of the last successful rollout. A rollback returns clusters to this revision.
+	// Clusters without any revision get it until the rollout allows the new revision.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
-	// stableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout
-	// that is not over.
+	// stableSince is the time at which the last rollout or rollback finished. A cluster that was updated since then was
+	// updated by an unfinished rollout.
 	// +optional
 	StableSince *metav1.Time `json:"stableSince,omitempty"`
-	// startedAt is when this revision was first seen.
+	// startedAt is the time at which this revision was first observed.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// finishedAt is when the rollout succeeded.
+	// finishedAt is the time at which the rollout succeeded.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// rollback is there from when it begins until there is another revision.
+	// rollback is the status of the rollback. It is set from the start of a rollback until there is another revision.
 	// +optional
 	Rollback *RollbackStatus `json:"rollback,omitempty"`
 }

@@ -41,16 +41,18 @@ type RolloutState string
 const (
 	// RolloutRun continues the rollout. It is the default.
 	RolloutRun RolloutState = "Run"
-	// RolloutPause updates no more clusters for now. Updates that have begun continue, and deadlines are not extended.
+	// RolloutPause updates no more clusters until the state changes. Updates that have begun continue, and deadlines are
+	// not extended.
 	RolloutPause RolloutState = "Pause"
-	// RolloutStop pauses the rollout and gives it up, so that no cluster waits for it. It drops the record of clusters
+	// RolloutStop pauses the rollout and abandons it, so that no cluster waits for it. It deletes the record of clusters
 	// that failed and left, and of mandatory groups that lost all of their clusters: a later Run continues without them.
 	RolloutStop RolloutState = "Stop"
 )
 
-// The API server reckons that what may be a number or a text is a text as long as a request, and that to ask for its
-// type is as dear, so the rules for it do not: one of their sides has no meaning, and does no harm where the other is
-// true. Texts are checked by patterns.
+// The CEL cost estimate of the API server assumes that the value of an int-or-string field is a string as long as a
+// request, and that a check of its type costs as much. The rules for such fields therefore do not check the type: for a
+// value of either type one side of the || is an error, which CEL ignores if the other side is true. Patterns validate
+// the strings.
 
 // RolloutStrategy defines how a change reaches clusters. The zero RolloutStrategy updates all clusters at once. After
 // the first failure, it updates no cluster that is added later.
@@ -75,21 +77,22 @@ type RolloutStrategy struct {
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// minSuccessSeconds is the time that a cluster must be healthy at a revision before it counts as updated.
+	// minSuccessSeconds is the number of seconds that a cluster must be healthy at a revision before it counts as updated,
+	// from 0 to 31536000. Default: 0.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="minSuccessSeconds must be from 0 to 31536000 (a year)"
 	// +optional
 	MinSuccessSeconds int32 `json:"minSuccessSeconds,omitempty"`
 
-	// progressDeadlineSeconds is the time within which a cluster must become healthy at a revision. Otherwise it counts as
-	// failed.
+	// progressDeadlineSeconds is the number of seconds within which a cluster must become healthy at a revision, from 1 to
+	// 31536000. Otherwise the cluster counts as failed. Default: 600.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 31536000",message="progressDeadlineSeconds must be from 1 to 31536000 (a year)"
 	// +optional
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// maxFailures is the number of clusters that may fail before the rollout fails: a number, or a percentage of all
-	// clusters, rounded down. In a mandatory group no cluster may fail. Clusters that failed or were unreachable when they
-	// left are included. Default: 0.
+	// clusters, rounded down. In a mandatory group no cluster may fail. Clusters that left after they failed or became
+	// unreachable are included. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxFailures must be a number from 0, or a percentage from 0% to 100%"
@@ -97,13 +100,13 @@ type RolloutStrategy struct {
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
 	// onFailure defines what happens when more clusters fail than maxFailures allows: Halt stops the rollout, and RollBack
-	// returns the updated clusters to the last revision that succeeded.
+	// returns the updated clusters to the last revision that succeeded. Default: Halt.
 	// +kubebuilder:default=Halt
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
 
 	// state is the desired state of the rollout: Run, Pause, or Stop. While a rollout is paused or stopped, a new cluster
-	// gets the last revision that succeeded.
+	// gets the last revision that succeeded. Default: Run.
 	// +kubebuilder:default=Run
 	// +optional
 	State RolloutState `json:"state,omitempty"`
@@ -143,7 +146,7 @@ type DecisionGroupReference struct {
 	Index *int32 `json:"index,omitempty"`
 }
 
-// RolloutStage is one stage of a rollout.
+// RolloutStage defines one stage of a rollout.
 type RolloutStage struct {
 	// name identifies the stage in approvals. It must be a DNS label.
 	// +required
@@ -185,7 +188,7 @@ type RolloutGate struct {
 	// +optional
 	Approval bool `json:"approval,omitempty"`
 
-	// waitSeconds is the time to wait after the rollout reaches the gate.
+	// waitSeconds is the number of seconds to wait after the rollout reaches the gate, from 0 to 31536000. Default: 0.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="waitSeconds must be from 0 to 31536000 (a year)"
 	// +optional
 	WaitSeconds int32 `json:"waitSeconds,omitempty"`
@@ -196,14 +199,14 @@ type RolloutGate struct {
 // +kubebuilder:validation:Enum=Before;After
 type GatePosition string
 
-// The gates of a stage.
+// Positions of the gates of a stage.
 const (
 	GateBefore GatePosition = "Before"
 	GateAfter  GatePosition = "After"
 )
 
-// RolloutApproval opens one gate for one revision. It may be given before the rollout reaches the gate. Removing it
-// blocks updates that have not begun.
+// RolloutApproval opens one gate for one revision. It may be created before the rollout reaches the gate. If it is
+// removed, updates that have not begun are blocked again.
 type RolloutApproval struct {
 	// revision is the approved revision. The approval does not apply to any other revision.
 	// +required
@@ -213,7 +216,7 @@ type RolloutApproval struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Stage string `json:"stage"`
-	// gate is the gate of the stage.
+	// gate is the position of the gate: Before or After.
 	// +required
 	Gate GatePosition `json:"gate"`
 }

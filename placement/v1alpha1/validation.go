@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the policy, in the order of its fields; nothing: it is valid. The path is
-// that of the policy in the object that it is part of, such as field.NewPath("spec", "policy"); it may be nil.
+// Validate returns all errors of the policy, in the order of its fields, and no error if the policy is valid. The path
+// is the path of the policy in the object that contains it, such as field.NewPath("spec", "policy"). It may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: that label
-// selectors are valid, that each of several values is of its type, and that names of APIs and DNS prefixes are right in
-// every detail. What is empty and has a default is valid. CEL expressions are not compiled, and whether there are such
-// a profile and such plugins is for the scheduler to say.
+// Validate checks the rules of the CustomResourceDefinition, and rules that the API server cannot check: the syntax of
+// label selectors, the type of every value in a list, and the complete syntax of API names and DNS prefixes. An empty
+// field that has a default is valid. CEL expressions are not compiled. The scheduler checks whether the profile and the
+// plugins exist.
 func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		p.validateType(path),
@@ -49,7 +49,7 @@ func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateType checks the fields that make a type, and that those are empty that do not go with it.
+// validateType checks that the fields that the type requires are set, and that the fields that it forbids are empty.
 func (p *PlacementPolicy) validateType(path *field.Path) field.ErrorList {
 	kind := cmp.Or(p.Type, PickAll)
 	errs := oneOf(kind, path.Child("type"), PickAll, PickN, PickFixed)
@@ -171,7 +171,7 @@ func (t *Toleration) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// action is WhenUnsatisfiable, or its default.
+// action returns WhenUnsatisfiable, or its default.
 func (c *TopologySpreadConstraint) action() UnsatisfiableAction {
 	return cmp.Or(c.WhenUnsatisfiable, DoNotSchedule)
 }
@@ -217,8 +217,9 @@ func (p *Prioritizer) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// An exponent of one digit does no harm, and no more can be told apart within the API server's budget for a rule; see
-// [ParseQuantity] for what others do.
+// exponent matches a quantity whose exponent is signed or has more than one digit. An unsigned exponent of one digit is
+// harmless, and the cost budget of the API server for a rule does not allow a finer distinction. [ParseQuantity]
+// describes the effects of large exponents.
 var exponent = regexp.MustCompile(`[eE].\d`)
 
 func validateResources(resources corev1.ResourceList, path *field.Path) field.ErrorList {

@@ -52,7 +52,7 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 		return nil
 	}
 	var errs field.ErrorList
-	// one by one, so that the order is always the same
+	// Validate one label at a time, in sorted order, so that the order of the errors is deterministic.
 	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		one := map[string]string{key: selector.MatchLabels[key]}
 		errs = append(errs, metav1validation.ValidateLabels(one, path.Child("matchLabels"))...)
@@ -98,7 +98,7 @@ func (r *PropertyRequirement) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	if len(errs) > 0 {
-		return errs // what the values are matters only where they are compared
+		return errs // the types of the values matter only if the rest of the requirement is valid
 	}
 
 	wrong := firstThatIsNot(r.Type, r.Values)

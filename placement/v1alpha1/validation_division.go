@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the division, in the order of its fields; nothing: it is valid. The path is
-// that of the division in the object that it is part of; it may be nil.
+// Validate returns all errors of the division, in the order of its fields, and no error if the division is valid. The
+// path is the path of the division in the object that contains it. It may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and that label selectors must be valid. CEL expressions are
-// not read; package placement/internal/division does that.
+// Validate checks the rules of the CustomResourceDefinition, except that one weight must be above 0, and the syntax of
+// label selectors. CEL expressions are not compiled; package placement/internal/division compiles them.
 func (d *ReplicaDivision) Validate(path *field.Path) field.ErrorList {
 	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight,
 		DivisionAggregated)

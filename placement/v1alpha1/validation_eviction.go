@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the budget, in the order of its fields, as the CustomResourceDefinition has
-// it. The path may be nil.
+// Validate returns all errors of the budget, in the order of its fields. It checks the rules of the
+// CustomResourceDefinition. The path may be nil.
 func (b *DisruptionBudget) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if (b.MinAvailable == nil) == (b.MaxUnavailable == nil) {

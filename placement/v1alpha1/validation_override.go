@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the overrides; nothing: they are valid. The path is that of the overrides in
-// the object that they are part of; it may be nil.
+// Validate returns all errors of the overrides, and no error if they are valid. The path is the path of the overrides
+// in the object that contains them. It may be nil.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: which operations
-// have a value, what a merge patch touches, how deep patches are nested, and how long all rules are together. Variables
-// and CEL expressions are not read; package placement/override does that.
+// Validate checks the rules of the CustomResourceDefinition, and rules that the API server cannot check: which
+// operations have a value, which fields a merge patch changes, the nesting depth of patches, and the total size of all
+// rules. Variables and CEL expressions are not parsed; package placement/override parses them.
 func (o *Overrides) Validate(path *field.Path) field.ErrorList {
 	rules := path.Child("rules")
 	if len(o.Rules) > MaxOverrideRules {
@@ -26,7 +26,7 @@ func (o *Overrides) Validate(path *field.Path) field.ErrorList {
 	size := 0
 	for i := range o.Rules {
 		errs = append(errs, o.Rules[i].validate(rules.Index(i))...)
-		text, _ := json.Marshal(&o.Rules[i]) // a value that is no JSON is an error above
+		text, _ := json.Marshal(&o.Rules[i]) // a value that is not JSON is already reported by validate
 		size += len(text)
 	}
 	if size > MaxOverrideBytes {
@@ -150,10 +150,10 @@ func validatePointer(text string, path *field.Path) field.ErrorList {
 		"must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
 }
 
-// protectedInMetadata are the fields of metadata that no patch may set; see [JSONPatchOperation].
+// protectedInMetadata lists the fields of metadata that no patch may set; see [JSONPatchOperation].
 var protectedInMetadata = []string{"name", "namespace", "generateName", "ownerReferences"}
 
-// validateMergePatch reads names as they are written, as the one who carries the patch out does.
+// validateMergePatch compares field names case-sensitively, as the code that applies the patch does.
 func validateMergePatch(patch *runtime.RawExtension, path *field.Path) field.ErrorList {
 	if patch == nil {
 		return nil
@@ -193,7 +193,7 @@ func isNull(value *runtime.RawExtension) bool {
 	return value.Object == nil && (len(value.Raw) == 0 || strings.TrimSpace(string(value.Raw)) == "null")
 }
 
-// validateJSON bounds the depth before anything recurses into the value.
+// validateJSON checks that the value is JSON, and limits its depth before any recursive function reads it.
 func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList {
 	switch {
 	case value.Object != nil || !json.Valid(value.Raw):
@@ -205,13 +205,13 @@ func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList
 	return nil
 }
 
-// depth is how deep the maps and lists of a JSON text are nested.
+// depth returns the nesting depth of the maps and lists in a JSON text.
 func depth(raw []byte) int {
 	level, deepest, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
 		case quoted && c == '\\':
-			i++ // what is escaped ends no string
+			i++ // an escaped character does not end the string
 		case c == '"':
 			quoted = !quoted
 		case quoted:

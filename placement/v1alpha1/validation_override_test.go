@@ -116,7 +116,7 @@ func TestValidateOverrides(t *testing.T) {
 	}
 }
 
-// No path leads to what an object is told by, however it is written.
+// TestNoPatchTouchesIdentity tests that no notation of a path changes the fields that identify an object.
 func TestNoPatchTouchesIdentity(t *testing.T) {
 	for _, path := range []string{"", "/apiVersion", "/kind", "/status", "/status/a", "/metadata", "/metadata/name",
 		"/metadata/namespace", "/metadata/generateName", "/metadata/ownerReferences", "/metadata/ownerReferences/0",

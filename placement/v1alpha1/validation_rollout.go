@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the strategy, in the order of its fields; nothing: it is valid. The path is
-// that of the strategy in the object that it is part of; it may be nil. What is empty and has a default is valid.
+// Validate returns all errors of the strategy, in the order of its fields, and no error if the strategy is valid. The
+// path is the path of the strategy in the object that contains it. It may be nil. An empty field that has a default is
+// valid.
 func (s *RolloutStrategy) Validate(path *field.Path) field.ErrorList {
 	kind := cmp.Or(s.Type, RolloutAll)
 	errs := oneOf(kind, path.Child("type"), RolloutAll, RolloutProgressive, RolloutProgressivePerGroup, RolloutStages)
@@ -83,7 +84,8 @@ func (s *RolloutStage) validate(path *field.Path) field.ErrorList {
 
 var percentage = regexp.MustCompile(`^([1-9]?[0-9]|100)%$`)
 
-// validateShare checks a number or percentage, either of which is to be no less than least.
+// validateShare checks a number, which must be at least least, or a percentage, which must not be 0% if least is
+// positive.
 func validateShare(share *intstr.IntOrString, least int32, path *field.Path, message string) field.ErrorList {
 	switch {
 	case share == nil:

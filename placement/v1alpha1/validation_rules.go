@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// each checks every entry of a list, unless there are too many.
+// each validates every entry of a list. If the list is longer than the limit, it returns that error only.
 func each[T any](list []T, limit int, path *field.Path, check func(*T, *field.Path) field.ErrorList) field.ErrorList {
 	if len(list) > limit {
 		return field.ErrorList{field.TooMany(path, len(list), limit)}
@@ -21,7 +21,7 @@ func each[T any](list []T, limit int, path *field.Path, check func(*T, *field.Pa
 	return errs
 }
 
-// unique finds the entries of a list that have the key of one before them.
+// unique returns an error for each entry of a list with the same key as an earlier entry.
 func unique[T any, K comparable](list []T, path *field.Path, key func(T) K) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[K]bool, len(list))
@@ -49,7 +49,7 @@ func atLeast[T cmp.Ordered](value, least T, path *field.Path, message string) fi
 	return field.ErrorList{field.Invalid(path, value, message)}
 }
 
-// longest bounds a text as the API server does: by characters, not bytes.
+// longest limits the length of a string in characters, not in bytes, as the API server does.
 func longest(value string, limit int, path *field.Path) field.ErrorList {
 	if utf8.RuneCountInString(value) <= limit {
 		return nil
@@ -57,7 +57,8 @@ func longest(value string, limit int, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.TooLong(path, value, limit)}
 }
 
-// form is what a text must look like.
+// form defines the valid strings of a field: the maximum length in characters, and a function that returns the syntax
+// errors.
 type form struct {
 	limit int
 	wrong func(string) []string
@@ -79,7 +80,8 @@ func (f form) check(value string, path *field.Path, message string) field.ErrorL
 	return field.ErrorList{field.Invalid(path, value, message)}
 }
 
-// qualified checks a name such as example.com/name. The message says what it is the name of.
+// qualified checks a qualified name such as example.com/name. The message is the beginning of the error text and names
+// the field.
 func qualified(name string, path *field.Path, message string) field.ErrorList {
 	return qualifiedName.check(name, path,
 		message+": an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'")

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// The rules that Validate has in common with the API server are tested in package crds, by one table for both. Here are
-// those that it has alone.
+// Package placement/crds tests the rules that Validate and the API server have in common, with one table for both. This
+// file tests the rules that only Validate has.
 
 func term(term v1alpha1.ClusterSelectorTerm) v1alpha1.PlacementPolicy {
 	return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}}
@@ -133,7 +133,7 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 	}
 }
 
-// All mistakes are said at once, under the path that was given, and always in the same order.
+// TestValidateSaysAll tests that Validate returns all errors, with the given path, and always in the same order.
 func TestValidateSaysAll(t *testing.T) {
 	labels, resources := map[string]string{}, corev1.ResourceList{}
 	for i := range 8 {
@@ -170,7 +170,7 @@ func TestValidateSaysAll(t *testing.T) {
 	}
 }
 
-// Validate looks and does not touch.
+// TestValidateChangesNothing tests that Validate does not change the policy.
 func TestValidateChangesNothing(t *testing.T) {
 	policy := v1alpha1.PlacementPolicy{
 		Type:           v1alpha1.PickN,

@@ -13,14 +13,16 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
+// Validate returns all errors of the spec, in the order of its fields, and no error if the spec is valid.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
-// [workv1alpha1.WorkSpec.Validate] says of manifests and options, that [Overrides.Validate] and
-// [RolloutStrategy.Validate] say, that label selectors are valid, and how long the parts and the whole are. What is
-// empty and has a default is valid. CEL expressions, JSONPaths and variables are not read, and whether there are such
-// placements, kinds, objects and revisions is for the hub to say. That work.apply.fieldOwner stays as it is takes two
-// specs, and the API server, to tell.
+// Validate checks the rules of the CustomResourceDefinition, and rules that the API server cannot check: the rules of
+// [workv1alpha1.WorkSpec.Validate] for manifests and options, the rules of [Overrides.Validate] and
+// [RolloutStrategy.Validate], the syntax of label selectors, and the sizes of the parts and of the whole spec. An empty
+// field that has a default is valid.
+//
+// Validate does not parse CEL expressions, JSONPaths and variables. The hub checks whether the placements, kinds,
+// objects and revisions exist. Only the API server, which has the old and the new spec, can check that
+// work.apply.fieldOwner does not change.
 func (s *WorkSetSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -57,7 +59,7 @@ func (s *WorkSetSpec) Validate() field.ErrorList {
 	return errs
 }
 
-// validateWork has a Work say what is wrong with the manifests, and with what is in the template.
+// validateWork returns the errors of the manifests, and the errors of the template. It validates both as a Work.
 func (s *WorkSetSpec) validateWork(spec *field.Path) (manifests, template field.ErrorList) {
 	work := workv1alpha1.WorkSpec{
 		Manifests: append([]workv1alpha1.Manifest{}, s.Manifests...), Apply: s.Work.Apply,
@@ -75,7 +77,7 @@ func (s *WorkSetSpec) validateWork(spec *field.Path) (manifests, template field.
 		manifests = field.ErrorList{tooLong(at, bytes, MaxInlineBytes)}
 	}
 	if manifests != nil {
-		work.Manifests = []workv1alpha1.Manifest{} // no more is said of them
+		work.Manifests = []workv1alpha1.Manifest{} // report no further errors of the manifests
 	}
 	if text, err := json.Marshal(work.ManifestOptions); err == nil && len(text) > workv1alpha1.MaxOptionBytes {
 		template = field.ErrorList{tooLong(spec.Child("work", "manifestOptions"), len(text), workv1alpha1.MaxOptionBytes)}
@@ -92,12 +94,12 @@ func (s *WorkSetSpec) validateWork(spec *field.Path) (manifests, template field.
 	return manifests, template
 }
 
-// encodedLength is how long a manifest is where it is stored.
+// encodedLength returns the size of a manifest in the stored WorkSet, in bytes.
 func encodedLength(manifest *workv1alpha1.Manifest) int {
 	if text, err := json.Marshal(manifest); err == nil {
 		return len(text)
 	}
-	return len(manifest.Raw) // no JSON, which is said elsewhere
+	return len(manifest.Raw) // invalid JSON, which WorkSpec.Validate reports
 }
 
 func validatePlacements(placements []PlacementReference, path *field.Path) field.ErrorList {
@@ -187,7 +189,7 @@ func (a *RolloutApproval) validate(path *field.Path) field.ErrorList {
 	)
 }
 
-// between has the words of the CustomResourceDefinition.
+// between checks that a value is in a range, with the messages of the CustomResourceDefinition.
 func between(value, least, most int32, path *field.Path) field.ErrorList {
 	switch {
 	case value < least:
@@ -198,7 +200,7 @@ func between(value, least, most int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// tooLong refuses a part for what it takes of the object that it is stored in.
+// tooLong returns the error for a part of a WorkSet that exceeds the maximum number of bytes.
 func tooLong(path *field.Path, size, limit int) *field.Error {
 	err := field.TooLong(path, "", limit)
 	err.Detail = fmt.Sprintf("must have at most %d bytes as JSON, got %d: split the WorkSet into several", limit, size)

@@ -12,8 +12,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What is wrong is said in the order of the fields, of each part by who knows it, and with the path that it has in a
-// WorkSet. The rules one by one, and that the API server has the same, are tested with the definition.
+// TestValidateWorkSetInOrder tests that Validate returns the errors of all parts in the order of the fields, with their
+// paths in the WorkSet. Package placement/crds tests the individual rules, and that the API server has the same rules.
 func TestValidateWorkSetInOrder(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
@@ -61,7 +61,7 @@ revisionHistoryLimit: 33
 	}
 }
 
-// The zero value is said to be empty, not more.
+// TestValidateEmptyWorkSet tests that the zero value has only the errors for its empty required fields.
 func TestValidateEmptyWorkSet(t *testing.T) {
 	var spec v1alpha1.WorkSetSpec
 	errs := spec.Validate()
@@ -70,7 +70,7 @@ func TestValidateEmptyWorkSet(t *testing.T) {
 	require.ErrorContains(t, errs[1], "spec.placements: Required value: name the placements")
 }
 
-// A manifest that is no JSON is named, and keeps nothing else from being said.
+// TestValidateBrokenManifest tests that a manifest with invalid JSON is reported, and does not suppress other errors.
 func TestValidateBrokenManifest(t *testing.T) {
 	spec := v1alpha1.WorkSetSpec{
 		Placements: []v1alpha1.PlacementReference{{Name: "a"}},

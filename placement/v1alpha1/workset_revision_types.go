@@ -5,50 +5,53 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// WorkSetRevisionSpec is one part of what a WorkSet is, or was, to bring to clusters. It never changes.
+// WorkSetRevisionSpec contains one part of the objects that a WorkSet distributes, or distributed, to clusters. It is
+// immutable.
 type WorkSetRevisionSpec struct {
-	// workSet is the name of the WorkSet that this is a revision of.
+	// workSet is the name of the WorkSet that the revision belongs to.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	WorkSet string `json:"workSet"`
 
-	// revision is the name of the revision, as in status.revisions of the WorkSet. This object has that name, too, and the
-	// number of the part after it if there are several.
+	// revision is the name of the revision, as in status.revisions of the WorkSet. The WorkSetRevision has the same name,
+	// followed by the number of the part if the revision has several parts.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
 
-	// hash is that of all the content of the revision, in 64 hexadecimal digits.
+	// hash is the hash of the complete content of the revision, as 64 hexadecimal digits.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Hash string `json:"hash"`
 
-	// part says which part of the revision this is, and how many there are, as in 1/3.
+	// part is the number of this part and the total number of parts of the revision, such as 1/3.
 	// +required
 	// +kubebuilder:validation:MaxLength=9
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,3}/[1-9][0-9]{0,3}$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}/[0-9]{1,4}$') || int(self.split('/')[0]) <= int(self.split('/')[1])",message="part must be one of those that there are, as in 1/3"
 	Part string `json:"part"`
 
-	// objects is how many the revision has in all its parts.
+	// objects is the number of objects in all parts of the revision.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Objects int32 `json:"objects"`
 
-	// The API server must not know Content for an object: its rules take two objects for equal of which one has other
-	// unknown fields, if they are as many, so that a field could be renamed. What has no type is compared as a whole.
+	// The schema must not declare Content as an object. In a rule, the API server considers two objects equal if they
+	// differ only in unknown fields and have the same number of them, so a field could be renamed in spite of self ==
+	// oldSelf. A value without a type is compared as a whole.
 
-	// Content is what this part has of the revision, in a format that package placement/internal/revision knows. There may
-	// be Secrets in it.
+	// content is the content of this part of the revision, in a format that package placement/internal/revision defines.
+	// It can contain Secrets.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Content runtime.RawExtension `json:"content"`
 }
 
-// WorkSetRevision is a revision of a WorkSet, which owns it, or a part of one that is too long for one object. The
-// controller of WorkSets makes and deletes them. Who may read it can read all objects of that revision.
+// WorkSetRevision stores a revision of a WorkSet, or one part of a revision that is too large for one object. The
+// WorkSet is its owner, and the WorkSet controller creates and deletes it. The permission to read a WorkSetRevision is
+// the permission to read all objects in it, including Secrets.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=wsr,categories=muster
@@ -63,8 +66,8 @@ type WorkSetRevision struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// number counts up with each change of the WorkSet. A revision that comes again gets a new one. Of several parts, the
-	// highest number counts.
+	// number increases with each change of the WorkSet. A revision that becomes the current one again gets a new number.
+	// If a revision has several parts, the highest number of its parts applies.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Number int64 `json:"number"`

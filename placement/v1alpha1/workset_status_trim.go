@@ -2,10 +2,10 @@ package v1alpha1
 
 import "encoding/json"
 
-// Trim leaves out the last entries of Clusters, which OmittedClusters then counts, and of Feedback, until the status
-// is no longer than [MaxWorkSetStatusBytes]; of the longer list first. One that is short enough already, as almost
-// every one is, stays as it is. The rest, which is bounded as long as messages are sentences, is never cut. Call it
-// before writing a status.
+// Trim reduces the size of the status to at most [MaxWorkSetStatusBytes]. It removes the last entries of Clusters and
+// Feedback, from the longer list first, and adds the number of removed clusters to OmittedClusters. A status within the
+// limit, which is the normal case, does not change. The other fields are never reduced; their size is bounded while the
+// messages are short. Call Trim before writing a status.
 func (s *WorkSetStatus) Trim() {
 	for encoded(s) > MaxWorkSetStatusBytes && len(s.Clusters)+len(s.Feedback) > 0 {
 		if encoded(s.Clusters) > encoded(s.Feedback) || len(s.Feedback) == 0 {
@@ -18,11 +18,11 @@ func (s *WorkSetStatus) Trim() {
 	}
 }
 
-// encoded is how long a part of a status is as JSON.
+// encoded returns the size of a part of a status as JSON, in bytes.
 func encoded(part any) int {
 	text, err := json.Marshal(part)
 	if err != nil {
-		return 0 // it has nothing that JSON has not
+		return 0 // not reached: every field of a status has a JSON encoding
 	}
 	return len(text)
 }

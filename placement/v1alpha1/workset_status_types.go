@@ -6,163 +6,171 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What is on the Works of a WorkSet.
+// The finalizer, labels and annotations of WorkSets and their Works.
 const (
 	// WorkSetFinalizer keeps a WorkSet until the deletion of all its Works has begun.
 	WorkSetFinalizer = GroupName + "/works"
-	// WorkSetLabel is on each Work of a WorkSet, and on each WorkSetRevision, and has its name, by [LabelValue].
+	// WorkSetLabel is on each Work and each WorkSetRevision of a WorkSet. Its value is the name of the WorkSet, converted
+	// by [LabelValue].
 	WorkSetLabel = GroupName + "/workset"
-	// WorkSetNamespaceLabel is on each Work of a WorkSet and has its namespace. It is empty for a ClusterWorkSet.
+	// WorkSetNamespaceLabel is on each Work of a WorkSet. Its value is the namespace of the WorkSet. It is empty for a
+	// ClusterWorkSet.
 	WorkSetNamespaceLabel = GroupName + "/workset-namespace"
-	// WorkSetAnnotation is on each Work of a WorkSet and has its namespace and name, as in shop/web, or
-	// /web for a ClusterWorkSet.
+	// WorkSetAnnotation is on each Work of a WorkSet. Its value is the namespace and the name of the WorkSet, such as
+	// shop/web, or /web for a ClusterWorkSet.
 	WorkSetAnnotation = GroupName + "/workset"
-	// RevisionAnnotation is on the first Work that a cluster has of a WorkSet and names the revision that the cluster was
-	// told.
+	// RevisionAnnotation is on the first Work of a WorkSet for a cluster. Its value is the name of the revision that is
+	// assigned to the cluster.
 	RevisionAnnotation = GroupName + "/revision"
-	// RevisionSinceAnnotation is beside it and says since when, by RFC 3339.
+	// RevisionSinceAnnotation is on the same Work as [RevisionAnnotation]. Its value is the time at which the revision was
+	// assigned, in RFC 3339 format.
 	RevisionSinceAnnotation = GroupName + "/revision-since"
-	// WorkSetUIDAnnotation is beside it and has the UID of the WorkSet that chose the cluster last. The Works of a cluster
-	// that is not chosen are deleted only if this is the UID of the WorkSet: those of an earlier WorkSet with its name are
-	// kept.
+	// WorkSetUIDAnnotation is on the same Work as [RevisionAnnotation]. Its value is the UID of the WorkSet that last
+	// selected the cluster. The Works of a cluster that is not selected are deleted only if the WorkSet has this UID:
+	// Works of an earlier WorkSet with the same name are kept.
 	WorkSetUIDAnnotation = GroupName + "/workset-uid"
-	// PlacementsAnnotation is on the first Work that a cluster has of a WorkSet with several Placements. It contains the
-	// names of the Placements that selected the cluster, sorted and separated by commas. Placements that are deleted and
-	// created again select the clusters that they had before by this annotation.
+	// PlacementsAnnotation is on the first Work of a WorkSet with several Placements for a cluster. Its value is the names
+	// of the Placements that selected the cluster, sorted and separated by commas. By this annotation, Placements that are
+	// deleted and created again select the clusters that they had before.
 	PlacementsAnnotation = GroupName + "/placements"
 )
 
-// Conditions of a WorkSet. They mean what those of a Work mean, for all its clusters together.
+// Conditions of a WorkSet. They have the same meaning as the conditions of a Work, for all clusters of the WorkSet
+// together.
 const (
 	// ConditionApplied is True when each cluster has applied the revision that the rollout has assigned to it.
 	ConditionApplied = "Applied"
-	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement:
-	// when it is scheduled. It is derived from the other conditions.
+	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement
+	// it is True when the Placement is scheduled. It is derived from the other conditions.
 	ConditionReady = "Ready"
-	// ConditionStalled exists, and is True, only while an error needs an action of a user, or a Placement cannot be
+	// ConditionStalled exists, and is True, only while an error requires an action of a user, or a Placement cannot be
 	// scheduled.
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready on all clusters.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while a revision is being rolled out.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when an error needs an action of a user.
+	// ConditionDegraded is True when an error requires an action of a user.
 	ConditionDegraded = "Degraded"
 )
 
-// Reasons of the conditions of a WorkSet. Progressing has the phase of the rollout for its reason.
+// Reasons of the conditions of a WorkSet. The reason of Progressing is the phase of the rollout.
 const (
-	// ReasonApplied: each cluster has the desired revision of all objects.
+	// ReasonApplied means that each cluster has the desired revision of all objects.
 	ReasonApplied = "Applied"
-	// ReasonNotApplied: some clusters do not have the desired revision yet.
+	// ReasonNotApplied means that some clusters do not have the desired revision yet.
 	ReasonNotApplied = "NotApplied"
-	// ReasonAvailable: all objects are ready on all clusters.
+	// ReasonAvailable means that all objects are ready on all clusters.
 	ReasonAvailable = "Available"
-	// ReasonNotAvailable: some objects are not ready on some clusters.
+	// ReasonNotAvailable means that some objects are not ready on some clusters.
 	ReasonNotAvailable = "NotAvailable"
-	// ReasonNoClusters: the Placements have chosen no cluster.
+	// ReasonNoClusters means that the Placements have selected no cluster.
 	ReasonNoClusters = "NoClusters"
-	// ReasonAsDesired: nothing is degraded.
+	// ReasonAsDesired means that there is no error.
 	ReasonAsDesired = "AsDesired"
-	// ReasonInvalid: the spec is invalid; the message names the field.
+	// ReasonInvalid means that the spec is invalid; the message names the field.
 	ReasonInvalid = "Invalid"
-	// ReasonSelectionFailed: resources cannot be selected, or an object cannot be distributed.
+	// ReasonSelectionFailed means that resources cannot be selected, or an object cannot be distributed.
 	ReasonSelectionFailed = "SelectionFailed"
-	// ReasonSelectionEmpty: a selector that matched objects matches nothing, and spec.allowEmpty is not set.
+	// ReasonSelectionEmpty means that a selector that matched objects matches nothing, and spec.allowEmpty is not set.
 	ReasonSelectionEmpty = "SelectionEmpty"
-	// ReasonPlacementNotFound: a Placement does not exist or has no decision yet.
+	// ReasonPlacementNotFound means that a Placement does not exist or has no decision yet.
 	ReasonPlacementNotFound = "PlacementNotFound"
-	// ReasonRevisionNotFound: the requested revision does not exist.
+	// ReasonRevisionNotFound means that the requested revision does not exist.
 	ReasonRevisionNotFound = "RevisionNotFound"
-	// ReasonOverrideFailed: an override cannot be applied for some clusters.
+	// ReasonOverrideFailed means that an override cannot be applied for some clusters.
 	ReasonOverrideFailed = "OverrideFailed"
-	// ReasonNotAllowed: no ClusterSetBinding allows the objects, or their executor, on some clusters.
+	// ReasonNotAllowed means that no ClusterSetBinding allows the objects, or their executor, on some clusters.
 	ReasonNotAllowed = "NotAllowed"
-	// ReasonDivisionFailed: the replicas cannot be divided among the clusters.
+	// ReasonDivisionFailed means that the replicas cannot be divided among the clusters.
 	ReasonDivisionFailed = "DivisionFailed"
-	// ReasonReplicasUnplaced: no cluster has capacity for some of the replicas.
+	// ReasonReplicasUnplaced means that no cluster has capacity for some of the replicas.
 	ReasonReplicasUnplaced = "ReplicasUnplaced"
-	// ReasonClustersFailed: some clusters cannot apply the objects.
+	// ReasonClustersFailed means that some clusters cannot apply the objects.
 	ReasonClustersFailed = "ClustersFailed"
-	// ReasonRolloutHalted: the rollout has stopped: more clusters failed than allowed, or it was rolled back.
+	// ReasonRolloutHalted means that the rollout has stopped, because more clusters failed than allowed or because it is
+	// rolled back.
 	ReasonRolloutHalted = "RolloutHalted"
-	// ReasonWriteFailed: the hub cannot write Works; it retries.
+	// ReasonWriteFailed means that the hub cannot write Works, and retries.
 	ReasonWriteFailed = "WriteFailed"
-	// ReasonDeleting: the WorkSet is being deleted.
+	// ReasonDeleting means that the WorkSet is being deleted.
 	ReasonDeleting = "Deleting"
 )
 
-// ClusterState says how far one cluster is.
+// ClusterState is the state of a WorkSet on one cluster.
 //
 // +kubebuilder:validation:Enum=Pending;Progressing;Available;Failed;Unknown;Leaving
 type ClusterState string
 
 const (
-	// ClusterPending clusters wait for their turn in the rollout.
+	// ClusterPending means that the rollout does not allow the cluster to be updated yet.
 	ClusterPending ClusterState = "Pending"
-	// ClusterProgressing clusters are on their way to what they were told last.
+	// ClusterProgressing means that the cluster is being updated to the revision that was last assigned to it.
 	ClusterProgressing ClusterState = "Progressing"
-	// ClusterAvailable clusters have it, and all of it is ready.
+	// ClusterAvailable means that the cluster has the desired revision, and all objects are ready.
 	ClusterAvailable ClusterState = "Available"
-	// ClusterFailed clusters say that it will not come right by itself, or could not be told.
+	// ClusterFailed means that the cluster reports a failure that does not resolve by itself, or that no revision can be
+	// assigned to it.
 	ClusterFailed ClusterState = "Failed"
-	// ClusterUnknown clusters cannot be reached.
+	// ClusterUnknown means that the cluster is unreachable.
 	ClusterUnknown ClusterState = "Unknown"
-	// ClusterLeaving clusters are no longer chosen, and still have objects to take back.
+	// ClusterLeaving means that the cluster is no longer selected, and that its Works are not deleted yet.
 	ClusterLeaving ClusterState = "Leaving"
 )
 
-// WorkSetStatus is what has become of a WorkSet. It is bounded in size, however many clusters there are; see
-// [MaxWorkSetStatusBytes].
+// WorkSetStatus describes the observed state of a WorkSet. Its size is limited, independently of the number of
+// clusters; see [MaxWorkSetStatusBytes].
 type WorkSetStatus struct {
-	// observedGeneration is the generation of the WorkSet that this status is about.
+	// observedGeneration is the generation of the WorkSet that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// message is the one sentence that says how the WorkSet is doing and, if something is wrong, what and what to do.
+	// message summarizes the state of the WorkSet in one sentence. If there is an error, the message contains the error
+	// and the next step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// revision is the one that all clusters are to have.
+	// revision is the name of the revision that all clusters should have.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// revisions that there are, the newest first, up to 64.
+	// revisions are the existing revisions, at most 64, the newest first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Revisions []RevisionSummary `json:"revisions,omitempty"`
 
-	// objects is how many objects the revision has.
+	// objects is the number of objects in the revision.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
 
-	// counts of the clusters.
+	// counts contains the numbers of clusters by state.
 	// +optional
 	Counts ClusterCounts `json:"counts"`
 
-	// rollout of the revision.
+	// rollout is the status of the rollout of the revision.
 	// +optional
 	Rollout RolloutStatus `json:"rollout,omitzero"`
 
-	// clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves,
-	// is on the way, waits, and then who is available. In each state they are by name. There are up to 100.
+	// clusters are the states of at most 100 clusters. They are sorted by state, in the order Failed, Unknown, Leaving,
+	// Progressing, Pending and Available, and then by name.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Clusters []ClusterSummary `json:"clusters,omitempty"`
 
-	// omittedClusters is how many more there are.
+	// omittedClusters is the number of clusters that are not listed in clusters.
 	// +optional
 	OmittedClusters int32 `json:"omittedClusters,omitempty"`
 
-	// feedback sums up the values that the members report, which manifestOptions ask for.
+	// feedback aggregates the values that spec.work.manifestOptions requests from the members, at most 64.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Feedback []FeedbackSummary `json:"feedback,omitempty"`
 
-	// conditions are: Applied, Available, Progressing, Degraded.
+	// conditions are the conditions of the WorkSet: Applied, Available, Progressing, Degraded and Ready always; Stalled
+	// only while an error requires an action of a user.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -170,24 +178,24 @@ type WorkSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RevisionSummary is a line of the history.
+// RevisionSummary summarizes one revision.
 type RevisionSummary struct {
-	// name of the revision, which follows from what is in it.
+	// name is the name of the revision. It is derived from the content of the revision.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// number counts up with each change. A revision that comes again gets a new one.
+	// number increases with each change. A revision that becomes the current one again gets a new number.
 	// +required
 	Number int64 `json:"number"`
-	// createdAt is when it was first there.
+	// createdAt is the time at which the revision was created.
 	// +required
 	CreatedAt metav1.Time `json:"createdAt"`
-	// clusters is how many clusters have it.
+	// clusters is the number of clusters to which the revision is assigned.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
 }
 
-// ClusterCounts says how many clusters are how far. One cluster can be in several of them.
+// ClusterCounts contains the numbers of clusters by state. One cluster can be included in several of them.
 type ClusterCounts struct {
 	// total is the number of clusters that the placements select.
 	// +required
@@ -213,7 +221,7 @@ type ClusterCounts struct {
 	Leaving int32 `json:"leaving,omitempty"`
 }
 
-// ClusterSummary is the state of one cluster.
+// ClusterSummary is the state of a WorkSet on one cluster.
 type ClusterSummary struct {
 	// name is the name of the cluster.
 	// +required
@@ -229,39 +237,39 @@ type ClusterSummary struct {
 	// replicas is the number of replicas assigned to the cluster over all workloads, if replicas are divided.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// message says what is wrong, or waited for. Empty: nothing is.
+	// message is the error, or the reason why the cluster is not available yet. Empty: there is none.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// FeedbackSummary is one value over all clusters.
+// FeedbackSummary aggregates one reported value over all clusters.
 type FeedbackSummary struct {
-	// ResourceIdentifier is the object.
+	// ResourceIdentifier identifies the object that the value belongs to.
 	workv1alpha1.ResourceIdentifier `json:",inline"`
-	// value is the name that it is reported under.
+	// value is the name under which the value is reported.
 	// +required
 	Value string `json:"value"`
-	// clusters is how many clusters report it.
+	// clusters is the number of clusters that report the value.
 	// +required
 	Clusters int32 `json:"clusters"`
-	// sum of the values, where all are numbers.
+	// sum is the sum of the values. Empty: not all values are numbers.
 	// +optional
 	Sum string `json:"sum,omitempty"`
-	// values are those that are most frequent, where not all are numbers, up to eight.
+	// values are the most frequent values, at most eight. Empty: all values are numbers.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Values []ValueCount `json:"values,omitempty"`
 }
 
-// ValueCount is a value, and how often there is it.
+// ValueCount is a value, and the number of clusters that report it.
 type ValueCount struct {
-	// value as text, cut to 128 bytes.
+	// value is the value as text, truncated to 128 bytes.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
-	// clusters is how many clusters report it.
+	// clusters is the number of clusters that report the value.
 	// +required
 	Clusters int32 `json:"clusters"`
 }

@@ -6,15 +6,20 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Limits of a WorkSet. The API server's own limit is etcd's, 1536 KiB for the whole object by default. Of these the
-// spec may have 928, which is the manifests' 512, the overrides' 256 ([MaxOverrideBytes]), the 128 of
-// work.manifestOptions ([workv1alpha1.MaxOptionBytes]) and 32 for all else; the status 256; and annotations 256, which
-// is the API server's limit. That leaves 96 for labels and the bookkeeping of field managers. A test stores a WorkSet
-// with all of it.
+// Limits of a WorkSet. The size of a stored object is limited by etcd, to 1536 KiB by default. The parts of a WorkSet
+// share it:
 //
-// JSON is measured as the API server stores it: <, > and & are six bytes each.
+//   - The spec has 928 KiB: 512 KiB for manifests, 256 KiB for overrides ([MaxOverrideBytes]), 128 KiB for
+//     work.manifestOptions ([workv1alpha1.MaxOptionBytes]), and 32 KiB for the other fields.
+//   - The status has 256 KiB.
+//   - Annotations have 256 KiB, which is the limit of the API server.
+//   - Labels and managed fields have the remaining 96 KiB.
+//
+// A test stores a WorkSet that uses all of these limits.
+//
+// Sizes are those of JSON as the API server stores it: each of the characters <, > and & takes six bytes.
 const (
-	// EveryKind is the kind of a ResourceSelector that selects a namespace with everything in it.
+	// EveryKind is the kind of a ResourceSelector that selects the objects of all kinds in a namespace.
 	EveryKind = "*"
 	// MaxSelectors is the maximum number of resource selectors of a WorkSet.
 	MaxSelectors = 32
@@ -45,21 +50,21 @@ type WorkSetSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Placements []PlacementReference `json:"placements"`
 
-	// resources select objects of the hub. The clusters get them without what belongs to the hub, such as status and owner
-	// references. A change of a selected object creates a new revision.
+	// resources select objects of the hub. The clusters get them without the fields that belong to the hub, such as status
+	// and owner references. A change of a selected object creates a new revision.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Resources []ResourceSelector `json:"resources,omitempty"`
 
-	// allowEmpty permits a resource selector that matched objects before to match none, so that the clusters lose these
-	// objects. Default: false. The clusters then keep the objects, and the condition Degraded has the reason
+	// allowEmpty permits a resource selector that matched objects before to match none, so that these objects are removed
+	// from the clusters. Default: false, so that the clusters keep the objects, and the condition Degraded has the reason
 	// SelectionEmpty.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// manifests are objects as they are written for kubectl. The rules of a Work apply: no default namespace is set. If
-	// resources select the same object, the manifest is used. The total size is limited to 512 KiB.
+	// manifests are objects in the form that kubectl apply reads. The rules of a Work apply: no default namespace is set.
+	// If resources select the same object, the manifest takes precedence. The maximum total size is 512 KiB.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
@@ -73,7 +78,7 @@ type WorkSetSpec struct {
 	// +optional
 	Replicas *ReplicaDivision `json:"replicas,omitempty"`
 
-	// work defines how the members apply the objects, and what happens to the objects when they are no longer desired.
+	// work defines how the members apply the objects, and what happens to objects that are no longer desired.
 	// +kubebuilder:default={}
 	// +optional
 	Work WorkTemplate `json:"work,omitzero"`
@@ -95,14 +100,14 @@ type WorkSetSpec struct {
 	// +optional
 	Approvals []RolloutApproval `json:"approvals,omitempty"`
 
-	// revision is the desired revision, one of status.revisions. Set it to roll back, or to keep a revision while the
-	// objects change. Empty: the revision of the present resources and manifests.
+	// revision is the name of the desired revision, one of status.revisions. Set it to roll back, or to stay at a revision
+	// while the objects change. Empty: the revision of the current resources and manifests.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// revisionHistoryLimit is the number of revisions to keep in addition to those that clusters have or that are needed
-	// otherwise.
+	// revisionHistoryLimit is the number of revisions to keep in addition to those that clusters have or that are still
+	// required, from 0 to 32. Default: 10.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
@@ -110,22 +115,23 @@ type WorkSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// PlacementReference names a Placement in the namespace of the WorkSet, or a ClusterPlacement for a ClusterWorkSet.
+// PlacementReference refers to a Placement in the namespace of the WorkSet or, in a ClusterWorkSet, to a
+// ClusterPlacement.
 type PlacementReference struct {
-	// name is the name of the Placement. If the Placement does not exist, its clusters keep what was distributed until the
-	// reference is removed or the Placement exists again.
+	// name is the name of the Placement. If the Placement does not exist, its clusters keep the distributed objects until
+	// the reference is removed or the Placement exists again.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
-// ResourceSelector selects objects of one kind. Matching objects that no member should get, such as Events of the hub,
-// are left out. Selecting such an object by its name is an error.
+// ResourceSelector selects objects of one kind. Matching objects that must not be distributed to members, such as
+// Events of the hub, are left out. Selecting such an object by its name is an error.
 //
 // The kind "*" selects every namespaced kind of the hub, up to 128 kinds, and without a labelSelector also the
-// Namespace. Objects that have a controller are left out, and the kinds of muster. Each kind counts as a selector for
-// allowEmpty.
+// Namespace itself. It leaves out objects that have a controller, and the kinds of muster. For allowEmpty, each kind
+// counts as a selector.
 //
 // +kubebuilder:validation:XValidation:rule="self.kind != '*' || (!has(self.group) || size(self.group) == 0) && (!has(self.version) || size(self.version) == 0) && (!has(self.name) || size(self.name) == 0)",fieldPath=".kind",message="a selector of every kind has no group, no version and no name"
 // +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",fieldPath=".labelSelector",reason=FieldValueForbidden,message="an object has one name: remove the labelSelector, or the name"
@@ -148,9 +154,9 @@ type ResourceSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be that of an API, such as Deployment"
 	Kind string `json:"kind"`
 
-	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. The
-	// administrator of the hub allows a WorkSet to select objects outside of its own namespace with a SelectionGrant. A
-	// ClusterWorkSet has no namespace, so its selectors of namespaced kinds must have one.
+	// namespace is the namespace of the objects. Empty: the namespace of the WorkSet, if the kind is namespaced. To allow
+	// a WorkSet to select objects in other namespaces, the administrator of the hub creates a SelectionGrant. A
+	// ClusterWorkSet has no namespace, so its selectors of namespaced kinds must set this field.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty for that of the WorkSet"
 	// +optional
@@ -177,14 +183,14 @@ const (
 	DivisionDuplicated DivisionStrategy = "Duplicated"
 	// DivisionStaticWeight divides in proportion to weights.
 	DivisionStaticWeight DivisionStrategy = "StaticWeight"
-	// DivisionDynamicWeight divides in proportion to what the clusters have room for.
+	// DivisionDynamicWeight divides in proportion to the available capacity of the clusters.
 	DivisionDynamicWeight DivisionStrategy = "DynamicWeight"
 	// DivisionAggregated uses as few clusters as possible.
 	DivisionAggregated DivisionStrategy = "Aggregated"
 )
 
-// ReplicaDivision divides the replicas of workloads among clusters. The number in an object is the total over all
-// clusters.
+// ReplicaDivision divides the replicas of workloads among clusters. The number of replicas in an object is the total
+// for all clusters.
 //
 // +kubebuilder:validation:XValidation:rule="self.strategy == 'StaticWeight' || !has(self.weights) || size(self.weights) == 0",fieldPath=".weights",reason=FieldValueForbidden,message="weights go with strategy StaticWeight only: remove them, or set the strategy to StaticWeight"
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'StaticWeight' || !has(self.weights) || size(self.weights) == 0 || self.weights.exists(w, w.weight > 0)",fieldPath=".weights",message="nothing could be placed: give at least one entry a weight above 0, or remove all for equal shares"
@@ -210,7 +216,7 @@ type ReplicaDivision struct {
 	Objects []ObjectSelector `json:"objects,omitempty"`
 }
 
-// ClusterWeight is the weight of some clusters.
+// ClusterWeight assigns a weight to clusters.
 type ClusterWeight struct {
 	// clusters select the clusters that have the weight.
 	// +required
@@ -242,7 +248,7 @@ type WorkTemplate struct {
 	// +optional
 	Waves workv1alpha1.WavePolicy `json:"waves,omitzero"`
 
-	// delete defines what happens to the objects on a cluster that should no longer have them.
+	// delete defines what happens to the objects on a cluster that must no longer have them.
 	// +kubebuilder:default={}
 	// +optional
 	Delete workv1alpha1.DeletePolicy `json:"delete,omitzero"`
