@@ -16,25 +16,26 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// absent returns a cluster that has no object. A placement that is on it stays, and others do not choose it.
+// absent returns a cluster without an object on the hub. Placements on the cluster keep it; other placements cannot
+// choose it.
 func absent(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Absent: true, Unreported: true}
 }
 
-// asked is a question of a placement about a cluster.
+// asked identifies a lookup of the last removal of a cluster on behalf of a placement.
 type asked struct {
 	placement key
 	cluster   string
 }
 
-// presence tells clusters whose removal the source reported from clusters that are missing without such a report. Its
-// lock makes one step of each change of the fleet.
+// presence distinguishes clusters whose removal the source reported from clusters that are missing without such a
+// report. mu makes each change of the fleet atomic.
 type presence struct {
 	mu      sync.Mutex
-	present map[string]bool // the source has set them
-	removed map[string]bool // the source has removed them; until it sets them again
-	missing map[string]bool // in the fleet as absent clusters, for the placements that are on them
-	kept    map[asked]bool  // no removal of the cluster is on record since the placement chose it
+	present map[string]bool // set by the source
+	removed map[string]bool // removed by the source, and not set again
+	missing map[string]bool // absent clusters that the fleet contains for the placements on them
+	kept    map[asked]bool  // lookups that found no removal since the placement chose the cluster
 }
 
 func newPresence() presence {
@@ -42,8 +43,8 @@ func newPresence() presence {
 		kept: map[asked]bool{}}
 }
 
-// unexplained returns the clusters that the source has neither set nor removed, and about which the placement has not
-// asked yet.
+// unexplained returns the clusters of a decision that the source has neither set nor removed, and for which the
+// placement has no recorded lookup.
 func (p *presence) unexplained(k key, decided map[string]bool) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,14 +64,14 @@ func (p *presence) explained(k key, name string) {
 	}
 }
 
-// dropAnswers removes the answers about a cluster that exists, or of a placement that does not. The caller has the
-// lock.
+// dropAnswers removes the recorded lookups that are obsolete: those about a cluster that exists, or of a placement that
+// does not exist. The caller holds the lock.
 func (p *presence) dropAnswers(obsolete func(asked) bool) {
 	maps.DeleteFunc(p.kept, func(question asked, _ bool) bool { return obsolete(question) })
 }
 
-// keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster
-// is missing is no request to leave it.
+// keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed. A missing
+// cluster is not a request to leave it.
 func (d *decisionController) keepAbsent(decided map[string]bool) {
 	p := &d.presence
 	p.mu.Lock()
@@ -84,7 +85,7 @@ func (d *decisionController) keepAbsent(decided map[string]bool) {
 	}
 }
 
-// dropAbsent removes clusters from the fleet that are there only for the placements on them, once none is on them.
+// dropAbsent removes those absent clusters from the fleet that no placement is on any more.
 func (d *decisionController) dropAbsent(names []string) {
 	p := &d.presence
 	for _, name := range names {
@@ -97,7 +98,7 @@ func (d *decisionController) dropAbsent(names []string) {
 	}
 }
 
-// departed are the clusters of a decision that are not in the next one.
+// departed returns the clusters of a decision that are not in the next one.
 func departed(before, after []decision.Slice) (names []string) {
 	stay := namesOf(after)
 	for name := range namesOf(before) {
@@ -108,7 +109,7 @@ func departed(before, after []decision.Slice) (names []string) {
 	return names
 }
 
-// observed is whether the chosen clusters of a placement have an object on the hub.
+// observed contains the chosen clusters of a placement that have no object on the hub.
 type observed struct{ absent []string }
 
 func observedOf(all []published) (o observed) {
@@ -121,10 +122,11 @@ func observedOf(all []published) (o observed) {
 	return o
 }
 
-// maxAbsentNames is how many clusters the condition ClustersObserved names.
+// maxAbsentNames is the maximum number of clusters that a message names.
 const maxAbsentNames = 10
 
-// set puts the condition ClustersObserved into a status. A placement that always had clusters with an object has none.
+// set sets the condition ClustersObserved in a status. It does not add the condition to a placement whose clusters
+// always had an object.
 func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now metav1.Time) {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionClustersObserved, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClustersObserved,
@@ -146,7 +148,7 @@ func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now me
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// alarms returns the conditions that have become False, which users must notice.
+// alarms returns the conditions that have become False and need the attention of a user.
 func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
 	var alarms []metav1.Condition
 	for _, kind := range []string{
@@ -159,7 +161,7 @@ func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
 	return alarms
 }
 
-// withAbsent adds to a fleet the clusters of a decision that are missing in its snapshot, and reports whether there are
+// withAbsent adds to a fleet the clusters of a decision that are missing in its snapshot, and reports whether it added
 // any.
 func withAbsent(fleet *scheduler.Cache, whole *scheduler.Snapshot, decided map[string]bool) (added bool) {
 	for name := range decided {

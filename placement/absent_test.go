@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// absences are policies whose placements choose three clusters that have labels and properties.
+// absences returns policies whose placements choose three clusters that have labels and properties.
 func absences() map[string]v1alpha1.PlacementPolicy {
 	return map[string]v1alpha1.PlacementPolicy{
 		"all": {}, "fixed": {Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000", "eu-001", "eu-002"}},
@@ -30,7 +30,8 @@ func absences() map[string]v1alpha1.PlacementPolicy {
 	}
 }
 
-// untilMissing waits until a placement reports that it stays on so many clusters that are missing; 0: that all exist.
+// untilMissing waits until a placement reports that it stays on this number of missing clusters. 0: all of its clusters
+// exist.
 func (h *hub) untilMissing(name string, n int) {
 	h.t.Helper()
 	h.eventually("missing clusters are reported", func() bool {
@@ -91,8 +92,8 @@ func TestAbsentClusters_AllMissing(t *testing.T) {
 	require.Equal(t, before, versions(h.slices()), "no decision was written after a restart")
 }
 
-// TestAbsentClusters_LeftOnRequest checks that a removal on request, an eviction, and a smaller number leave missing
-// clusters, and that clusters that return are observed.
+// TestAbsentClusters_LeftOnRequest checks that a placement leaves missing clusters after a removal on request, after an
+// eviction and when numberOfClusters is reduced, and that it observes clusters that return.
 func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	h.start(placement.Options{Clusters: s})
@@ -123,7 +124,7 @@ func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 	require.Equal(t, []string{"eu-000"}, h.chosen("some"), "an existing cluster is preferred")
 }
 
-// recorded are removals on record, by cluster. The controller asks for them while it decides.
+// recorded contains the recorded removals, by cluster. The controller reads them while it decides.
 type recorded struct {
 	asked    chan struct{} // about eu-001
 	removals map[string]*placement.Removal
@@ -206,8 +207,8 @@ func (h *hub) restoredMember(name string) {
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), member) })
 }
 
-// TestAbsentClusters_MemberClusters checks which deletions of MemberClusters are requests: one that is deleted with its
-// finalizer is left, and one that vanishes is kept.
+// TestAbsentClusters_MemberClusters checks which deletions of MemberClusters are requests: a placement leaves a
+// MemberCluster that is deleted with its finalizer, and keeps one that vanishes.
 func TestAbsentClusters_MemberClusters(t *testing.T) {
 	h := newHub(t)
 	h.start(placement.Options{})

@@ -26,10 +26,10 @@ func apisOf(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]
 	return apis
 }
 
-// catalog shares the sets of kinds between clusters that serve the same ones. Most clusters of a fleet do, and a set
+// catalog shares the sets of kinds between clusters that serve the same kinds. Most clusters of a fleet do, and a set
 // takes about 20 kB.
 type catalog struct {
-	entries []catalogEntry // the last used one first
+	entries []catalogEntry // most recently used first
 }
 
 type catalogEntry struct {
@@ -40,7 +40,7 @@ type catalogEntry struct {
 // catalogSize is the number of different sets that are shared.
 const catalogSize = 16
 
-// of returns a shared apisOf. The caller must not modify served.
+// of returns the result of apisOf from the catalog. The caller must not modify served.
 func (c *catalog) of(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]bool {
 	i := slices.IndexFunc(c.entries, func(e catalogEntry) bool {
 		return slices.EqualFunc(e.served, served, func(a, b membershipv1alpha1.ServedAPIs) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Placements spread evenly over clusters that are as good as each other, though many are decided at a time, and after
-// a restart as well. No placement moves because others come.
+// TestBalance checks that placements spread evenly over clusters of equal score, also if many are decided concurrently
+// and after a restart. No placement moves because others are created.
 func TestBalance(t *testing.T) { testkit.Virtual(t, testBalance) }
 
 func testBalance(t *testing.T) {
@@ -74,7 +74,7 @@ func testBalance(t *testing.T) {
 	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run counts, too")
 }
 
-// slow has all who decide at a time decide on the same counts.
+// slow delays each decision, so that concurrent decisions use the same counts.
 type slow struct{ placement.Decider }
 
 func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
@@ -84,7 +84,7 @@ func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return result, err
 }
 
-// A source that counts placements itself is believed.
+// TestSourceThatCounts checks that the counts of a CountingSource are used.
 func TestSourceThatCounts(t *testing.T) { testkit.Virtual(t, testSourceThatCounts) }
 
 func testSourceThatCounts(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// BenchmarkRestart starts a manager where 200 placements on 100 clusters each are in place. The floor is what any
-// controller must do: list the Placements and the PlacementDecisions, and write nothing.
+// BenchmarkRestart starts a manager where the decisions of 200 placements on 100 clusters each exist. The floor is the
+// minimum for any controller: list the Placements and the PlacementDecisions, and write nothing.
 //
 //	go test -run '^$' -bench Restart -benchtime 3x ./placement
 func BenchmarkRestart(b *testing.B) {
@@ -70,8 +70,8 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkMessage is what it costs to say why, beside the decision itself: the reason why it is not said anew each
-// time.
+// BenchmarkMessage measures the computation of the message, in comparison with the decision itself. The difference is
+// the reason why the message is cached.
 func BenchmarkMessage(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		var fleet scheduler.Cache

@@ -15,8 +15,9 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// TestRestrict_Properties decides after random changes of sets, bindings, labels and clusters. A newly chosen cluster
-// is allowed. A chosen cluster is left by PickAll only if the rules deny it or the cluster was removed.
+// TestRestrict_Properties decides after random changes of sets, bindings, labels and clusters. It checks that each
+// newly chosen cluster is allowed, and that PickAll leaves a chosen cluster only if the rules deny it or the cluster
+// was removed.
 func TestRestrict_Properties(t *testing.T) {
 	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(),
 		Profiles: []scheduler.Profile{plugins.DefaultProfile()}})

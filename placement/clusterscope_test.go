@@ -40,8 +40,8 @@ func (h *hub) clusterScoped(name string) *v1alpha1.ClusterPlacement {
 	return p
 }
 
-// clusterDecisions are the PlacementDecisions in the namespace of cluster-scoped objects that have an owner's name in a
-// label.
+// clusterDecisions returns the PlacementDecisions in the namespace of cluster-scoped objects that have an owner's name
+// in a label.
 func (h *hub) clusterDecisions(label, name string) []v1alpha1.PlacementDecision {
 	h.t.Helper()
 	var list v1alpha1.PlacementDecisionList
@@ -61,7 +61,7 @@ func clustersIn(decisions []v1alpha1.PlacementDecision) []string {
 	return clusters
 }
 
-// untilClusterScoped waits until a ClusterPlacement is decided for its generation and on these clusters.
+// untilClusterScoped waits until a ClusterPlacement is decided for its generation and has these clusters.
 func (h *hub) untilClusterScoped(name string, clusters ...string) {
 	h.t.Helper()
 	h.eventually(name+" is decided", func() bool {
@@ -132,7 +132,7 @@ func testClusterPlacementSameNames(t *testing.T) {
 	require.Equal(t, []string{"a"}, clustersIn(h.clusterDecisions(v1alpha1.ClusterPlacementLabel, "web")))
 }
 
-// TestClusterPlacement_LimitedCache checks that a manager that does not observe the hub's namespace leaves a
+// TestClusterPlacement_LimitedCache checks that a manager whose cache does not contain the hub's namespace leaves a
 // ClusterPlacement to another manager: the existing decisions would seem to be missing.
 func TestClusterPlacement_LimitedCache(t *testing.T) {
 	testkit.Virtual(t, testClusterPlacementLimitedCache)
@@ -151,9 +151,9 @@ func testClusterPlacementLimitedCache(t *testing.T) {
 	h.untilClusterScoped("web", "a")
 }
 
-// TestClusterPlacement_Restored checks that a ClusterPlacement stays where it was although another cluster is better:
+// TestClusterPlacement_Restored checks that a ClusterPlacement keeps its clusters although another cluster is better:
 // after a backup tool has restored its decisions without their owners, and after the decisions, their namespace or the
-// ClusterPlacement itself were deleted while no controller ran. Nothing of this is a request to leave a cluster.
+// ClusterPlacement itself were deleted while no controller ran. None of these is a request to leave a cluster.
 func TestClusterPlacement_Restored(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -28,8 +28,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that
-// it could help.
+// TestOnlyTheConcerned checks that a change of one cluster causes decisions of exactly those of 200 placements over 100
+// clusters that are on it, or that it could help.
 func TestOnlyTheConcerned(t *testing.T) { testkit.Virtual(t, testOnlyTheConcerned) }
 
 func testOnlyTheConcerned(t *testing.T) {
@@ -117,8 +117,8 @@ func testOnlyTheConcerned(t *testing.T) {
 	require.Len(t, on("c-05"), 10)
 }
 
-// A change that comes while a placement is being decided on the fleet of before is not lost, though the placement was
-// not known to be there.
+// TestOvertaken checks that a change of a cluster is not lost if it is observed while a placement is being decided with
+// the former fleet, although the placement was not recorded on the cluster yet.
 func TestOvertaken(t *testing.T) { testkit.Virtual(t, testOvertaken) }
 
 func testOvertaken(t *testing.T) {
@@ -142,7 +142,7 @@ func testOvertaken(t *testing.T) {
 	h.eventually("it is on the other", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 }
 
-// paused tells what it has decided, and returns when it may.
+// paused is a Decider that reports its decision and waits for a signal before it returns.
 type paused struct {
 	placement.Decider
 	in  chan string
@@ -160,7 +160,8 @@ func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return result, err
 }
 
-// One placement whose decisions fail, whichever way, does not stop the others, and what was chosen for it stays.
+// TestDecidersThatFail checks that a placement whose decisions fail, by an error, a panic, a timeout or Goexit, does
+// not stop the others, and keeps its clusters.
 func TestDecidersThatFail(t *testing.T) { testkit.Virtual(t, testDecidersThatFail) }
 
 func testDecidersThatFail(t *testing.T) {
@@ -228,7 +229,8 @@ func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return f.Decider.Schedule(ctx, snapshot, request)
 }
 
-// MemberClusters are the clusters by default: labels and taints move placements, heartbeats do not.
+// TestMembers checks that the MemberClusters are the clusters by default, that their labels and taints move placements,
+// and that heartbeats do not.
 func TestMembers(t *testing.T) { testkit.Virtual(t, testMembers) }
 
 func testMembers(t *testing.T) {

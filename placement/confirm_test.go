@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// oneReader answers each Get with one Placement; nil: it does not exist.
+// oneReader is a reader that returns one Placement for each Get. Nil: the Placement does not exist.
 type oneReader struct {
 	client.Reader
 	placement *v1alpha1.Placement
@@ -30,9 +30,10 @@ func (r oneReader) Get(_ context.Context, key client.ObjectKey, o client.Object,
 	return nil
 }
 
-// TestConfirm_OldDecisionLeavesNoCluster found by TestModelOfFleet: a user names cluster b instead of a, and takes
-// that back. A leader that was paused after it had decided for b wrote this decision, although another leader had
-// decided for a. The status of the other leader made it look complete, so the objects on cluster a were deleted.
+// TestConfirm_OldDecisionLeavesNoCluster repeats a case that TestModelOfFleet found: a user names cluster b instead of
+// a, and reverts the change. A leader that was paused after it had decided for b wrote this decision, although another
+// leader had decided for a. The status of the other leader made the decision look complete, so the objects on cluster a
+// were deleted.
 func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 	t.Parallel()
 	decided := &v1alpha1.Placement{
@@ -59,7 +60,8 @@ func TestConfirm_OldDecisionLeavesNoCluster(t *testing.T) {
 	}
 }
 
-// A changed decision is not written long after it was confirmed: the leader may have been paused.
+// TestConfirm_Expires checks that a changed decision is not written long after it was confirmed: the leader may have
+// been paused.
 func TestConfirm_Expires(t *testing.T) {
 	t.Parallel()
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop", UID: "one"}}

@@ -8,7 +8,7 @@ import (
 )
 
 // countedFleet is the fleet with the number of placements on each cluster. A changed count is not an event: existing
-// decisions do not move when placements are added or removed. It costs one entry in the next snapshot.
+// decisions do not move when placements are added or removed. A changed count costs one entry in the next snapshot.
 type countedFleet struct {
 	fleet scheduler.Cache
 	off   bool // the source counts placements
@@ -37,7 +37,7 @@ func (c *countedFleet) set(cluster *scheduler.Cluster) scheduler.Event {
 	return c.update(cluster)
 }
 
-// update puts a copy of a cluster with its count into the fleet. The caller keeps the cluster itself.
+// update stores a copy of a cluster with its count in the fleet. It does not modify its argument.
 func (c *countedFleet) update(cluster *scheduler.Cluster) scheduler.Event {
 	counted := *cluster
 	counted.Placements = c.counts[cluster.Name]
@@ -57,8 +57,8 @@ func (c *countedFleet) remove(name string) scheduler.Event {
 func (c *countedFleet) place(k key, clusters []string) { c.claim(k, clusters, nil) }
 
 // claim records the clusters of a placement that was decided on a snapshot, and returns true. If the count of a newly
-// selected cluster has changed since the snapshot, it records nothing and returns false. Without a snapshot it does not
-// compare.
+// selected cluster has changed since the snapshot, claim records nothing and returns false. If decided is nil, claim
+// does not compare the counts.
 func (c *countedFleet) claim(k key, clusters []string, decided *scheduler.Snapshot) bool {
 	if c.off {
 		return true

@@ -35,11 +35,11 @@ type step struct {
 	left    []string                 // the clusters that the failover evicts
 	recent  []v1alpha1.EvictionCount // the evictions of failover
 	counts  bool                     // this step adds to recent
-	awaits  bool                     // it waits for clusters to become ready
+	awaits  bool                     // the placement waits for clusters to become ready
 	soon    bool                     // decide again immediately
 	again   time.Time
 	keptOff []string // the clusters that were excluded
-	// waiting is what evictions wait for that the budget does not allow, by cluster.
+	// waiting contains, by cluster, the messages of the evictions that the disruption budget does not allow.
 	waiting map[string]string
 }
 
@@ -55,7 +55,7 @@ func (s *step) has(cluster string) bool {
 	return slices.ContainsFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
 }
 
-// attempt observes what a decision depends on.
+// attempt reads the input of a decision.
 func (d *decisionController) attempt(ctx context.Context, k key, placement *v1alpha1.Placement,
 	p *placementState) (*attempt, error) {
 	evictions, err := d.current(ctx, k)
@@ -97,8 +97,8 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 	return a, nil
 }
 
-// inFleet returns a cluster of the fleet. Nil: it is not in the fleet, or has left. A cluster that has to join again,
-// such as after a restore of the hub, is in the fleet.
+// inFleet returns a cluster of the fleet. Nil: the cluster is not in the fleet, or has left. A cluster that has to join
+// again, such as after a restore of the hub, is in the fleet.
 func (a *attempt) inFleet(name string) *scheduler.Cluster {
 	slot, there := a.snapshot.Slot(name)
 	if !there {
@@ -122,7 +122,7 @@ func (d *decisionController) choose(ctx context.Context, a *attempt, keptOff []s
 	return s, nil
 }
 
-// lacking identifies the candidates without some clusters. Empty: all candidates.
+// lacking returns an identifier of the candidates without keptOff. Empty: all candidates.
 func (a *attempt) lacking(keptOff []string) string {
 	id, _ := identify(keptOff)
 	if id != "" && a.access.restricted {
@@ -168,9 +168,9 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 // changed the placement.
 func (a *attempt) atOnce() bool { return a.placement.Spec.Failover != nil && !a.fails }
 
-// chooseWithinBudget returns the next step of a placement with a disruption budget. The clusters that an eviction costs
-// are known only after the decision, because the policy can give up more than the evicted one, such as all if too few
-// groups are left. So each result is compared with the budget.
+// chooseWithinBudget returns the next step of a placement with a disruption budget. The number of clusters that an
+// eviction costs is known only after the decision, because the policy can give up more than the evicted cluster, such
+// as all clusters if too few groups remain. So each result is compared with the budget.
 func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt, away, pending []string) (step, error) {
 	before, err := d.choose(ctx, a, away)
 	if err != nil {
@@ -253,7 +253,8 @@ func (d *decisionController) reportEvictions(ctx context.Context, a *attempt, s 
 	return nil
 }
 
-// outcome returns the reason and message for an eviction after a step. No reason: the step did not decide about it.
+// outcome returns the reason and message for an eviction after a step. An empty reason means that the step did not
+// decide about the eviction.
 func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, message string) {
 	cluster, before := object.Spec.Cluster, executed(object)
 	spec := a.p.spec.policy.Spec()

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// ask calls the Decider. A panic is an error. If the Decider does not return in time, the call continues in its
-// goroutine, and the Decider is not called again for this placement until it has returned.
+// ask calls the Decider, and converts a panic to an error. If the Decider does not return in time, the call continues
+// in its goroutine, and the Decider is not called again for this placement until it has returned.
 func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot,
 	request *scheduler.Request) (scheduler.Result, error) {
 	if p.asking != nil {
@@ -53,5 +53,5 @@ func (d *decisionController) ask(ctx context.Context, p *placementState, snapsho
 	}
 }
 
-// grace is how long a Decider may take to return after its context has ended.
+// grace is the time in which a Decider must return after its context has ended.
 const grace = 100 * time.Millisecond

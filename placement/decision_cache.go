@@ -16,7 +16,7 @@ import (
 )
 
 // decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. The cache
-// of an informer lags behind the last write: a decision based on it would choose again what is chosen already.
+// of an informer lags behind the last write: a decision based on it would choose clusters a second time.
 type decisionCache struct {
 	mu       sync.Mutex
 	objects  assume.Cache[*v1alpha1.PlacementDecision]
@@ -53,8 +53,8 @@ func (l *decisionCache) observeDeletion(object *v1alpha1.PlacementDecision) []ke
 	return owners
 }
 
-// beginWrite records that an object is about to be written. The returned function records the response. Nil: the write
-// failed.
+// beginWrite records that an object is about to be written. The returned function records the response; its argument is
+// nil if the write failed.
 func (l *decisionCache) beginWrite(want *v1alpha1.PlacementDecision) (end func(*v1alpha1.PlacementDecision)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +110,8 @@ func (l *decisionCache) index(c assume.Change[*v1alpha1.PlacementDecision]) []ke
 	return slices.Compact(owners)
 }
 
-// slices returns the PlacementDecisions of a placement by name. Objects without a controller, as backup tools restore
-// them, are adopted with their content, so that the placement stays where it was.
+// slices returns the PlacementDecisions of a placement, sorted by name. Objects without a controller, as backup tools
+// restore them, are adopted with their content, so that the placement keeps its clusters.
 func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.Placement
 	return found
 }
 
-// each calls a function with the slices of each placement that has any, of all Placements with its name.
+// each calls a function for each placement that has slices, with those of all Placements of its name.
 func (l *decisionCache) each(do func(k key, laid []decision.Slice)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -104,8 +104,8 @@ func TestChanges(t *testing.T) {
 		[]decision.Slice{{Decisions: decided("a")}})[0].want.Labels["mine"])
 }
 
-// Whichever of the watch and the answers to writes comes first, the ledger has what is newest, and no write of its own
-// is news.
+// TestDecisionCache checks that the cache contains the newest version, whether the watch or the response to a write is
+// first, and that a write of this process enqueues nothing.
 func TestDecisionCache(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	k := "ns/web"
@@ -191,8 +191,8 @@ func TestDecisionCache(t *testing.T) {
 }
 
 // TestDecisionCache_RestoredWithoutOwner checks that a PlacementDecision which a backup tool restored without its
-// ownerReferences is adopted with what it says, so that the placement stays where it was. One whose name is not that of
-// a slice is not.
+// ownerReferences is adopted with its content, so that the placement keeps its clusters. An object whose name is not
+// that of a slice is not adopted.
 func TestDecisionCache_RestoredWithoutOwner(t *testing.T) {
 	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
 	restored := &v1alpha1.PlacementDecision{}

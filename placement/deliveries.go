@@ -12,17 +12,18 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Deliveries reports where objects of a Placement are. The controller calls it before the first decision of a
-// Placement, which treats the clusters as selected. So a Placement that is deleted and created again stays where it
-// was: the deletion of its former PlacementDecisions is not a request to delete workloads. Its methods may be called
-// concurrently.
+// Deliveries reports which clusters have objects of a Placement. The controller calls it before the first decision of a
+// Placement, and treats these clusters as selected. So a Placement that is deleted and created again keeps its
+// clusters: the deletion of its former PlacementDecisions is not a request to delete workloads. Its methods may be
+// called concurrently.
 type Deliveries interface {
 	// ClustersOf returns the names of the clusters that have objects of a Placement, in any order, without clusters whose
-	// objects are being deleted. After an error the Placement is not decided, and the controller tries again.
+	// objects are being deleted. After an error the controller does not decide the Placement, and tries again.
 	ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error)
 }
 
-// resume finds the clusters on which the Placement is, if there is no PlacementDecision that contains them.
+// resume looks up the clusters that have objects of a Placement, before the first decision of a Placement without
+// PlacementDecisions.
 func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement,
 	p *placementState) error {
 	p.delivered = nil
@@ -40,7 +41,7 @@ func (d *decisionController) resume(ctx context.Context, k key, placement *v1alp
 	return nil
 }
 
-// initialSlices are the clusters on which a Placement is before its first decision by this process.
+// initialSlices returns the clusters that a Placement has before its first decision by this process.
 func (p *placementState) initialSlices(placement types.NamespacedName,
 	before []*v1alpha1.PlacementDecision) []decision.Slice {
 	laid := slicesOf(placement, before)

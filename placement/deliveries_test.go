@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// delivered are the clusters with objects of Placements, by name of the Placement.
+// delivered contains the clusters with objects of Placements, by the name of the Placement.
 type delivered struct {
 	mu       sync.Mutex
 	clusters map[string][]string
@@ -51,7 +51,7 @@ func (h *hub) delete(name string) {
 }
 
 // TestDeliveries_CreatedAgain checks that a Placement which is created again selects the clusters that have its
-// objects, though they are not healthy or others are better, and that its decisions are not looked for again.
+// objects, although they are unhealthy or others are better, and that Deliveries is not called again later.
 func TestDeliveries_CreatedAgain(t *testing.T) { testkit.Virtual(t, testDeliveriesCreatedAgain) }
 
 func testDeliveriesCreatedAgain(t *testing.T) {
@@ -105,7 +105,7 @@ func testDeliveriesCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestDeliveries_Errors checks that nothing is decided while it is unknown where the objects of a Placement are, that
+// TestDeliveries_Errors checks that a Placement is not decided while the clusters with its objects are unknown, that
 // its status states this, and that other Placements are decided.
 func TestDeliveries_Errors(t *testing.T) { testkit.Virtual(t, testDeliveriesErrors) }
 
@@ -123,7 +123,7 @@ func testDeliveriesErrors(t *testing.T) {
 }
 
 // TestDeliveries_DecisionsDeleted checks that a Placement whose PlacementDecisions were deleted while no controller ran
-// stays where it was, and that one which had selected no cluster is not looked for.
+// keeps its clusters, and that Deliveries is not called for a Placement that had selected no cluster.
 func TestDeliveries_DecisionsDeleted(t *testing.T) {
 	testkit.Virtual(t, testDeliveriesDecisionsDeleted)
 }

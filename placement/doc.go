@@ -52,7 +52,7 @@
 // whose agent reports that it is not ready gets membership.muster.dev/not-ready. No placement newly chooses such a
 // cluster. A placement that has chosen it keeps it, with a note in the condition Scheduled, unless the placement has a
 // [v1alpha1.FailoverPolicy]. While all or most clusters are affected at once, the outage guard of package
-// membership/heartbeat withholds the taints, because the outage is probably that of the hub.
+// membership/heartbeat withholds the taints, because the cause is probably an outage of the hub.
 //
 // With a FailoverPolicy, a placement leaves such a cluster immediately, or after the seconds of its toleration. It
 // leaves clusters only when others are ready to replace them ([Options].Ready), at most one in a minute unless the
@@ -89,10 +89,10 @@
 //
 // The eviction waits until the disruption budget of the placement allows it; the oldest eviction is first (package
 // internal/eviction). If the failover policy replaces before it evicts, the eviction also waits until another cluster
-// is ready, and the rate of the policy applies. Executed is True from the time at which the PlacementDecisions do not
-// contain the cluster. An eviction of a placement that is not on the cluster is executed immediately. An eviction waits
-// for a Placement that does not exist. With PickFixed the policy names the clusters, and the eviction reports that a
-// user must change the policy.
+// is ready, and the rate of the policy applies. Executed becomes True when the PlacementDecisions no longer contain the
+// cluster. An eviction of a placement that is not on the cluster is executed immediately. An eviction whose Placement
+// does not exist waits. With PickFixed the policy names the clusters, and the eviction reports that a user must change
+// the policy.
 //
 // A change of the placement's spec takes effect before evictions do. The Decider does not see evicted clusters and
 // cannot choose them. Placements with the same evicted clusters share one view of the fleet.
@@ -115,21 +115,21 @@
 //	go test -run '^$' -bench . ./placement
 //
 // Counting placements adds about 20 µs to a decision among 1,000 clusters that moves one of them. Most of that time is
-// for the snapshot of the next decision, and because decisions are not updated incrementally any more.
+// spent on the snapshot of the next decision, and on decisions that can no longer be updated incrementally.
 //
-// The memory is that of the cached objects, and of one decision for each placement with its snapshot. Decisions that
-// were made at the same time share a snapshot.
+// Memory is used for the cached objects, and for one decision per placement with its snapshot. Decisions that were made
+// at the same time share a snapshot.
 //
 // # Metrics
 //
 // The registry of controller-runtime contains these metrics while the controller runs:
 //
 //	muster_placement_decisions_total{result}            Scheduled, Unschedulable, InvalidPolicy, DecideFailed or WriteFailed
-//	muster_placement_decision_duration_seconds          how long the Decider takes, without what is written then
+//	muster_placement_decision_duration_seconds          duration of the Decider's call, without the writes that follow
 //	muster_placement_queue{state}                       active, backoff, unschedulable or in_flight
 //	muster_placement_cluster_changes_total{change}      clusters that were added to placements, and removed
-//	muster_placement_evictions_total{by}                clusters left by hand, and by failover
-//	muster_placement_evictions_waiting{reason}          PlacementEvictions that are not executed, by what they wait for
+//	muster_placement_evictions_total{by}                clusters left by hand (PlacementEviction) or failover
+//	muster_placement_evictions_waiting{reason}          PlacementEvictions that are not executed, by the reason
 //
 // # Permissions
 //

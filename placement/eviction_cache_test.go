@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Whatever of an eviction comes first, its newest version is known, and only what matters has a placement decided
-// again.
+// TestOrders checks that the cache contains the newest version of an eviction in any order of events, and that only
+// relevant changes enqueue a placement.
 func TestOrders(t *testing.T) {
 	o := newEvictionCache()
 	stopped := 0
@@ -72,7 +72,8 @@ func TestOrders(t *testing.T) {
 	require.Empty(t, o.timers)
 }
 
-// A fleet that lacks clusters is the fleet without them, whatever changes, also for an older snapshot.
+// TestWithout checks that a filtered fleet equals the fleet without the excluded clusters after any changes, also for
+// an older snapshot.
 func TestWithout(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -57,7 +57,7 @@ func (h *hub) evictionIsThere(name string) bool {
 	return true
 }
 
-// executed waits until an eviction says this, and returns its condition.
+// executed waits until the condition Executed of an eviction has this status and reason, and returns it.
 func (h *hub) executed(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	h.t.Helper()
 	var c metav1.Condition
@@ -72,7 +72,7 @@ func (h *hub) executed(name string, status metav1.ConditionStatus, reason string
 	return c
 }
 
-// evictable is a placement with more of its spec than a policy.
+// evictable creates a placement with a complete spec, and waits until it is decided.
 func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Create(h.t.Context(),
@@ -80,7 +80,8 @@ func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
 	h.scheduled(v1alpha1.ReasonScheduled, name)
 }
 
-// An eviction moves one placement, keeps it off the cluster for as long as it is there, and says so.
+// TestEviction checks that an eviction moves one placement, excludes it from the cluster while the eviction exists, and
+// reports this in its status.
 func TestEviction(t *testing.T) { testkit.Virtual(t, testEviction) }
 
 func testEviction(t *testing.T) {
@@ -132,7 +133,8 @@ func testEviction(t *testing.T) {
 	require.NotContains(t, h.chosen("few"), left)
 }
 
-// A budget bounds how many available clusters go at a time; those that wait go when it allows that.
+// TestEvictionWithinABudget checks that a budget limits the number of available clusters that are left at a time, and
+// that waiting evictions are executed as soon as the budget allows.
 func TestEvictionWithinABudget(t *testing.T) { testkit.Virtual(t, testEvictionWithinABudget) }
 
 func testEvictionWithinABudget(t *testing.T) {
@@ -191,7 +193,7 @@ func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
 	return r.ready[cluster]
 }
 
-// givingUp is a Decider that chooses nothing if there are too few groups.
+// givingUp is a Decider that chooses no cluster if there are too few groups.
 type givingUp struct{ placement.Decider }
 
 func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
@@ -207,7 +209,7 @@ func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return result, err
 }
 
-// The eviction of the last cluster of a group takes no others along.
+// TestEvictionOfTheLastOfAGroup checks that the eviction of the last cluster of a group removes no other clusters.
 func TestEvictionOfTheLastOfAGroup(t *testing.T) { testkit.Virtual(t, testEvictionOfTheLastOfAGroup) }
 
 func testEvictionOfTheLastOfAGroup(t *testing.T) {
@@ -221,8 +223,8 @@ func testEvictionOfTheLastOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("web")))
 }
 
-// With a budget no eviction takes along what the policy would then give up besides, and one that waits for good
-// blocks no other, whichever is the older one.
+// TestEvictionThatWouldTakeMoreAlong checks that with a budget an eviction waits if the policy would then give up
+// further clusters, and that it does not block another eviction, whichever of them is older.
 func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
 		t.Run(names[0]+" and "+names[1], func(t *testing.T) {
@@ -244,7 +246,8 @@ func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 	}
 }
 
-// Where the failover replaces before it evicts, so do evictions by hand, whatever else is changed meanwhile.
+// TestEvictionWithFailover checks that a PlacementEviction waits for a replacement if the failover policy replaces
+// before it evicts, also after other changes of the placement.
 func TestEvictionWithFailover(t *testing.T) { testkit.Virtual(t, testEvictionWithFailover) }
 
 func testEvictionWithFailover(t *testing.T) {
@@ -272,7 +275,8 @@ func testEvictionWithFailover(t *testing.T) {
 	h.eventually("it returns, now that it may", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
-// What an eviction says where there is nothing to evict, and that it is deleted by itself if that was asked for.
+// TestEvictionOfNothing checks the status of evictions that have nothing to evict, and the deletion of an eviction
+// after its time to live.
 func TestEvictionOfNothing(t *testing.T) { testkit.Virtual(t, testEvictionOfNothing) }
 
 func testEvictionOfNothing(t *testing.T) {

@@ -29,7 +29,7 @@ type evictionCache struct {
 	timers  map[types.UID]evictionTimer
 }
 
-// evictionTimer has a placement decided again when the time to live of an eviction ends.
+// evictionTimer enqueues a placement when the time to live of an eviction ends.
 type evictionTimer struct {
 	at   time.Time
 	stop func()
@@ -40,8 +40,8 @@ func newEvictionCache() *evictionCache {
 		timers: map[types.UID]evictionTimer{}}
 }
 
-// placementOf returns the placement of an eviction. One of a ClusterPlacement outside of
-// [v1alpha1.ClusterScopeNamespace] names a placement that cannot exist.
+// placementOf returns the placement of an eviction. An eviction of a ClusterPlacement outside of
+// [v1alpha1.ClusterScopeNamespace] yields the key of a placement that cannot exist.
 func placementOf(object *v1alpha1.PlacementEviction) key {
 	if object.Namespace == v1alpha1.ClusterScopeNamespace && object.Spec.ClusterPlacement != "" {
 		return types.NamespacedName{Name: object.Spec.ClusterPlacement}.String()
@@ -69,8 +69,8 @@ func (o *evictionCache) observeDeletion(object *v1alpha1.PlacementEviction) []ke
 	return o.index(o.objects.ObserveDeletion(object))
 }
 
-// beginWrite records that the status of an eviction is about to be written. The returned function records the response.
-// Nil: the write failed.
+// beginWrite records that the status of an eviction is about to be written. The returned function records the response;
+// its argument is nil if the write failed.
 func (o *evictionCache) beginWrite(object *v1alpha1.PlacementEviction) (end func(*v1alpha1.PlacementEviction)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,8 @@ func (o *evictionCache) index(c assume.Change[*v1alpha1.PlacementEviction]) []ke
 	return append(placements, k)
 }
 
-// wait starts a timer with begin, unless one for this time exists.
+// wait starts the timer of an eviction with begin, and stops its earlier timer. It does nothing if a timer for this
+// time exists, or if the eviction does not exist any more.
 func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +143,7 @@ func (o *evictionCache) ofPlacement(k key) []*v1alpha1.PlacementEviction {
 	return found
 }
 
-// waiting counts the evictions that are not executed by reason.
+// waiting returns the number of evictions that are not executed, by reason.
 func (o *evictionCache) waiting() map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,7 +158,7 @@ func (o *evictionCache) waiting() map[string]int {
 	return counts
 }
 
-// executed returns the condition Executed of an eviction; empty: it is not set yet.
+// executed returns the condition Executed of an eviction. Empty: the condition is not set yet.
 func executed(object *v1alpha1.PlacementEviction) metav1.Condition {
 	if c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionExecuted); c != nil {
 		return *c
@@ -181,7 +182,8 @@ func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.Pl
 	return current, nil
 }
 
-// expires returns when the time to live of an eviction ends, and has its placement decided again then. Zero: unknown.
+// expires returns the time at which the time to live of an eviction ends, and enqueues its placement for that time.
+// Zero: the eviction has no time to live, or is not executed yet.
 func (d *decisionController) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
 	ttl, c := object.Spec.TTLSecondsAfterExecution, executed(object)
 	if ttl == nil || c.Status != metav1.ConditionTrue {
@@ -239,8 +241,8 @@ func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1
 	return nil
 }
 
-// reportUndecided writes into the evictions of a placement that cannot be decided what they wait for. Evictions that
-// are executed stay so.
+// reportUndecided writes the reason why a placement cannot be decided into its evictions. Executed evictions are not
+// changed.
 func (d *decisionController) reportUndecided(ctx context.Context, k key, reason, message string) error {
 	current, err := d.current(ctx, k)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// shops is a product's own list of clusters.
+// shops is a ClusterSource with the clusters of a product.
 type shops []string
 
 func (s shops) Run(ctx context.Context, fleet placement.Fleet) error {
@@ -22,7 +22,7 @@ func (s shops) Run(ctx context.Context, fleet placement.Fleet) error {
 	return nil
 }
 
-// A dry run: where would this go, and why not elsewhere?
+// ExampleExplain is a dry run: it reports the clusters that a Placement would have, and why it would not have others.
 func ExampleExplain() {
 	wanted := &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{
 		Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(3))},

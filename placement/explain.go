@@ -25,9 +25,9 @@ import (
 // evictions apply to a placement that exists; waiting ones do not. Without a client, o.Clusters is required, the
 // placement does not exist, and placements are not counted.
 //
-// It needs list on placementdecisions and placementevictions.placement.muster.dev, and on
-// memberclusters.membership.muster.dev. The error is that of the decision, or that the policy is invalid. For a custom
-// Decider the diagnosis contains only the selected clusters.
+// Explain needs the verb list on placementdecisions and placementevictions.placement.muster.dev, and on
+// memberclusters.membership.muster.dev. It returns an error if the policy is invalid or the decision fails. For a
+// custom Decider the diagnosis contains only the selected clusters.
 func Explain(ctx context.Context, c client.Reader, o Options,
 	placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
 	o, err := o.withDefaults()
@@ -108,7 +108,7 @@ func Explain(ctx context.Context, c client.Reader, o Options,
 	return diagnosis, nil
 }
 
-// count counts the placements on the clusters of a fleet, unless its source does.
+// count sets the number of placements on each cluster of a fleet, unless the source sets it.
 func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *scheduler.Cache) error {
 	placementCounts := newCountedFleet(source)
 	if placementCounts.off {
@@ -136,7 +136,8 @@ func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *sc
 	return nil
 }
 
-// keptOffBy returns the clusters that evictions exclude for a placement on some clusters.
+// keptOffBy returns the clusters that evictions exclude for a placement. Clusters that the placement is on are not
+// excluded.
 func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy,
 	on map[string]bool) ([]string, error) {
 	if policy.Spec().Type == v1alpha1.PickFixed {

@@ -16,9 +16,9 @@ const (
 	maxRequestLength = 253
 )
 
-// explanation returns the explanation that the annotation of the Placement requests; nil: it requests none. An existing
-// explanation stays until the annotation changes. A Decider other than that of package scheduler explains only which
-// clusters it has chosen.
+// explanation returns the explanation that the annotation of the Placement requests. Nil: the annotation requests none.
+// An existing explanation stays until the annotation changes. A Decider other than that of package scheduler explains
+// only which clusters it has chosen.
 func (d *decisionController) explanation(ctx context.Context, a *attempt, s *step) *v1alpha1.Explanation {
 	request := a.placement.Annotations[v1alpha1.ExplainAnnotation]
 	if request == "" || len(request) > maxRequestLength {
@@ -36,7 +36,7 @@ func (d *decisionController) explanation(ctx context.Context, a *attempt, s *ste
 	return explanationOf(request, diagnosis)
 }
 
-// chosenOnly is the diagnosis of a decision that cannot be explained.
+// chosenOnly returns a diagnosis with the selected clusters only, for a decision that cannot be explained.
 func chosenOnly(result *scheduler.Result) *scheduler.Diagnosis {
 	diagnosis := &scheduler.Diagnosis{Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
 	for _, choice := range result.Chosen {

@@ -31,7 +31,7 @@ func TestExplanationOf_FitsInAStatus(t *testing.T) {
 	require.Empty(t, is.Clusters[1].Score)
 }
 
-// TestMatters_Explain checks that a request for an explanation, and its removal, cause a decision.
+// TestMatters_Explain checks that adding and removing a request for an explanation each cause a decision.
 func TestMatters_Explain(t *testing.T) {
 	plain, asks := &v1alpha1.Placement{}, &v1alpha1.Placement{}
 	asks.Annotations = map[string]string{v1alpha1.ExplainAnnotation: "1"}

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// bound returns the clusters that the next decision prefers, which are the current ones. If the placement returns to
-// recovered clusters, they are among them; evicted clusters are not.
+// bound returns the clusters that the next decision prefers, which are the current ones. If the failover policy returns
+// to recovered clusters, a recovered cluster takes the place of the cluster that replaces it, unless it is evicted.
 func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot,
 	keptOff map[string]bool) []string {
 	recovery := v1alpha1.Stay
@@ -25,8 +25,8 @@ func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *schedule
 	})
 }
 
-// follows returns the clusters whose changes have a placement decided again: the current ones, and those to which it
-// would return.
+// follows returns the clusters whose changes enqueue a placement: the current clusters, and those to which it would
+// return.
 func follows(placement *v1alpha1.Placement, all []published) []string {
 	clusters := make([]string, 0, len(all))
 	for _, p := range all {

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins"
 )
 
-// source is a ClusterSource with clusters that tests change. What comes later is told to all who run it.
+// source is a ClusterSource whose clusters tests change. It reports later changes to all fleets that it runs for.
 type source struct {
 	mu       sync.Mutex
 	clusters map[string]*scheduler.Cluster
@@ -68,7 +68,7 @@ func (s *source) remove(name string) {
 	}
 }
 
-// cluster is one that is well; with sets what is special.
+// cluster returns a healthy cluster that has joined. The functions in with modify it.
 func cluster(name, region string, with ...func(*scheduler.Cluster)) *scheduler.Cluster {
 	c := &scheduler.Cluster{Name: name, Labels: map[string]string{"region": region}, Joined: true, Healthy: true}
 	for _, f := range with {
@@ -107,7 +107,7 @@ func (c *counting) Schedule(ctx context.Context, snapshot *scheduler.Snapshot,
 	return c.Decider.Schedule(ctx, snapshot, request)
 }
 
-// taken returns the counts since it was called last.
+// taken returns the counts since its last call.
 func (c *counting) taken() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *counting) total() int {
 	return n
 }
 
-// wire counts the writes to the API server, without those for leader election and events, and can be made to fail.
+// wire counts the writes to the API server, except for those for leader election and events. It can make writes fail.
 type wire struct {
 	writes, all atomic.Int64
 	fail        func(write int64, send func() (*http.Response, error)) (*http.Response, error)
@@ -149,7 +149,8 @@ func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, e
 	return send()
 }
 
-// dying fails all writes from the k-th on, as the process does that is killed then. That one itself may get through.
+// dying makes all writes after the first k fail, as if the process were killed then. If through is true, the API server
+// executes the first of them nevertheless.
 func dying(k int64, through bool) func(*setup) {
 	return func(s *setup) {
 		s.wire.fail = func(write int64, send func() (*http.Response, error)) (*http.Response, error) {
@@ -166,7 +167,8 @@ func dying(k int64, through bool) func(*setup) {
 	}
 }
 
-// behind makes a cache that has another way to the API server than the manager's clients.
+// behind returns a constructor of a cache whose connection to the API server differs from that of the manager's
+// clients.
 func behind(config *rest.Config) cache.NewCacheFunc {
 	return func(_ *rest.Config, o cache.Options) (cache.Cache, error) {
 		o.HTTPClient = nil

@@ -16,18 +16,18 @@ type filteredFleets struct {
 	used   map[key][]string // by user: the ids of its fleets
 }
 
-// filteredFleet follows another fleet without some of its clusters.
+// filteredFleet is a view of another fleet that excludes some of its clusters.
 type filteredFleet struct {
 	lacks func(*scheduler.Cluster) bool
 	users int
 
 	mu     sync.Mutex
 	whole  *scheduler.Snapshot // of the other fleet, at the last call
-	latest *scheduler.Snapshot // what the last call returned
+	latest *scheduler.Snapshot // the result of the last call
 }
 
-// use returns the fleet without the clusters that lacks reports; id identifies the function. The empty id returns nil,
-// which excludes none. Each use is followed by [filteredFleets.keep].
+// use returns the view of the fleet without the clusters for which lacks returns true; id identifies the function. For
+// the empty id it returns nil, which excludes no cluster. Each use is followed by [filteredFleets.keep].
 func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bool) *filteredFleet {
 	if id == "" {
 		return nil

@@ -78,8 +78,8 @@ func (g groups) of(cluster *scheduler.Cluster) string {
 	return ""
 }
 
-// decisions returns the entries of the PlacementDecisions, by group, and in each group the best cluster first. Absent
-// clusters, whose labels are unknown, keep the group that they had before.
+// decisions returns the entries of the PlacementDecisions, sorted by group, and within a group with the best cluster
+// first. Absent clusters, whose labels are unknown, keep their former group.
 func (g groups) decisions(before []decision.Slice, all []published) []v1alpha1.ClusterDecision {
 	missing := setOf(observedOf(all).absent)
 	var former map[string]*v1alpha1.ClusterDecision
@@ -118,8 +118,8 @@ func byName(laid []decision.Slice) map[string]*v1alpha1.ClusterDecision {
 	return entries
 }
 
-// divide sets the parts of groups. A cluster keeps the part that it had before in the same group while the part is not
-// too large. The others fill the first parts in their order, so that the best clusters are updated first.
+// divide sets the parts of groups. A cluster that stays in its group keeps its former part while the part is not too
+// large. The others fill the first parts in their order, so that the best clusters are updated first.
 func (g groups) divide(former map[string]*v1alpha1.ClusterDecision, decisions []v1alpha1.ClusterDecision) {
 	if g.partSize == nil {
 		return

@@ -24,7 +24,7 @@ func partsOf(size string) v1alpha1.PlacementSpec {
 	return v1alpha1.PlacementSpec{ClustersPerDecisionGroup: new(intstr.Parse(size))}
 }
 
-// texts returns decisions as cluster:group.part.
+// texts formats decisions as cluster:group.part.
 func texts(decisions []v1alpha1.ClusterDecision) (out []string) {
 	for _, d := range decisions {
 		out = append(out, fmt.Sprintf("%s:%s.%d", d.ClusterName, d.Group, d.GroupPart))
@@ -130,8 +130,8 @@ func TestGroups_Parts(t *testing.T) {
 	require.Equal(t, []string{"c:.0"}, texts(undivided), "the Placement does not divide groups any more")
 }
 
-// TestGroups_PartsAreSteady: no part is too large, the number of parts is bounded, and a cluster that stays changes its
-// part only if the maximum has become smaller.
+// TestGroups_PartsAreSteady checks that no part is too large, that the number of parts is bounded, and that a cluster
+// that stays changes its part only if the maximum size has become smaller.
 func TestGroups_PartsAreSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before []decision.Slice

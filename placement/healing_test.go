@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Whatever write is the last before the process dies, whether it got through or not, the next process ends up with the
-// decisions that there would have been.
+// TestCrash stops the controller after each write, whether the API server executed that write or not. It checks that
+// the next process ends with the decisions of an uninterrupted run.
 func TestCrash(t *testing.T) {
 	s := newSource(many(230, "eu")...)
 	policies := map[string]v1alpha1.PlacementPolicy{"all": {}, "few": pick(3)}
@@ -64,7 +64,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// What another client does to PlacementDecisions is undone.
+// TestHealing checks that changes of PlacementDecisions by another client are reverted.
 func TestHealing(t *testing.T) { testkit.Virtual(t, testHealing) }
 
 func testHealing(t *testing.T) {
@@ -123,7 +123,8 @@ func testHealing(t *testing.T) {
 	healed("a copy by hand")
 }
 
-// A placement whose name another one had before gets slices of its own, and what belongs to others is left alone.
+// TestNamesThatAreTaken checks that a placement with the name of an earlier placement gets its own slices, and that
+// objects of other owners are not changed.
 func TestNamesThatAreTaken(t *testing.T) { testkit.Virtual(t, testNamesThatAreTaken) }
 
 func testNamesThatAreTaken(t *testing.T) {
@@ -149,8 +150,8 @@ func testNamesThatAreTaken(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "taken")
 }
 
-// A placement that is deleted and made anew under its name while the controller runs is another one: nothing of the
-// first sticks to it.
+// TestMadeAnew checks that a placement that is deleted and created again with its name while the controller runs is
+// treated as a new one, without the state of the first.
 func TestMadeAnew(t *testing.T) { testkit.Virtual(t, testMadeAnew) }
 
 func testMadeAnew(t *testing.T) {
@@ -169,7 +170,7 @@ func testMadeAnew(t *testing.T) {
 	}
 }
 
-// A cache that lags causes no second write, and no write of an earlier state.
+// TestLaggingCache checks that a lagging cache causes neither a second write nor a write of an earlier state.
 func TestLaggingCache(t *testing.T) {
 	h, s := newHubOnPlane(t), newSource(many(3, "eu")...)
 	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))
@@ -188,7 +189,7 @@ func TestLaggingCache(t *testing.T) {
 		h.eventually("it moves", func() bool { return !slices.Contains(h.chosen("web"), was) })
 		s.set(cluster(was, "eu"))
 		require.Len(t, h.slices(), 1)
-		// The slice each time, and with the first one the status, whose message says something else from then on.
+		// The slice is written each time, and the status only the first time, because its message then changes.
 		h.eventually("and no more than that is written", func() bool { return r.wire.writes.Load() == int64(4+i) })
 	}
 	moved := versions(h.slices())

@@ -24,7 +24,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
+// restricted returns the configuration of a user with exactly the permissions in the folder rbac.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
 	role := mustertest.ClusterRole(h.t, "rbac/role.yaml")
@@ -33,7 +33,7 @@ func (h *hub) restricted() *rest.Config {
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
-// The role in the folder rbac is enough for all that the controller does, and for nothing else.
+// TestPermissions checks that the role in the folder rbac allows all requests of the controller, and no others.
 func TestPermissions(t *testing.T) {
 	h, s := newHubOnPlane(t), newSource(many(101, "eu")...)
 	config := h.restricted()
@@ -87,7 +87,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Of two managers one decides, and when it ends the other goes on where it was.
+// TestTwoManagers checks that one of two managers decides, and that the other continues from the existing decisions
+// when the first one ends.
 func TestTwoManagers(t *testing.T) { testkit.Virtual(t, testTwoManagers) }
 
 func testTwoManagers(t *testing.T) {
@@ -118,7 +119,8 @@ func testTwoManagers(t *testing.T) {
 	h.eventually("it follows", func() bool { return slices.Equal(sorted(h.chosen("web")), []string{"eu-001", "eu-002"}) })
 }
 
-// Whichever write is the last before the process dies, the next one evicts no more than are allowed in the period.
+// TestEvictionRateSurvivesRestarts stops the controller after each write, and checks that the next process evicts no
+// more than the rate allows in the period.
 func TestEvictionRateSurvivesRestarts(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		for k := range int64(3) {

@@ -11,7 +11,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// metrics are what is counted of one controller. It shows them itself, together with what it knows at the time.
+// metrics contains the counters and the histogram of one controller. The controller itself is the
+// [prometheus.Collector], and adds gauges of its current state.
 type metrics struct {
 	decisions *prometheus.CounterVec
 	seconds   prometheus.Histogram
@@ -65,14 +66,14 @@ var (
 		"PlacementEvictions that are not executed yet, by what they wait for.", []string{"reason"}, nil)
 )
 
-// moved counts the clusters that a placement has come to or left.
+// moved counts the clusters that a decision adds to a placement and removes from it.
 func (m *metrics) moved(before, after []decision.Slice) {
 	came, left := movedBetween(before, after)
 	m.clusters.WithLabelValues(added).Add(float64(len(came)))
 	m.clusters.WithLabelValues(removed).Add(float64(len(left)))
 }
 
-// failedOver counts the clusters that the failover evicts by itself.
+// failedOver counts the clusters that are evicted by failover, without a PlacementEviction.
 func (m *metrics) failedOver(a *attempt, s *step) {
 	for _, name := range s.left {
 		if !slices.ContainsFunc(a.evictions, func(e *v1alpha1.PlacementEviction) bool { return e.Spec.Cluster == name }) {
@@ -116,8 +117,8 @@ func (d *decisionController) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// expose shows metrics in the registry of controller-runtime until they are hidden. Of several controllers in one
-// process the first one's are shown: two metrics of one name cannot be.
+// expose registers a collector in the registry of controller-runtime until hide is called. If several controllers run
+// in one process, only the first one is registered, because names of metrics are unique.
 func expose(collector prometheus.Collector) (hide func(), _ error) {
 	err := ctrlmetrics.Registry.Register(collector)
 	if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); already {

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// measured are the values of a metric by their one label; "": it has none, and this is how often a histogram was told
-// something.
+// measured returns the values of a metric by the value of its label. The key is empty for a metric without a label. The
+// value of a histogram is the number of its observations.
 func measured(t *testing.T, name string) map[string]int {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -39,8 +39,8 @@ func measured(t *testing.T, name string) map[string]int {
 	return values
 }
 
-// What happens is counted once, and what is no more is not shown.
-// It is not parallel: the metrics are those of all tests of this process.
+// TestMetrics checks that each change is counted once, and that gauges do not include objects that no longer exist. It
+// is not parallel, because all tests of this process share the metrics.
 func TestMetrics(t *testing.T) { synctest.Test(t, testMetrics) }
 
 func testMetrics(t *testing.T) {

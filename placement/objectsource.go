@@ -13,8 +13,8 @@ import (
 
 // Objects returns a [ClusterSource] of any kind of object, one cluster for each object. The kind is the type of the
 // object, which is otherwise not used; an unstructured object must have its apiVersion and kind. ClusterOf returns the
-// cluster of an object, which it must not modify, or nil while the object is not a cluster. It is called by one
-// goroutine. It must return different names for different objects.
+// cluster of an object, or nil while the object is not a cluster. It is called by one goroutine. Neither the object nor
+// the returned cluster may be modified. ClusterOf must return different names for different objects.
 //
 // A deleted object removes its cluster only if its deletionTimestamp was observed, so the objects should have a
 // finalizer. Otherwise the cluster is missing, and the placements on it stay: if an object vanishes without a
@@ -32,7 +32,7 @@ type objectSource[T client.Object] struct {
 }
 
 func (s *objectSource[T]) Run(ctx context.Context, fleet Fleet) error {
-	known := map[client.ObjectKey]string{} // the names of clusters; used by one goroutine
+	known := map[client.ObjectKey]string{} // the names of clusters by object; used by one goroutine
 	set := func(changed any) {
 		object, ok := changed.(T)
 		if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// recordedFleet is a Fleet that keeps what a source reports.
+// recordedFleet is a Fleet that records the reports of a source.
 type recordedFleet struct {
 	mu       sync.Mutex
 	clusters map[string]*scheduler.Cluster
@@ -45,7 +45,7 @@ func (f *recordedFleet) Synced() {
 	f.synced = true
 }
 
-// state returns the names of the clusters; a missing one has a question mark.
+// state returns the names of the clusters. A missing cluster has a question mark.
 func (f *recordedFleet) state() (names []string, synced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *recordedFleet) state() (names []string, synced bool) {
 	return names, f.synced
 }
 
-// clustersInSecrets is a source of clusters in ten lines: the Secrets with a label.
+// clustersInSecrets returns a ClusterSource in ten lines: one cluster for each Secret with a label.
 func clustersInSecrets(c cache.Cache) placement.ClusterSource {
 	return placement.Objects(c, &corev1.Secret{}, func(secret *corev1.Secret) *scheduler.Cluster {
 		name := secret.Labels["cluster"]

@@ -18,12 +18,12 @@ type Decider interface {
 	// Schedule selects clusters of the snapshot, and prefers those in the request's Bound to equal ones. An error, a
 	// panic or a timeout changes no decision, and the controller tries again later.
 	//
-	// The Result needs Chosen, Wanted and Total; RejectedBy if only plugins rejected the missing clusters; and Until if
-	// the decision expires.
+	// The Result must have Chosen, Wanted and Total. It must have RejectedBy if only plugins rejected the missing
+	// clusters, and Until if the decision expires.
 	Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error)
-	// MayHelp reports whether an event may help a placement for which one of these plugins, named by RejectedBy,
-	// rejected clusters. A false positive costs one decision. MayHelp is not called for clusters of the placement:
-	// their changes always cause a decision, except for changes of Available, Scores and Placements, which never do.
+	// MayHelp reports whether an event may help a placement for which one of these plugins, named by RejectedBy, rejected
+	// clusters. A false positive costs one decision. MayHelp is not called for clusters that the placement is on: their
+	// changes always cause a decision, except for changes of Available, Scores and Placements, which never do.
 	MayHelp(request *scheduler.Request, rejectedBy []string, event scheduler.Event) bool
 }
 
@@ -39,8 +39,8 @@ type Options struct {
 	// Removals reports which clusters without an object were removed on request. Nil: a chosen cluster whose removal the
 	// controller did not observe stays chosen until it is evicted.
 	Removals Removals
-	// Deliveries reports on which clusters the objects of a Placement are. Nil: a Placement that is deleted and created
-	// again is decided like a new one, which can delete workloads on clusters that it does not select again.
+	// Deliveries reports which clusters have objects of a Placement. Nil: a Placement that is deleted and created again is
+	// decided like a new one, which can delete workloads on clusters that it does not select again.
 	Deliveries Deliveries
 	// Tenancy restricts the clusters that the Placements of a namespace can choose. Nil: every Placement can choose every
 	// cluster, for products without tenants.

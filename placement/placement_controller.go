@@ -88,14 +88,14 @@ type decisionController struct {
 	presence   presence
 }
 
-// api are the clients of the hub's API server.
+// api contains the clients and the cache of the hub's API server.
 type api struct {
 	client client.Client
-	live   client.Reader // not a cache
+	live   client.Reader // reads from the API server
 	cache  cache.Cache
 }
 
-// fleetViews are the fleet, and what is derived from it.
+// fleetViews contains the fleet, and data that is derived from it.
 type fleetViews struct {
 	counted        *countedFleet
 	taintTimes     *taintTimes
@@ -112,17 +112,17 @@ type running struct {
 	polls   bool // Ready does not report changes
 }
 
-// placements are the placements that were decided.
+// placements contains the state of the placements that were decided.
 type placements struct {
 	mu     sync.Mutex
 	states map[key]*placementState
-	on     map[string]map[key]bool // the placements on a cluster, and those that would return to it
+	on     map[string]map[key]bool // by cluster: the placements on it, and those that would return to it
 }
 
-// NeedLeaderElection is true: two controllers would overwrite each other's decisions.
+// NeedLeaderElection returns true: two controllers would overwrite each other's decisions.
 func (d *decisionController) NeedLeaderElection() bool { return true }
 
-// Start decides until the context ends, and waits for all goroutines that it started.
+// Start decides placements until the context ends, and waits for all goroutines that it started.
 func (d *decisionController) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
@@ -139,7 +139,7 @@ func (d *decisionController) Start(ctx context.Context) error {
 		}
 		cancel(err)
 	})
-	// A decision before everything that exists is observed could move placements.
+	// No decision is made before all existing objects are observed, because it could move placements.
 	if d.Tenancy != nil {
 		end, err := d.Tenancy.Watch(ctx, d.tenantChanged)
 		if err != nil {
@@ -197,7 +197,7 @@ func (d *decisionController) work(ctx context.Context) {
 	}
 }
 
-// guarded decides, and turns a panic into an error, so that one placement does not stop the others.
+// guarded decides a placement and converts a panic to an error, so that one placement does not stop the others.
 func (d *decisionController) guarded(ctx context.Context, k key) (_ queue.Outcome, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -231,7 +231,7 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
 	p := d.stateOf(k, placement)
 	if p.spec.invalid != nil {
-		// What was chosen stays: a mistake in a policy must not take down what runs.
+		// The decisions stay: an invalid policy must not remove running workloads.
 		result = v1alpha1.ReasonInvalidPolicy
 		return queue.Scheduled(), errors.Join(
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.spec.invalid)),
@@ -281,8 +281,8 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 }
 
 // scheduleWithRetry computes a decision and records its clusters in the placement counts. If another decision changed
-// these counts meanwhile, it computes the decision again, up to eight times for each worker. The last result is
-// accepted as it is.
+// these counts meanwhile, it computes the decision again, up to eight times for each worker. The result of the last try
+// is accepted without this check.
 func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, placement *v1alpha1.Placement,
 	p *placementState) (*attempt, step, error) {
 	for tries := 8 * d.Workers; ; tries-- {
@@ -309,7 +309,8 @@ func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, place
 func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v summary) error {
 	placement, p := a.placement, a.p
 	if s.counts {
-		// It is written down before it is done: a process that dies in between must not let another one evict as many again.
+		// The evictions are written to the status before the clusters are left. If the process dies in between, the next
+		// leader does not exceed the rate.
 		if err := d.report(ctx, placement, p, v); err != nil {
 			return err
 		}
@@ -348,7 +349,7 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 	return nil
 }
 
-// read returns a placement. Nil: it does not exist or is being deleted.
+// read returns a placement. Nil: the placement does not exist or is being deleted.
 func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
 	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
 	placement, err := scope.ReadPlacement(ctx, d.api.cache, client.ObjectKey{Namespace: namespace, Name: name})

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// A placement is decided, follows the clusters, and goes with its policy.
+// TestDeciding checks that a placement is decided, and that it follows changes of the clusters and of its policy.
 func TestDeciding(t *testing.T) { testkit.Virtual(t, testDeciding) }
 
 func testDeciding(t *testing.T) {
@@ -61,8 +61,8 @@ func testDeciding(t *testing.T) {
 	require.ElementsMatch(t, []string{"us-1", "us-2"}, h.chosen("web"))
 }
 
-// A restart with everything in place writes nothing and changes nothing, even if clusters have come meanwhile that do
-// not matter.
+// TestRestart checks that a restart without relevant changes writes nothing, even if clusters were added meanwhile that
+// no placement can choose.
 func TestRestart(t *testing.T) { testkit.Virtual(t, testRestart) }
 
 func testRestart(t *testing.T) {
@@ -89,7 +89,8 @@ func testRestart(t *testing.T) {
 	require.Equal(t, map[string]int{"all": 1, "few": 1, "too-many": 1}, decider.taken(), "each is decided once")
 }
 
-// The annotation has a placement decided once without regard to what was chosen. Among equal clusters it moves nothing.
+// TestReschedule checks that the annotation causes one decision without regard to the current clusters, and that this
+// decision keeps a cluster if the others are equal.
 func TestReschedule(t *testing.T) { testkit.Virtual(t, testReschedule) }
 
 func testReschedule(t *testing.T) {
@@ -142,7 +143,7 @@ func testReschedule(t *testing.T) {
 
 func TestDecisionGroups_Parts(t *testing.T) { testkit.Virtual(t, testDecisionGroupsParts) }
 
-// testDecisionGroupsParts divides clusters by number, restarts the controller, and replaces a cluster.
+// testDecisionGroupsParts divides groups into parts by number, restarts the controller, and replaces a cluster.
 func testDecisionGroupsParts(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"))
 	h.create("web", v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll})
@@ -176,7 +177,8 @@ func testDecisionGroupsParts(t *testing.T) {
 	})
 }
 
-// NoExecute taints move a placement when its toleration ends, without anything else happening.
+// TestTolerationSeconds checks that a NoExecute taint moves a placement when its toleration ends, without any other
+// event.
 func TestTolerationSeconds(t *testing.T) { testkit.Virtual(t, testTolerationSeconds) }
 
 func testTolerationSeconds(t *testing.T) {
@@ -203,7 +205,8 @@ func testTolerationSeconds(t *testing.T) {
 	})
 }
 
-// Nor does it take a date on the taint: who taints by hand gives none.
+// TestTolerationSecondsOfTaintsWithoutDate checks that a toleration also ends for a taint without timeAdded, such as
+// one that a user added.
 func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 	testkit.Virtual(t, testTolerationSecondsOfTaintsWithoutDate)
 }
@@ -238,8 +241,8 @@ func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 	})
 }
 
-// With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when
-// it may.
+// TestFailover checks that with a failover policy a healthy cluster stays until its replacement is ready, and that the
+// placement returns when the policy allows it.
 func TestFailover(t *testing.T) { testkit.Virtual(t, testFailover) }
 
 func testFailover(t *testing.T) {
@@ -269,8 +272,8 @@ func testFailover(t *testing.T) {
 	h.eventually("it is back", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
-// A change of the policy takes effect at once, also if it could not be decided at first and another process decides
-// it then: it is no failover.
+// TestPolicyThatCouldNotBeDecided checks that a change of the policy takes effect immediately and is not treated as
+// failover, even if the first decision failed and another process makes the next one.
 func TestPolicyThatCouldNotBeDecided(t *testing.T) {
 	testkit.Virtual(t, testPolicyThatCouldNotBeDecided)
 }

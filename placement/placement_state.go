@@ -12,14 +12,15 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// placementState is the state of a placement between decisions. One worker at a time uses it, except for events.
+// placementState is the state of a placement that is kept between decisions. Only one worker at a time uses it. Events
+// use eventState.
 type placementState struct {
 	uid        types.UID
 	spec       parsedSpec
 	last       lastDecision
 	latest     *v1alpha1.Placement        // after its status was written, until the cache contains it
-	unreported map[string]bool            // the clusters at the time of the last report to its evictions
-	delivered  []v1alpha1.ClusterDecision // the result of Options.Deliveries, until it is decided
+	unreported map[string]bool            // the clusters at the time of the last report to the placement's evictions
+	delivered  []v1alpha1.ClusterDecision // the result of Options.Deliveries, until the placement is decided
 	message    cachedMessage
 
 	withdrawals withdrawals
@@ -41,15 +42,16 @@ type parsedSpec struct {
 type lastDecision struct {
 	result     *scheduler.Result
 	generation int64            // zero: this process has not decided the placement
-	slices     []decision.Slice // also if they could not be written
+	slices     []decision.Slice // also if writing them failed
 }
 
-// eventState is what decides whether an event concerns a placement. The lock of the controller protects it.
+// eventState contains the data that determines whether an event affects a placement. The lock of the controller
+// protects it.
 type eventState struct {
 	request *scheduler.Request // for the hints of the queue
 	keptOff []string           // the evicted clusters
-	awaits  bool               // it waits for clusters to become ready
-	on      []string           // its clusters, and those to which it would return
+	awaits  bool               // the placement waits for clusters to become ready
+	on      []string           // the current clusters, and those to which the placement would return
 }
 
 // stateOf returns the state of a placement, with the parsed policy of its current generation.
@@ -87,7 +89,7 @@ func (d *decisionController) recordRequest(a *attempt, s *step) {
 	d.placements.mu.Lock()
 	defer d.placements.mu.Unlock()
 	d.setClusters(a.k, a.p, follows(a.placement, s.all))
-	// Not the request itself: that one would keep the result before the last in memory.
+	// A copy without Previous: the request itself would keep the result before the last one in memory.
 	request := *a.request
 	request.Previous = nil
 	a.p.events.request = &request
@@ -97,7 +99,7 @@ func (d *decisionController) recordRequest(a *attempt, s *step) {
 // soonest is the minimum time before a requeue, in case a Decider returns a time in the past.
 const soonest = 100 * time.Millisecond
 
-// requeueAt decides a placement again at a time, unless the time is zero. It returns a function that stops the timer.
+// requeueAt enqueues a placement at a time, unless the time is zero. It returns a function that stops the timer.
 func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 	if at.IsZero() {
 		return func() {}
@@ -115,7 +117,7 @@ func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 	return func() { close(stopped) }
 }
 
-// setClusters replaces the clusters whose changes have a placement decided again.
+// setClusters replaces the clusters whose changes enqueue a placement. The caller holds the lock.
 func (d *decisionController) setClusters(k key, p *placementState, on []string) {
 	if slices.Equal(p.events.on, on) {
 		return
@@ -130,7 +132,7 @@ func (d *decisionController) setClusters(k key, p *placementState, on []string) 
 	}
 }
 
-// removeClusters removes the clusters whose changes have a placement decided again.
+// removeClusters removes the clusters whose changes enqueue a placement. The caller holds the lock.
 func (d *decisionController) removeClusters(k key, p *placementState) {
 	for _, cluster := range p.events.on {
 		if delete(d.placements.on[cluster], k); len(d.placements.on[cluster]) == 0 {

@@ -37,14 +37,14 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
-// newHub returns a hub in memory, which the test has for itself.
+// newHub returns a namespace of an in-memory API server that no other test uses.
 func newHub(t testing.TB) *hub {
 	config := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
 	c := mustertest.Client(t, config, scheme)
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 
-// newHubOnPlane returns a namespace of the shared control plane, for tests of what Kubernetes itself does.
+// newHubOnPlane returns a namespace of the shared control plane, for tests that depend on the behavior of Kubernetes.
 func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
@@ -58,14 +58,14 @@ type running struct {
 	stop func()
 }
 
-// setup is what a test may change of a manager.
+// setup contains the settings of a manager that a test can change.
 type setup struct {
 	config  *rest.Config
 	options *manager.Options
 	wire    *wire
 }
 
-// start runs a manager that sees nothing but the namespace. It stops with the test at the latest.
+// start runs a manager whose cache contains only the namespace. The manager stops at the end of the test at the latest.
 func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 	h.t.Helper()
 	config := rest.CopyConfig(h.config)
@@ -105,7 +105,7 @@ func inRegion(policy v1alpha1.PlacementPolicy, region string) v1alpha1.Placement
 	return policy
 }
 
-// slices are the PlacementDecisions of the namespace.
+// slices returns the PlacementDecisions of the namespace.
 func (h *hub) slices() []v1alpha1.PlacementDecision {
 	h.t.Helper()
 	var list v1alpha1.PlacementDecisionList
@@ -113,7 +113,7 @@ func (h *hub) slices() []v1alpha1.PlacementDecision {
 	return list.Items
 }
 
-// chosen are the clusters of a placement, slice by slice.
+// chosen returns the clusters of a placement, in the order of its slices.
 func (h *hub) chosen(name string) []string {
 	h.t.Helper()
 	var clusters []string
@@ -140,7 +140,8 @@ func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
 		Name: name}}, change)
 }
 
-// condition is the condition Scheduled of a placement, once it is about its generation; empty: not yet.
+// condition returns the condition Scheduled of a placement. Empty: the condition does not exist, or is not about the
+// current generation.
 func (h *hub) condition(name string) metav1.Condition {
 	h.t.Helper()
 	p := h.get(name)
@@ -164,7 +165,7 @@ func (h *hub) scheduled(reason string, placements ...string) {
 	}
 }
 
-// quiet waits until a number has not changed for a while.
+// quiet waits until a number has not changed for 700 ms.
 func quiet(t testing.TB, number func() int64) {
 	t.Helper()
 	mustertest.Quiet(t, 700*time.Millisecond, number)

@@ -15,18 +15,19 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// propertiesInterval is how often a placement is decided again while its policy names something that no cluster
-// reports.
+// propertiesInterval is the interval in which a placement is decided again while it names a property or resource that
+// no cluster reports.
 const propertiesInterval = 5 * time.Minute
 
-// properties is what the fleet has of the properties and resources that a Placement names.
+// properties is the result of comparing the properties and resources that a Placement names with those that the fleet
+// reports.
 type properties struct {
 	named   bool     // the Placement names properties
 	unknown []string // a message for each that can never match: the field, the problem and the remedy
 }
 
-// propertiesOf compares the names in a policy and in decision groups with a fleet. Nothing is unknown to a fleet
-// without clusters.
+// propertiesOf compares the names in a policy and in decision groups with a fleet. For a fleet without clusters it
+// returns the zero value.
 func propertiesOf(policy *v1alpha1.PlacementPolicy, groups []v1alpha1.DecisionGroup,
 	snapshot *scheduler.Snapshot) properties {
 	p := propertyNames{snapshot: snapshot}
@@ -104,7 +105,7 @@ func (p *propertyNames) sorter(name, path string) {
 	}
 }
 
-// resourceOf is the resource that a sorter names with a prefix.
+// resourceOf returns the resource that a sorter names with a prefix, and reports whether the name has a prefix.
 func resourceOf(name string) (corev1.ResourceName, bool) {
 	list, resource, found := strings.Cut(name, "/")
 	return corev1.ResourceName(resource), found && slices.Contains(resourceLists, list)
@@ -125,10 +126,10 @@ func (p *propertyNames) hasNumber(name string) bool {
 	}).Empty()
 }
 
-// resourceLists are the prefixes by which a sorter names a resource, the usual one first.
+// resourceLists contains the prefixes with which a sorter names a resource, the most common one first.
 var resourceLists = []string{"available", "allocatable", "capacity"}
 
-// listsWith returns the prefixes by which clusters report a resource.
+// listsWith returns the prefixes for which clusters report a resource.
 func (p *propertyNames) listsWith(resource corev1.ResourceName) (lists []string) {
 	for _, list := range resourceLists {
 		if !p.snapshot.Where("placement:"+list+":"+string(resource), func(c *scheduler.Cluster) bool {
@@ -148,7 +149,8 @@ func (p *propertyNames) listsWith(resource corev1.ResourceName) (lists []string)
 	return lists
 }
 
-// set puts the condition PropertiesKnown into a status. A policy that names nothing has none.
+// set sets the condition PropertiesKnown in a status. It removes the condition if the Placement names no property or
+// resource.
 func (p properties) set(status *v1alpha1.PlacementStatus, generation int64, now metav1.Time) {
 	if !p.named {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionPropertiesKnown)

@@ -86,7 +86,8 @@ func TestPropertiesOf(t *testing.T) {
 	}
 }
 
-// TestPropertiesOf_DecisionGroups checks that a property of a decision group is compared with the fleet as well.
+// TestPropertiesOf_DecisionGroups checks that the properties that decision groups name are compared with the fleet,
+// too.
 func TestPropertiesOf_DecisionGroups(t *testing.T) {
 	cache := &scheduler.Cache{}
 	cache.Update(&scheduler.Cluster{Name: "east", Properties: map[string]string{"tier": "gold"}})
@@ -106,7 +107,7 @@ func TestPropertiesOf_DecisionGroups(t *testing.T) {
 	}
 }
 
-// The condition comes with the names, and goes with them.
+// TestPropertiesCondition checks that the condition exists only while the Placement names properties.
 func TestPropertiesCondition(t *testing.T) {
 	var status v1alpha1.PlacementStatus
 	for _, test := range []struct {

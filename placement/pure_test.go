@@ -215,7 +215,8 @@ func (deaf) Notify(context.Context, func(types.NamespacedName)) (func(), error) 
 	return nil, errors.New("nobody to listen to")
 }
 
-// A controller that cannot learn of readiness does not start: it would wait for ever.
+// TestNotify checks that the controller does not start if Notify fails, because it would wait forever, and that a
+// Readiness without Notify is polled.
 func TestNotify(t *testing.T) {
 	d := &decisionController{Options: Options{Ready: deaf{}}}
 	_, err := d.notify(t.Context())
@@ -263,7 +264,7 @@ func TestExplain(t *testing.T) {
 	require.ErrorContains(t, err, "numberOfClusters is required")
 }
 
-// silent is a Decider that cannot explain itself.
+// silent is a Decider whose decisions cannot be explained.
 type silent struct{}
 
 func (silent) Schedule(_ context.Context, s *scheduler.Snapshot, _ *scheduler.Request) (scheduler.Result, error) {

@@ -15,8 +15,8 @@ import (
 // concurrently, so they should not make requests. Unless it is also a [ReadinessNotifier], it is called every two
 // seconds while a placement waits for it, and not otherwise.
 type Readiness interface {
-	// Ready is called for healthy clusters of a placement, also directly after the start of the controller. False has
-	// the consequence that the cluster can be left, so Ready must not return false because the state is not known yet.
+	// Ready is called for healthy clusters of a placement, also directly after the start of the controller. If it returns
+	// false, the placement can leave the cluster, so Ready must not return false because the state is not known yet.
 	Ready(placement types.NamespacedName, cluster string) bool
 }
 
@@ -31,12 +31,12 @@ func (f ReadyFunc) Ready(placement types.NamespacedName, cluster string) bool {
 // ReadinessNotifier is a [Readiness] that reports changes, so that it is not polled.
 type ReadinessNotifier interface {
 	Readiness
-	// Notify calls changed with each placement for which the result of Ready may have changed, until stop is called.
-	// Ready must return the new result by then. The function can be called concurrently, returns immediately, and costs
+	// Notify calls changed with each placement for which the result of Ready may have changed, until stop is called. Ready
+	// must return the new result by then. The function changed can be called concurrently, returns immediately, and costs
 	// little for a placement that does not wait.
 	//
-	// Notify returns when Ready has observed the existing state. The controller decides nothing before. An error, also
-	// that ctx has ended, ends the controller.
+	// Notify returns when Ready has observed the existing state. The controller decides nothing before. An error,
+	// including the end of ctx, ends the controller.
 	Notify(ctx context.Context, changed func(placement types.NamespacedName)) (stop func(), err error)
 }
 
@@ -48,10 +48,11 @@ func (always) Notify(context.Context, func(types.NamespacedName)) (func(), error
 	return func() {}, nil
 }
 
-// readinessPollInterval is how often a [Readiness] is called that does not report changes.
+// readinessPollInterval is the interval in which a [Readiness] that does not report changes is called.
 const readinessPollInterval = 2 * time.Second
 
-// notify decides placements again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
+// notify enqueues placements that wait for a change of readiness. Without a [ReadinessNotifier] it only records that
+// readiness must be polled.
 func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) {
 	notifier, notifies := d.Ready.(ReadinessNotifier)
 	if d.running.polls = !notifies; d.running.polls {
@@ -77,7 +78,7 @@ func (d *decisionController) available(a *attempt, name string) bool {
 	if ready, known := a.ready[name]; known {
 		return ready
 	}
-	if len(a.ready) == 0 { // changes from now on matter
+	if len(a.ready) == 0 { // changes from now on enqueue the placement
 		d.placements.mu.Lock()
 		a.p.events.awaits = true
 		d.placements.mu.Unlock()
@@ -97,7 +98,7 @@ func (d *decisionController) await(a *attempt, s *step) {
 		switch {
 		case !p.cluster.Healthy || p.reason != v1alpha1.ReasonScheduled:
 		case !on[p.cluster.Name]:
-			s.soon = true // it may be ready as soon as it is published
+			s.soon = true // the cluster may be ready as soon as it is published
 		case d.running.polls && !d.available(a, p.cluster.Name):
 			s.again = requeue.Earlier(s.again, a.request.Now.Add(readinessPollInterval))
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// telling is a Readiness that tells of changes.
+// telling is a ReadinessNotifier.
 type telling struct {
 	readiness
 	mu     sync.Mutex
@@ -50,8 +50,8 @@ func away(name string) *scheduler.Cluster {
 	})
 }
 
-// Who tells of changes is not asked without, and notifies no placement that waits for nothing. The clock stands
-// still: nothing is polled.
+// TestReadiness_Notifies checks that a ReadinessNotifier is not polled, and that its notification about a placement
+// that waits for nothing causes no decision. The clock stands still, so nothing is polled.
 func TestReadiness_Notifies(t *testing.T) { testkit.Virtual(t, testReadinessNotifies) }
 
 func testReadinessNotifies(t *testing.T) {
@@ -92,7 +92,8 @@ func testReadinessNotifies(t *testing.T) {
 	require.Equal(t, 1, ready.stops)
 }
 
-// Who does not tell is asked every two seconds while a placement waits, and not after that.
+// TestReadinessThatIsPolled checks that a Readiness that does not report changes is called every two seconds while a
+// placement waits, and not afterwards.
 func TestReadinessThatIsPolled(t *testing.T) { testkit.Virtual(t, testReadinessThatIsPolled) }
 
 func testReadinessThatIsPolled(t *testing.T) {
@@ -119,7 +120,8 @@ func testReadinessThatIsPolled(t *testing.T) {
 	require.Zero(t, observed(), "and not after that")
 }
 
-// By default a cluster is ready as soon as it is published, without waiting for the clock.
+// TestReadinessByDefault checks that by default a cluster is ready as soon as it is published, without waiting for the
+// clock.
 func TestReadinessByDefault(t *testing.T) { testkit.Virtual(t, testReadinessByDefault) }
 
 func testReadinessByDefault(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // be called concurrently.
 type Removals interface {
 	// LastRemoval returns the record of the last removal of a cluster of this name on request. Nil: no record exists, or
-	// the cluster exists. After an error the cluster stays chosen, and the next decision asks again.
+	// the cluster exists. After an error the cluster stays chosen, and the next decision calls LastRemoval again.
 	LastRemoval(ctx context.Context, cluster string) (*Removal, error)
 }
 
@@ -24,7 +24,8 @@ type Removals interface {
 type Removal struct {
 	// Time is when the removal was recorded.
 	Time time.Time
-	// ResourceVersion is that of the record. The store must be the one that contains the PlacementDecisions.
+	// ResourceVersion is the resourceVersion of the record. The record must be in the same store as the
+	// PlacementDecisions.
 	ResourceVersion string
 }
 
@@ -33,8 +34,8 @@ func (r *Removal) follows(decision *v1alpha1.PlacementDecision) bool {
 	return withdrawal.RemovedAfter(r.Time, r.ResourceVersion, decision)
 }
 
-// removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did
-// not observe it.
+// removedMeanwhile returns the missing clusters of a decision that were removed on request while this controller did
+// not observe it. If the removal cannot be determined, the cluster stays chosen.
 func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (removed []string) {
 	if d.Removals == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// sliceName returns the name of a PlacementDecision. Those of a ClusterPlacement have another ending, so that no
-// Placement in their namespace has the same.
+// sliceName returns the name of a PlacementDecision. PlacementDecisions of a ClusterPlacement have another ending, so
+// that they never have the name of one that belongs to a Placement in their namespace.
 func sliceName(placement types.NamespacedName, index int) string {
 	ending := "-decision-"
 	if placement.Namespace == "" {
@@ -30,13 +30,14 @@ func sliceName(placement types.NamespacedName, index int) string {
 	return name + ending + strconv.Itoa(index)
 }
 
-// indexOf returns the index of a PlacementDecision of a placement. It is in the name, because labels can be changed.
+// indexOf returns the index of a PlacementDecision of a placement. The index is parsed from the name, because labels
+// can be changed.
 func indexOf(placement types.NamespacedName, name string) (int, bool) {
 	index, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	return index, err == nil && index >= 0 && name == sliceName(placement, index)
 }
 
-// slicesOf converts PlacementDecisions to slices. Objects with another name are ignored.
+// slicesOf converts PlacementDecisions to slices. Objects whose names are not those of slices are ignored.
 func slicesOf(placement types.NamespacedName, objects []*v1alpha1.PlacementDecision) []decision.Slice {
 	var laid []decision.Slice
 	for _, object := range objects {
@@ -82,9 +83,9 @@ func (c change) growth() int {
 	return growth
 }
 
-// changes returns the writes that bring the PlacementDecisions to the laid out ones. Writes that add clusters come
-// first, and writes that remove clusters last, so that readers never observe fewer clusters than were chosen before or
-// are chosen now.
+// changes returns the writes that turn the existing PlacementDecisions into the desired slices. Writes that add
+// clusters come first, and writes that remove clusters last, so that readers never observe fewer clusters than were
+// chosen before or are chosen now.
 func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) []change {
 	old := make(map[string]*v1alpha1.PlacementDecision, len(before))
 	for _, object := range before {

@@ -36,8 +36,8 @@ type CountingSource interface {
 // Fleet receives clusters from a [ClusterSource]. Its methods may be called concurrently, except for calls about one
 // cluster.
 type Fleet interface {
-	// Set adds or updates a cluster. A cluster that is Absent is missing without an observed request to remove it: the
-	// placements on it stay. So do placements on clusters that were neither set nor removed since the start.
+	// Set adds or updates a cluster. An Absent cluster is missing without an observed request to remove it, and the
+	// placements on it stay. Placements also stay on clusters that were neither set nor removed since the start.
 	Set(cluster *scheduler.Cluster)
 	// Remove removes a cluster on request. The placements on it leave it.
 	Remove(name string)
@@ -90,14 +90,16 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 	return nil
 }
 
-// ClusterOf is what the scheduler knows of a MemberCluster. It shares nothing with it that the caller may change.
+// ClusterOf converts a MemberCluster to a cluster of the scheduler. The result shares no memory with the MemberCluster
+// that the caller may modify.
 func ClusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	cluster := clusterOf(member)
 	cluster.APIs = apisOf(member.Status.APIs)
 	return cluster
 }
 
-// policyOf returns which objects a member accepts. Nil: every object, or it does not report that.
+// policyOf returns the kinds of objects that a member accepts. Nil: the member accepts every kind, or does not report a
+// policy.
 func policyOf(summary *membershipv1alpha1.MemberPolicySummary) *scheduler.ObjectPolicy {
 	if summary == nil {
 		return nil
@@ -110,7 +112,7 @@ func policyOf(summary *membershipv1alpha1.MemberPolicySummary) *scheduler.Object
 	return policy
 }
 
-// clusterOf is ClusterOf without what the member serves.
+// clusterOf is like ClusterOf, but does not set APIs.
 func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	status := &member.Status
 	cluster := &scheduler.Cluster{
@@ -142,8 +144,8 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	return cluster
 }
 
-// unreported reports whether the status of a MemberCluster may lack what the agent knows: the agent has to join again,
-// such as after a restore of the hub, has not reported yet, or could not collect everything.
+// unreported reports whether the status of a MemberCluster may lack data that its agent can report: the agent has to
+// join again, such as after a restore of the hub, has not reported yet, or could not collect all data.
 func unreported(status *membershipv1alpha1.MemberClusterStatus) bool {
 	return !meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined) ||
 		len(status.Properties) == 0 ||

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// published is a cluster of the placement. It may be waiting to be left.
+// published is a cluster of the PlacementDecisions, including a cluster that waits to be left.
 type published struct {
 	cluster          *scheduler.Cluster
 	reason, replaces string
@@ -32,9 +32,9 @@ func asChosen(chosen []scheduler.Choice) []published {
 // maxMessage is the maximum length in bytes of the message of a condition and of the note of an Event.
 const maxMessage = 1024
 
-// summary is what the status of a placement contains after a decision.
+// summary is the content of a placement's status after a decision.
 type summary struct {
-	decided                  bool // false: the former decision stays
+	decided                  bool // false: no decision was made, and the former one stays
 	desired, selected, ready int
 	scheduled                bool
 	reason, message          string
@@ -48,7 +48,7 @@ type summary struct {
 // failed returns the summary of a decision that failed.
 func failed(reason string, err error) summary { return summary{reason: reason, message: err.Error()} }
 
-// summarize returns the summary of a step with a message of the scheduler.
+// summarize returns the summary of a step with the scheduler's message.
 func summarize(s *step, text string) summary {
 	result, all := &s.result, s.all
 	v := summary{
@@ -70,7 +70,7 @@ func summarize(s *step, text string) summary {
 	return v
 }
 
-// status returns the status of a placement with a summary.
+// status returns the status of a placement that results from a summary.
 func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1.PlacementStatus {
 	status := *placement.Status.DeepCopy()
 	status.ObservedGeneration = placement.Generation
@@ -114,7 +114,7 @@ func transitioned(before, after *v1alpha1.PlacementStatus) bool {
 	return a == nil || b == nil || a.Status != b.Status || a.Reason != b.Reason
 }
 
-// reschedule reports whether a placement is to be decided without regard to what was chosen before. The removal of the
+// reschedule reports whether a placement must be decided without regard to its current clusters. The removal of the
 // annotation is not such a request. Neither is the annotation of a Placement that was not decided yet: backups and
 // manifests contain the values of earlier requests.
 func reschedule(placement *v1alpha1.Placement) bool {
@@ -127,7 +127,7 @@ func names(policy *v1alpha1.PlacementPolicy, cluster string) bool {
 	return policy.Type != v1alpha1.PickFixed || slices.Contains(policy.ClusterNames, cluster)
 }
 
-// cachedMessage is a message about a decision with the numbers in it.
+// cachedMessage is the message of a decision and the numbers that it contains.
 type cachedMessage struct {
 	text    string
 	numbers numbers
@@ -160,8 +160,8 @@ func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
 
 const failoverUnset = "since spec.failover is not set"
 
-// unhealthyStay returns the part of the message about unhealthy clusters that stay, with the field that allows to leave
-// them.
+// unhealthyStay returns the part of the message about unhealthy clusters that stay, with the field that permits to
+// leave them.
 func unhealthyStay(n int) string {
 	switch n {
 	case 0:
@@ -185,8 +185,8 @@ func unreportedAPIs(n int) string {
 	}
 }
 
-// currentMessage returns the message in the status of a placement if a decision with this summary has the same one.
-// Empty: it has not.
+// currentMessage returns the message in the status of a placement if a decision with this summary has the same message.
+// Empty: the decision differs.
 func currentMessage(placement *v1alpha1.Placement, v summary) string {
 	condition := meta.FindStatusCondition(placement.Status.Conditions, v1alpha1.ConditionScheduled)
 	if condition == nil || condition.ObservedGeneration != placement.Generation || condition.Reason != v.reason ||

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// lost is a cluster whose heartbeats have stopped, with the taint that the hub puts on it.
+// lost returns a cluster whose heartbeats have stopped, with the taint that the hub adds to it.
 func lost(name, region string) *scheduler.Cluster {
 	return cluster(name, region, func(c *scheduler.Cluster) {
 		c.Healthy = false
@@ -34,8 +34,8 @@ func notReady(name, region string) *scheduler.Cluster {
 	return c
 }
 
-// By default a placement stays on clusters that are unreachable, not ready, or have to join again, and the condition
-// says so.
+// TestChosenClustersStay checks that by default a placement stays on clusters that are unreachable, not ready, or have
+// to join again, and that the condition states this.
 func TestChosenClustersStay(t *testing.T) { testkit.Virtual(t, testChosenClustersStay) }
 
 func testChosenClustersStay(t *testing.T) {
@@ -80,8 +80,8 @@ func contains(names []string, name string) bool {
 	return slices.Contains(names, name)
 }
 
-// With a failover an unreachable cluster is left when its replacement is ready, and no earlier when it returns before
-// that.
+// TestFailoverOfUnreachableClusters checks that with a failover policy a placement leaves an unreachable cluster when
+// its replacement is ready, and stays if the cluster returns before that.
 func TestFailoverOfUnreachableClusters(t *testing.T) {
 	testkit.Virtual(t, testFailoverOfUnreachableClusters)
 }
@@ -119,7 +119,8 @@ func testFailoverOfUnreachableClusters(t *testing.T) {
 	h.eventually("a is left", func() bool { return fmt.Sprint(sorted(h.chosen("web"))) == "[b c]" })
 }
 
-// A provider, a zone or half of the fleet is lost, or a zone joins: a spread drops no healthy cluster.
+// TestSpreadDropsNoHealthyCluster checks that a spread constraint drops no healthy cluster when a provider, a zone or
+// half of the fleet fails, or when a zone joins.
 func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 	groups := pick(4)
 	groups.GroupSpread = []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}

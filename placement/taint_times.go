@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// taintTimes contains when taints without timeAdded, such as those of users, were first observed. Tolerations with
-// seconds count from this time, as Kubernetes counts for pods. The times are not written to the API: a user could not
-// remove a taint by server-side apply whose field another client wrote.
+// taintTimes contains the times at which taints without timeAdded, such as those of users, were first observed.
+// Tolerations with seconds count from this time, as Kubernetes counts for pods. The times are not written to the API:
+// with server-side apply a user cannot remove a taint in which another client has written a field.
 type taintTimes struct {
 	clock clock.PassiveClock
 
@@ -47,8 +47,8 @@ func (d *taintTimes) remove(cluster string) {
 	delete(d.taken, cluster)
 }
 
-// dated returns the taints with timeAdded in each NoExecute taint, and those among them that had no timeAdded. The time
-// of a taint in before is kept.
+// dated returns the taints with timeAdded in each NoExecute taint, and those among them that had no timeAdded. A taint
+// that is in before keeps its time.
 func dated(taints, before []corev1.Taint, now time.Time) (all, taken []corev1.Taint) {
 	all = taints
 	for i := range taints {

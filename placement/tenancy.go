@@ -20,18 +20,18 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// Tenancy decides on which clusters the Placements of a namespace may be. [*tenancy.Grants] implements it. Its methods
+// Tenancy decides which clusters the Placements of a namespace can choose. [*tenancy.Grants] implements it. Its methods
 // may be called concurrently.
 type Tenancy interface {
 	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
-	// everything that exists was observed. The controller decides nothing before.
+	// all existing objects are observed. The controller decides nothing before.
 	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
 	// Rules returns the rules of a namespace, and the same pointer while they have not changed. Nil: no rules were
 	// observed.
 	Rules(namespace string) *tenancy.Rules
 }
 
-// access is what the rules of a namespace mean for one decision. The zero value restricts nothing.
+// access is the result of applying the rules of a namespace to one decision. The zero value restricts nothing.
 type access struct {
 	restricted bool
 	namespace  string
@@ -39,10 +39,10 @@ type access struct {
 	recorded   map[string]string   // by cluster: the binding by which it was chosen
 	withdrawn  map[string][]string // by message: the chosen clusters that are denied
 	unknown    []string            // chosen clusters that stay without an observed permission, sorted
-	left       []string            // messages about withdrawals that the decisions have since the last status
+	left       []string            // messages about withdrawals that were written since the last status
 }
 
-// accessOf decides about the clusters that a placement is on.
+// accessOf returns the access of a placement, with the rules applied to the clusters that it is on.
 func accessOf(rules *tenancy.Rules, namespace string, laid []decision.Slice, on map[string]bool,
 	fleet *scheduler.Snapshot) access {
 	a := access{restricted: true, namespace: namespace, rules: rules, recorded: map[string]string{},
@@ -82,16 +82,16 @@ func (a *access) denies(cluster string) bool {
 	return false
 }
 
-// view identifies the clusters that are candidates: those that the rules allow, and the chosen ones that stay.
+// view returns an identifier of the candidates: the clusters that the rules allow, and the chosen ones that stay.
 func (a *access) view() string { return fmt.Sprintf("%p|%s|", a.rules, strings.Join(a.unknown, ",")) }
 
-// excludes returns the function that reports whether a cluster is no candidate.
+// excludes returns a function that reports whether a cluster is not a candidate.
 func (a *access) excludes() func(*scheduler.Cluster) bool {
 	rules, stay := a.rules, setOf(a.unknown)
 	return func(cluster *scheduler.Cluster) bool { return !stay[cluster.Name] && !allows(rules, cluster) }
 }
 
-// allows reports whether a namespace may newly place on a cluster.
+// allows reports whether the Placements of a namespace can newly choose a cluster.
 func allows(rules *tenancy.Rules, cluster *scheduler.Cluster) bool {
 	return rules.Decide(tenancy.Cluster{Labels: labels.Set(cluster.Labels), Absent: cluster.Absent}).
 		Access == tenancy.Allowed
@@ -105,7 +105,7 @@ func rulesOf(t Tenancy, namespace string) *tenancy.Rules {
 	return t.Rules(namespace)
 }
 
-// restrict applies the rules of the namespace to an attempt, whose snapshot then has only candidates.
+// restrict applies the rules of the namespace to an attempt. The snapshot then contains only candidates.
 func (d *decisionController) restrict(a *attempt, on map[string]bool) {
 	if d.Tenancy == nil {
 		return
@@ -117,7 +117,7 @@ func (d *decisionController) restrict(a *attempt, on map[string]bool) {
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return a.access.denies(name) })
 }
 
-// record puts into decisions by which binding each cluster is chosen.
+// record sets in each decision the binding by which the cluster is chosen.
 func (a *access) record(decisions []v1alpha1.ClusterDecision, all []published) []v1alpha1.ClusterDecision {
 	if !a.restricted {
 		return decisions
@@ -136,7 +136,7 @@ func (a *access) record(decisions []v1alpha1.ClusterDecision, all []published) [
 	return decisions
 }
 
-// tenantChanged decides the placements of a namespace again.
+// tenantChanged enqueues the placements of a namespace.
 func (d *decisionController) tenantChanged(namespace string) {
 	d.placements.mu.Lock()
 	var keys []key
@@ -165,8 +165,8 @@ func (d *decisionController) candidacy(k key, event scheduler.Event) (is, isNew 
 	return is, is && (event.Old == nil || !allows(rules, event.Old))
 }
 
-// withdrawals are messages about clusters that a placement leaves, until users are informed. They outlive a decision
-// whose writes failed: the next decision does not know of these clusters any more.
+// withdrawals contains messages about clusters that a placement leaves, until users are informed. They are kept if the
+// writes of a decision fail, because the next decision no longer contains these clusters.
 type withdrawals struct {
 	pending []string // not written to the PlacementDecisions yet
 	written []string // not in the status yet
@@ -189,7 +189,7 @@ func (d *decisionController) announce(placement *v1alpha1.Placement, w *withdraw
 	w.written, w.pending = append(w.written, w.pending...), nil
 }
 
-// listed returns the first names of a list.
+// listed returns the first names of a list, and the number of the others.
 func listed(names []string) string {
 	text := strings.Join(names[:min(len(names), maxAbsentNames)], ", ")
 	if more := len(names) - maxAbsentNames; more > 0 {
@@ -198,7 +198,8 @@ func listed(names []string) string {
 	return text
 }
 
-// notBound is the message for a namespace without a binding. Empty: the namespace has one, or is not restricted.
+// notBound returns the message for a namespace without a binding. Empty: the namespace has a binding, or is not
+// restricted.
 func (a *access) notBound() string {
 	if !a.restricted || a.rules.Bound() {
 		return ""
@@ -206,10 +207,11 @@ func (a *access) notBound() string {
 	return tenancy.NotBound(a.namespace)
 }
 
-// aboutBindings is in every message that depends on bindings.
+// aboutBindings is part of every message that depends on bindings.
 const aboutBindings = "ClusterSetBinding"
 
-// candidates says that not all clusters are candidates, where clusters are missing.
+// candidates returns the part of the message that states which clusters are candidates. Empty: no clusters are missing,
+// or the placement is not restricted by bindings.
 func (a *access) candidates(result *scheduler.Result) string {
 	if !a.restricted || a.namespace == "" || result.Missing() <= 0 && (result.Wanted >= 0 || len(result.Chosen) > 0) {
 		return ""
@@ -217,7 +219,7 @@ func (a *access) candidates(result *scheduler.Result) string {
 	return fmt.Sprintf("; candidates are the clusters that a %s of namespace %s grants", aboutBindings, a.namespace)
 }
 
-// set puts the condition ClustersAllowed into a status. A placement that is not restricted has none.
+// set sets the condition ClustersAllowed in a status. It removes the condition if the placement is not restricted.
 func (a *access) set(status *v1alpha1.PlacementStatus, generation int64, now metav1.Time) {
 	if !a.restricted {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionClustersAllowed)

@@ -29,7 +29,7 @@ import (
 
 var tenantScheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, tenancyv1alpha1.AddToScheme)
 
-// newTenantHub returns a hub in memory with the definitions of tenancy.
+// newTenantHub returns an in-memory hub with the CustomResourceDefinitions of tenancy.
 func newTenantHub(t testing.TB) *hub {
 	admin := testkit.Memory(t, tenantScheme, crds.Install, membershipcrds.Install, tenancycrds.Install).Admin()
 	c := mustertest.Client(t, admin, tenantScheme)
@@ -213,9 +213,9 @@ func testTenancyAbsence(t *testing.T) {
 }
 
 // TestTenancy_CreatedAgainWithoutBinding checks a Placement that is created again after the last binding of its
-// namespace was deleted: it stays where its objects are, chooses nothing new, and reports that no binding grants its
-// clusters. The deletion of the binding ended the permissions of the former Placement, which did not exist any more by
-// then.
+// namespace was deleted: it stays on the clusters with its objects, chooses no other cluster, and reports that no
+// binding grants its clusters. The deletion of the binding ended the permissions of the former Placement, which no
+// longer existed by then.
 func TestTenancy_CreatedAgainWithoutBinding(t *testing.T) {
 	testkit.Virtual(t, testTenancyCreatedAgain)
 }
@@ -262,7 +262,7 @@ func testTenancyAffected(t *testing.T) {
 	require.Empty(t, other.chosen("theirs"))
 }
 
-// TestTenancy_Explain checks that an explanation has only the candidates.
+// TestTenancy_Explain checks that an explanation contains only the candidates.
 func TestTenancy_Explain(t *testing.T) {
 	h := newTenantHub(t)
 	h.clusterSet("europe", region("eu"))

@@ -20,13 +20,13 @@ import (
 	"github.com/muster-sdk/muster/tenancy"
 )
 
-// fixedRules are the rules of namespaces by name, which do not change.
+// fixedRules contains constant rules of namespaces, by name.
 type fixedRules map[string]*tenancy.Rules
 
 func (fixedRules) Watch(context.Context, func(string)) (func(), error) { return func() {}, nil }
 func (f fixedRules) Rules(namespace string) *tenancy.Rules             { return f[namespace] }
 
-// tenantPolicies are the workloads W1 to W4 of package scheduler.
+// tenantPolicies returns the workloads W1 to W4 of package scheduler.
 func tenantPolicies() []v1alpha1.PlacementPolicy {
 	term := func(key, value string) v1alpha1.ClusterSelectorTerm {
 		return v1alpha1.ClusterSelectorTerm{LabelSelector: metav1.SetAsLabelSelector(labels.Set{key: value})}
@@ -46,8 +46,8 @@ func tenantPolicies() []v1alpha1.PlacementPolicy {
 	}
 }
 
-// tenantCluster is one of a fleet: half of it is in production, a fifth in Europe, over thirty zones, and each tenth in
-// one of ten shares.
+// tenantCluster returns one cluster of a fleet: half of the fleet is in production, a fifth in Europe, in thirty zones,
+// and each tenth in one of ten shares.
 func tenantCluster(i int) *scheduler.Cluster {
 	h := uint32(i) * 2654435761
 	return &scheduler.Cluster{
@@ -63,9 +63,9 @@ func tenantCluster(i int) *scheduler.Cluster {
 }
 
 // BenchmarkTenants decides W1 to W4 for 10,000 clusters in turn without tenancy and for one of 1,000 namespaces, each
-// of which is bound to a set of its own, in one run. × is how much longer a decision with tenancy takes. The sets
-// select all clusters, so that both decisions have the same candidates, or a tenth of them. The fleet does not change,
-// or one cluster changes before each round, in which all namespaces decide.
+// of which is bound to its own set, in one run. × is the duration of a decision with tenancy relative to one without.
+// The sets select all clusters, so that both decisions have the same candidates, or a tenth of them. The fleet does not
+// change, or one cluster changes before each round, in which all namespaces decide.
 //
 //	go test -run '^$' -bench Tenants -benchtime 2000x ./placement
 func BenchmarkTenants(b *testing.B) {

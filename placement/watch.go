@@ -60,8 +60,8 @@ func (d *decisionController) lose(name string) {
 // Synced starts the workers.
 func (d *decisionController) Synced() { d.running.once.Do(func() { close(d.running.synced) }) }
 
-// changed decides the placements again that a changed cluster may affect: those on it, and those that lack clusters and
-// may select it now. The fleet contains the change already, so decisions from now on take it into account.
+// changed enqueues the placements that a changed cluster may affect: those on it, and those that lack clusters and may
+// select it now. The fleet contains the change already, so decisions from now on take it into account.
 func (d *decisionController) changed(event scheduler.Event) {
 	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil &&
 		equality.Semantic.DeepEqual(event.Old, event.New) {
@@ -92,8 +92,9 @@ func nameOf(event scheduler.Event) string {
 	return event.Old.Name
 }
 
-// lasting reports whether an event changes more than numbers that change all the time. Placements on a cluster are not
-// decided again because of these: the numbers depend on the placements themselves.
+// lasting reports whether an event changes more than available resources, scores and the number of placements. These
+// numbers change all the time, partly because of the placements themselves, so a change of them does not enqueue the
+// placements on the cluster.
 func lasting(event scheduler.Event) bool {
 	if event.Old == nil || event.New == nil {
 		return true
@@ -138,8 +139,8 @@ func (d *decisionController) hint(plugin string, event scheduler.Event) func(key
 	}
 }
 
-// requestAbout returns the request to ask the Decider about a cluster. Nil: the placement is on the cluster, and
-// decided again for that reason, or can never select it.
+// requestAbout returns the request with which to ask the Decider about a cluster. Nil: the placement is on the cluster
+// and is enqueued for that reason, or can never select the cluster.
 func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Request {
 	d.placements.mu.Lock()
 	defer d.placements.mu.Unlock()
@@ -168,8 +169,8 @@ func (d *decisionController) outdated(decided *scheduler.Snapshot, result *sched
 	return false
 }
 
-// watch enqueues placements when they, their evictions or their PlacementDecisions are changed by other clients. It
-// returns after all existing objects were observed.
+// watch enqueues placements when another client changes them, their evictions or their PlacementDecisions. It returns
+// after all existing objects are observed.
 func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
@@ -246,8 +247,8 @@ func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHa
 	}
 }
 
-// matters reports whether a placement must be decided again after an update. Its status is written by this controller
-// and does not matter.
+// matters reports whether a placement must be decided again after an update. A change of its status, which this
+// controller writes, is ignored.
 func matters(before, after *v1alpha1.Placement) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
@@ -255,7 +256,7 @@ func matters(before, after *v1alpha1.Placement) bool {
 		before.Annotations[v1alpha1.ExplainAnnotation] != after.Annotations[v1alpha1.ExplainAnnotation]
 }
 
-// watchKind adds a handler for a kind, and returns after it has observed all existing objects.
+// watchKind adds a handler for a kind, and returns after the handler has observed all existing objects.
 func watchKind(ctx context.Context, c cache.Cache, kind client.Object,
 	handler toolscache.ResourceEventHandler) (end func(), _ error) {
 	informer, err := c.GetInformer(ctx, kind)
@@ -266,7 +267,7 @@ func watchKind(ctx context.Context, c cache.Cache, kind client.Object,
 	if err != nil {
 		return nil, err
 	}
-	end = func() { _ = informer.RemoveEventHandler(registration) } // it fails only if the informer has ended
+	end = func() { _ = informer.RemoveEventHandler(registration) } // an error means that the informer has ended
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		end()
 		return nil, context.Cause(ctx)

@@ -22,30 +22,31 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// errStale ends a decision whose input has changed. The placement is decided again.
+// errStale is returned if the input of a decision has changed. The placement is decided again.
 var errStale = errors.New("the PlacementDecisions are not what they were known to be")
 
 var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the " +
 	"placement")
 
-// described names a placement in an error.
+// described returns the kind and the name of a placement for an error.
 func described(placement *v1alpha1.Placement) string {
 	return scope.PlacementKind(placement.Namespace).Kind + " " + scope.Name(client.ObjectKeyFromObject(placement))
 }
 
-// persistent reports whether an error of a write needs an action of a user.
+// persistent reports whether an error of a write requires an action of a user.
 func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// confirmedFor is how long a changed decision may be written after it was confirmed. It is shorter than the
+// confirmedFor is the time in which a changed decision may be written after it was confirmed. It is shorter than the
 // time until another leader takes over, so a leader that was paused does not write an old decision.
 const confirmedFor = 10 * time.Second
 
-// confirm returns an error unless a Placement is still the one that was decided, according to the API server. A changed
-// decision may be older than a change of the policy that takes it back: the cache lags, or the leader was paused. The
-// status of the new leader could make the old decision look complete, and after a restart it would decide from there.
+// confirm returns an error unless the Placement on the API server is still the one that was decided. A changed decision
+// can be based on an old policy, because the cache lags or the leader was paused. If another leader has decided the new
+// policy, its status could make the old decision look complete, and after a restart the controller would start from the
+// old decision.
 func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Placement) error {
 	current, err := scope.ReadPlacement(ctx, d.api.live, client.ObjectKeyFromObject(placement))
 	if err != nil {
@@ -57,7 +58,8 @@ func (d *decisionController) confirm(ctx context.Context, placement *v1alpha1.Pl
 	return nil
 }
 
-// write creates, updates and deletes PlacementDecisions. Changed decisions were confirmed at a time.
+// write creates, updates and deletes PlacementDecisions. confirmed is the time at which the decision was confirmed, if
+// it was changed.
 func (d *decisionController) write(
 	ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice,
 	confirmed time.Time,
@@ -118,9 +120,9 @@ func (d *decisionController) put(want *v1alpha1.PlacementDecision, write func(cl
 	return nil
 }
 
-// resolveConflict finds the owner of a PlacementDecision whose name exists already. An object of this placement goes
-// into the cache. One of an earlier placement with the name is deleted, as the garbage collector would do later. In
-// both cases the placement is decided again immediately. Objects of other owners stay.
+// resolveConflict handles a PlacementDecision whose name exists already. An object of this placement is added to the
+// cache. An object of an earlier placement with this name is deleted, as the garbage collector would do later. In both
+// cases the placement is decided again immediately. An object of another owner stays, and causes an error.
 func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement,
 	name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
@@ -134,7 +136,7 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 	case metav1.IsControlledBy(there, placement):
 		d.decisions.observe(there)
 	case ownerOf(there) == k:
-		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
+		// The Placement in this process may be the old one: the PlacementDecision of a newer Placement stays.
 		current, err := scope.ReadPlacement(ctx, d.api.live, client.ObjectKeyFromObject(placement))
 		if err != nil || current.UID != placement.UID {
 			return errors.Join(errStale, client.IgnoreNotFound(err))
@@ -160,7 +162,7 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	}
 	next := placement.DeepCopy()
 	next.Status = status
-	// The optimistic lock protects another Placement with this name.
+	// The optimistic lock prevents a write to another Placement with this name.
 	err := d.api.client.Status().Patch(ctx, scope.PlacementObject(next),
 		client.MergeFromWithOptions(scope.PlacementObject(placement), client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
@@ -190,15 +192,16 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	return nil
 }
 
-// message returns the message of the scheduler about a decision. To compute it takes a decision without shortcuts, so
-// an existing message is used as long as its numbers are the same. After a restart it is in the status.
+// message returns the scheduler's message about a decision. Computing it requires a decision without shortcuts, so an
+// existing message is used as long as its numbers are the same. After a restart the existing message is the one in the
+// status.
 func (d *decisionController) message(ctx context.Context, a *attempt, s *step, currentMessage string) string {
 	p, result, about := a.p, &s.result, numbersOf(a.placement, s)
 	if p.message.text != "" && p.message.numbers == about {
 		return p.message.text
 	}
 	note := ""
-	// Neither what the clusters serve nor their health is among the numbers of a status.
+	// The numbers in a status include neither the served APIs nor the health of clusters.
 	if p.message.text == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
 		!strings.Contains(currentMessage, failoverUnset) && !strings.Contains(currentMessage, aboutBindings) {
 		note = currentMessage
@@ -217,7 +220,7 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 	return p.message.text
 }
 
-// evicted adds the clusters to a diagnosis that evictions excluded from the decision.
+// evicted adds to a diagnosis the clusters that evictions excluded from the decision.
 func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptOff []string) {
 	_, keptOff = identify(keptOff)
 	for _, name := range keptOff {

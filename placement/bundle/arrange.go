@@ -100,7 +100,7 @@ func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, e
 			}
 		case !h.is(Fingerprint{s.Work.Hash, want.Options}):
 			s.Act, s.Waits = Update, mover(base, byName, h, homes)
-			if s.Waits != "" && s.First && !h.Noted { // which is no reason for the note to wait
+			if s.Waits != "" && s.First && !h.Noted { // the note does not wait with the content
 				steps = append(steps, Step{Act: Note, Work: s.Work, First: true})
 			}
 		case s.First && !h.Noted:
@@ -121,11 +121,11 @@ func arrange(limits limits, base string, has []Existing, want Wanted) ([]Step, e
 	return steps, nil
 }
 
-// mover says what a Work that gives up objects has to wait for: that the Works which they move to are applied. Empty:
-// for nothing.
+// mover returns the reason why a Work that gives up objects must wait: a Work to which an object moves is not applied.
+// Empty: the Work need not wait.
 //
-// An object that was on its way already, when something else was wanted, is in a third Work besides. The first of those
-// that it leaves keeps it until it has arrived, and the others need not: they might wait for each other.
+// If the desired state changed during a move, an object is in a third Work. The first of the Works that give it up
+// keeps it until it has arrived. The other ones do not wait for that, because they could wait for each other.
 func mover(base string, live map[string]*Existing, from *Existing, homes map[Key]string) string {
 	for i := range from.Objects {
 		o := &from.Objects[i]
@@ -156,7 +156,7 @@ func Waiting(steps []Step) string {
 	return why
 }
 
-// numberOf is the number in the name of a Work; negative: the name has another form.
+// numberOf returns the number in the name of a Work. Negative: the name has another form.
 func numberOf(base, name string) int {
 	digits, found := strings.CutPrefix(name, base+"-")
 	number, err := strconv.Atoi(digits)

@@ -14,7 +14,7 @@ func config(t require.TestingT, name string, size int) Object {
 	return sized(t, "ConfigMap", name, size)
 }
 
-// said are the steps in words.
+// said formats steps as text.
 func said(steps []Step) []string {
 	var all []string
 	for i := range steps {
@@ -134,7 +134,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// deliver takes all steps that can be taken, once.
+// deliver takes all steps that need not wait, once.
 func (m *member) deliver(t require.TestingT, w wish) {
 	for _, s := range m.arrange(t, w) {
 		if s.Waits == "" {
@@ -143,7 +143,7 @@ func (m *member) deliver(t require.TestingT, w wish) {
 	}
 }
 
-// Steps are in the order of numbers, of which ten comes after nine.
+// TestArrangeByNumbers checks that steps are sorted by number, so that 10 follows 9.
 func TestArrangeByNumbers(t *testing.T) {
 	var objects []Object
 	for i := range 11 {
@@ -188,9 +188,9 @@ func TestNumberOf(t *testing.T) {
 	}
 }
 
-// Whatever is wanted next, however few of the steps are taken, whenever the agent comes to which Work and whatever
-// others do: in the end the member has exactly what is wanted. What is wanted all the while is never taken away on the
-// way, unless others do that.
+// TestArrangeProperties changes the desired state at random, takes any subset of the steps, lets the agent process any
+// Work, and lets other clients interfere. It checks that the member has exactly the desired objects in the end. An
+// object that stays desired is never deleted on the way, unless another client does it.
 func TestArrangeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, want := newMember(), wants(0)
@@ -268,7 +268,8 @@ func TestArrangeProperties(t *testing.T) {
 	})
 }
 
-// As many writes as there are Works that differ, and one for the note where that Work does not or has to wait.
+// TestArrangeWritesOnce checks that one write is made for each Work that differs, and one for the note if the first
+// Work does not differ or has to wait.
 func TestArrangeWritesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(what string) (objects []Object) {
@@ -295,8 +296,9 @@ func TestArrangeWritesOnce(t *testing.T) {
 	})
 }
 
-// Two objects were on their way, the one to w-1 and the other to w-2, when other sizes of them were wanted, by which
-// each fits only where the other one is. Who waited for both to arrive would wait forever: w-0 has them still.
+// TestArrangeCrossing checks a case that must not block: two objects were moving, one to w-1 and one to w-2, when their
+// desired sizes changed so that each fits only into the other Work. A step that waited for both to arrive would wait
+// forever, because w-0 still has them.
 func TestArrangeCrossing(t *testing.T) {
 	old := []Object{config(t, "a", 80), config(t, "b", 80), config(t, "c", 80), config(t, "d", 80)}
 	m := newMember()

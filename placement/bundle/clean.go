@@ -49,8 +49,8 @@ func Clean(object *unstructured.Unstructured) (Object, error) {
 
 func isDot(r rune) bool { return r == '.' }
 
-// remove takes a field out of a map, or out of each item of a list where the path has a *, and then what is empty for
-// that. It says whether the map is.
+// remove removes a field from a map, or from each item of a list if the path contains a *, and then the maps that have
+// become empty. It reports whether the map is empty.
 func remove(value any, path []string) (emptied bool) {
 	if items, isList := value.([]any); isList && path[0] == "*" {
 		for _, item := range items {
@@ -66,8 +66,8 @@ func remove(value any, path []string) (emptied bool) {
 	return found && len(fields) == 0
 }
 
-// dropTokens takes from a ServiceAccount the token Secrets that the hub made for it, up to Kubernetes 1.23; by
-// their names, since users may list Secrets of their own.
+// dropTokens removes from a ServiceAccount the token Secrets that the hub created for it, up to Kubernetes 1.23. It
+// identifies them by their names, because users may list Secrets of their own.
 func dropTokens(content map[string]any, account string) {
 	secrets, _ := content["secrets"].([]any)
 	kept := make([]any, 0, len(secrets))

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What an object loses, and what it must not lose. TestEveryRowIsNeeded sees to it that each name of each row is in
-// here.
+// cleaned contains objects with the fields that Clean removes and those that it must keep. TestEveryRowIsNeeded checks
+// that each name of each row occurs here.
 var cleaned = []struct{ reason, object, want string }{
 	{
 		"what the API server wrote about any object stays behind",
@@ -157,7 +157,7 @@ var cleaned = []struct{ reason, object, want string }{
 	},
 }
 
-// What does not travel, and a word of why.
+// refused contains the objects that Clean refuses, with a word of the reason.
 var refused = []struct{ reason, object, want string }{
 	{"a list is no object", `{apiVersion: v1, kind: ConfigMapList, items: []}`, "a list is no object"},
 	{"the hub's own business", `{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: a}}`,
@@ -223,7 +223,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// numbers are int64, as an API server's client has them.
+// numbers converts numbers to int64, as the client of an API server decodes them.
 func numbers(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -240,7 +240,7 @@ func numbers(value any) any {
 	return value
 }
 
-// cleanedWrong says which of the objects do not become what they should.
+// cleanedWrong returns the objects that Clean does not convert as expected.
 func cleanedWrong(t *testing.T) (wrong []string) {
 	t.Helper()
 	for _, test := range cleaned {
@@ -281,7 +281,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Each name of each row is there for one of the tests above: without it, that test fails.
+// TestEveryRowIsNeeded checks that each name of each row is needed: without it, one of the tests above fails.
 func TestEveryRowIsNeeded(t *testing.T) {
 	for i := range removals {
 		row := removals[i]

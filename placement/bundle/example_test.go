@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// An object of the hub becomes one that a member can have. Some have no business there.
+// ExampleClean removes the fields of the hub from an object. Clean refuses objects that no member should get.
 func ExampleClean() {
 	for _, object := range []map[string]any{
 		{
@@ -37,7 +37,7 @@ func ExampleClean() {
 	// Secret shop/robot does not travel: a token of the hub gives access to the hub, and to nothing else
 }
 
-// What is in a Work stays there, whatever comes.
+// ExamplePack adds and removes objects. The other objects stay in their Works.
 func ExamplePack() {
 	parse := func(names ...string) (out []bundle.Object) {
 		for _, name := range names {
@@ -73,7 +73,8 @@ func ExamplePack() {
 	// web-1 [a d]
 }
 
-// An object that has outgrown its Work moves to another one, which the member applies before the first gives it up.
+// ExampleArrange moves an object that has outgrown its Work. The member applies the new Work before the old one gives
+// up the object.
 func ExampleArrange() {
 	parse := func(name string, size int) bundle.Object {
 		object, err := bundle.Parse(fmt.Appendf(nil,
@@ -87,7 +88,7 @@ func ExampleArrange() {
 	wanted := bundle.Wanted{Objects: []bundle.Object{parse("a", 100_000), parse("b", 700_000)},
 		Options: bundle.HashOptions(&spec)}
 
-	// What the hub has: one Work, with a smaller b in it.
+	// The existing state on the hub: one Work, with a smaller b.
 	spec.Manifests = (&bundle.Work{Objects: []bundle.Object{parse("a", 100_000), parse("b", 200_000)}}).Manifests()
 	has := map[string]*workv1alpha1.Work{"web-0": {Spec: spec}}
 

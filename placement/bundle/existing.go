@@ -41,7 +41,7 @@ type Fingerprint struct {
 	Options Hash
 }
 
-// is reports whether the Work is as it is wanted, but for the note.
+// is reports whether the Work is as desired, except for the note.
 func (h *Existing) is(want Fingerprint) bool {
 	return h.Marked && (Fingerprint{h.Hash, h.Options} == want || h.Written != nil && *h.Written == want)
 }
@@ -62,7 +62,7 @@ func HashOptions(spec *workv1alpha1.WorkSpec) Hash {
 	rest.Delete.Action = cmp.Or(rest.Delete.Action, workv1alpha1.DeleteObject)
 	rest.Delete.Propagation = cmp.Or(rest.Delete.Propagation, metav1.DeletePropagationForeground)
 	text, err := json.Marshal(rest)
-	if err != nil { // it holds nothing that cannot be written
+	if err != nil { // every WorkSpec can be encoded
 		return Hash{}
 	}
 	return sha256.Sum256(text)

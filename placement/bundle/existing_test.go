@@ -50,7 +50,8 @@ func TestHashOptions(t *testing.T) {
 	}
 }
 
-// A Work that the API server has put all its defaults into says what it said.
+// TestHashOptionsKnowsAllDefaults checks that a Work in which the API server has set all defaults is treated as
+// unchanged.
 func TestHashOptionsKnowsAllDefaults(t *testing.T) {
 	text, err := crds.Hub.ReadFile("work.muster.dev_works.yaml")
 	require.NoError(t, err)
@@ -74,7 +75,7 @@ func TestHashOptionsKnowsAllDefaults(t *testing.T) {
 	}
 }
 
-// fill puts defaults where nothing is, as the API server does.
+// fill sets defaults, as the API server does.
 func fill(t *testing.T, value any, schema *apiextensionsv1.JSONSchemaProps) {
 	switch value := value.(type) {
 	case []any:

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wish is what a member is to have, with the note that says so.
+// wish is the desired state of a member, with its note.
 type wish struct {
 	Wanted
 	note int
@@ -16,7 +16,7 @@ type wish struct {
 
 func wants(note int, objects ...Object) wish { return wish{Wanted{Objects: objects}, note} }
 
-// member is what a hub has for one member, and its agent.
+// member simulates the Works of one member on the hub, and its agent.
 type member struct {
 	works   map[string]Existing // Noted is not kept: it depends on what is wanted
 	notes   map[string]int
@@ -28,7 +28,7 @@ func newMember() *member {
 	return &member{works: map[string]Existing{}, notes: map[string]int{}, applied: map[string][]Object{}}
 }
 
-// reached is a member where a wish has come true.
+// reached returns a member that has reached a desired state.
 func reached(t require.TestingT, w wish) *member {
 	m := newMember()
 	m.settle(t, w)
@@ -38,7 +38,7 @@ func reached(t require.TestingT, w wish) *member {
 
 func (m *member) names() []string { return slices.Sorted(maps.Keys(m.works)) }
 
-// arrange reads what there is, as a controller does that knows nothing else.
+// arrange computes the steps from the existing Works alone, as a controller does after a restart.
 func (m *member) arrange(t require.TestingT, w wish) []Step {
 	var has []Existing
 	for _, name := range m.names() {
@@ -55,7 +55,7 @@ func (m *member) arrange(t require.TestingT, w wish) []Step {
 	return steps
 }
 
-// take does what a step says.
+// take executes a step.
 func (m *member) take(t require.TestingT, w wish, s *Step) {
 	name := s.Work.Name
 	h, there := m.works[name]
@@ -74,7 +74,7 @@ func (m *member) take(t require.TestingT, w wish, s *Step) {
 	m.writes = append(m.writes, fmt.Sprint(s.Act, " ", name))
 }
 
-// obey has the agent do what one Work says.
+// obey makes the agent process one Work.
 func (m *member) obey(name string) {
 	h := m.works[name]
 	if h.Deleting {
@@ -88,7 +88,7 @@ func (m *member) obey(name string) {
 	m.works[name] = h
 }
 
-// change changes a Work as others may.
+// change changes a Work as another client may.
 func (m *member) change(name string, change func(*Existing)) {
 	h := m.works[name]
 	h.Objects = slices.Clone(h.Objects)
@@ -96,7 +96,7 @@ func (m *member) change(name string, change func(*Existing)) {
 	m.works[name] = h
 }
 
-// settle goes on until nothing is to be done.
+// settle takes steps until none remain.
 func (m *member) settle(t require.TestingT, w wish) {
 	for range 40 {
 		steps := m.arrange(t, w)
@@ -127,7 +127,7 @@ func (m *member) has(key Key) bool {
 	return false
 }
 
-// exact sees that the member has what is wanted, once and no more, and that the hub says so.
+// exact checks that the member has exactly the desired objects, each once, and that the hub reports this.
 func (m *member) exact(t require.TestingT, w wish) {
 	want := map[Key]Hash{}
 	for i := range w.Objects {

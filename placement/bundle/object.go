@@ -38,7 +38,7 @@ type Key struct{ Group, Kind, Namespace, Name string }
 // Key returns the object's key.
 func (o *Object) Key() Key { return Key{o.Group, o.Kind, o.Namespace, o.Name} }
 
-// stored is how many of the bytes that a Work may have the object takes.
+// stored returns the number of bytes that the object takes of the maximum of a Work.
 func (o *Object) stored() int { return workv1alpha1.StoredBytes(o.JSON) }
 
 // Manifest returns the object as a manifest of a Work. The manifest shares the text of the object.
@@ -90,7 +90,7 @@ func Of(content map[string]any) (Object, error) {
 	return Object{id, text, sha256.Sum256(text)}, nil
 }
 
-// encode has the fields in the order of their names, and leaves <, > and & as they are.
+// encode returns content as JSON. The fields are sorted by name, and <, > and & are not escaped.
 func encode(content map[string]any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -101,14 +101,14 @@ func encode(content map[string]any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// minusZero says whether a text may have a float that is minus zero. That is written as -0, which is read as the
-// integer 0 and then written so: a text would not be the same once it was read.
+// minusZero reports whether a text may contain a float that is minus zero. It is encoded as -0, which is decoded as the
+// integer 0 and then encoded as 0. So the text would change when it is decoded and encoded again.
 func minusZero(text []byte) bool {
 	return bytes.Contains(text, []byte(":-0")) || bytes.Contains(text, []byte(",-0")) ||
 		bytes.Contains(text, []byte("[-0"))
 }
 
-// identify reads what an object is told by, and whether that is all there.
+// identify returns the identifier of an object, and reports whether it is complete.
 func identify(content map[string]any) (id workv1alpha1.ResourceIdentifier, complete bool) {
 	apiVersion, _ := content["apiVersion"].(string)
 	version, err := schema.ParseGroupVersion(apiVersion)
@@ -120,13 +120,13 @@ func identify(content map[string]any) (id workv1alpha1.ResourceIdentifier, compl
 	return id, err == nil && id.Version != "" && id.Kind != "" && id.Name != ""
 }
 
-// deep says whether a JSON text is nested deeper than a manifest may be. It does not recurse, whatever the text.
+// deep reports whether a JSON text is nested deeper than a manifest may be. It does not recurse.
 func deep(text []byte) bool {
 	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
-			i++ // what is escaped ends no string
+			i++ // an escaped character does not end a string
 		case c == '"':
 			quoted = !quoted
 		case quoted:

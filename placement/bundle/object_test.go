@@ -72,7 +72,8 @@ func TestParseRefuses(t *testing.T) {
 	require.NotContains(t, err.Error(), "c2VjcmV0", "what is in an object may be secret")
 }
 
-// What Parse accepts is what a Work accepts, but for rules about single fields; and it is its own canonical text.
+// FuzzParse checks that a Work accepts the objects that Parse accepts, except for rules about single fields, and that
+// the text of an Object is canonical.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":[1,2.5,"<",null,{"b":1e3}]}`)
 	f.Add(`{"apiVersion":"apps/v1","kind":"A","metadata":{"name":"a"},"x":"\ud800"}`)

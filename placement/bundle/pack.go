@@ -68,7 +68,7 @@ func Pack(base string, previous []Work, objects []Object) ([]Work, error) {
 	return pack(standard, base, previous, objects)
 }
 
-// limits of a Work. Free is the share, one of so many, that objects which come leave to those that are there.
+// limits contains the limits of a Work. New objects leave 1/free of them to the existing objects.
 type limits struct{ objects, bytes, free int }
 
 var standard = limits{workv1alpha1.MaxManifests, workv1alpha1.MaxManifestBytes, 8}
@@ -103,7 +103,7 @@ func pack(limits limits, base string, previous []Work, objects []Object) ([]Work
 	return works, nil
 }
 
-// index finds the objects by their keys.
+// index returns the objects by their keys.
 func index(limits limits, objects []Object) (map[Key]*Object, error) {
 	wanted := make(map[Key]*Object, len(objects))
 	var errs []error
@@ -127,10 +127,10 @@ type bin struct {
 	number  int
 	objects []Object
 	bytes   int
-	changed []Object // those of objects that are not what they were
+	changed []Object // the objects whose content has changed
 }
 
-// restore puts the objects where they were, whether they fit or not, and takes them out of wanted.
+// restore puts the objects into their previous Works, even if they exceed the limits, and removes them from wanted.
 func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, error) {
 	bins := make([]*bin, len(previous))
 	for i := range previous {
@@ -156,7 +156,7 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 			was := &previous[i].Objects[j]
 			o := wanted[was.Key()]
 			if o == nil {
-				continue // it is no longer wanted, or it was between two Works and an earlier one has it
+				continue // no longer desired, or in two Works and the earlier one has it
 			}
 			delete(wanted, was.Key())
 			b.add(o)
@@ -169,8 +169,8 @@ func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, erro
 	return out, nil
 }
 
-// evict takes out what has to go so that the rest fits: of the changed objects the largest, so that few do. Were
-// unchanged ones too many, as when a limit became lower, the last of them would go.
+// evict removes objects so that the rest fits: first the largest changed objects, to move few. If unchanged objects
+// alone exceed the limits, for example because a limit was reduced, it removes the last of them.
 func (b *bin) evict(limits limits) []Object {
 	fits := func() bool { return b.bytes <= limits.bytes && len(b.objects) <= limits.objects }
 	if fits() {
@@ -195,8 +195,7 @@ func (b *bin) evict(limits limits) []Object {
 	return out
 }
 
-// place puts an object into the first bin that has room for it, which may be a new one. Bins stay in the order of their
-// numbers.
+// place puts an object into the first bin that has room for it, or into a new one. Bins stay sorted by number.
 func place(limits limits, bins []*bin, o *Object) []*bin {
 	for i, b := range bins {
 		if b.takes(limits, o, i == 0) {
@@ -213,8 +212,8 @@ func place(limits limits, bins []*bin, o *Object) []*bin {
 	return slices.Insert(bins, number, b)
 }
 
-// takes says whether an object that comes may be put there. An empty bin takes any; what others wait for may fill the
-// first one up.
+// takes reports whether a new object may be put into the bin. An empty bin takes any object. Objects that others depend
+// on may fill the first bin completely.
 func (b *bin) takes(limits limits, o *Object, first bool) bool {
 	if fills := first && foundation(o); len(b.objects) > 0 && !fills {
 		limits.objects -= limits.objects / limits.free
@@ -237,7 +236,7 @@ func (b *bin) work(name string) Work {
 	return Work{name, b.objects, Hash(sum.Sum(nil))}
 }
 
-// foundation says whether other objects cannot be without this one.
+// foundation reports whether other objects depend on this one: a Namespace or a CustomResourceDefinition.
 func foundation(o *Object) bool {
 	return o.Group == "" && o.Kind == "Namespace" || o.Group == "apiextensions.k8s.io" &&
 		o.Kind == "CustomResourceDefinition"

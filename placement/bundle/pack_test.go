@@ -14,10 +14,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// few lets a test fill Works with few objects: 8 of them, 7 that leave room, and 800 bytes.
+// few limits a Work to 8 objects, 7 of which leave the free share, and to 800 bytes, so that tests need few objects.
 var few = limits{objects: 8, bytes: 800, free: 8}
 
-// sized is an object whose text is so long.
+// sized returns an object whose text has a length.
 func sized(t require.TestingT, kind, name string, size int) Object {
 	text := func(filling string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q},"x":%q}`, kind, name, filling)
@@ -27,7 +27,7 @@ func sized(t require.TestingT, kind, name string, size int) Object {
 	return o
 }
 
-// where is which objects are in which Work.
+// where returns the objects of each Work.
 func where(works []Work) map[string][]string {
 	out := map[string][]string{}
 	for _, w := range works {
@@ -102,7 +102,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// written is how many Works are to be made, changed or deleted.
+// written returns the number of Works that must be created, changed or deleted.
 func written(before, after []Work) int {
 	hashes := map[string]Hash{}
 	for _, w := range before {
@@ -148,7 +148,7 @@ func TestPackRefuses(t *testing.T) {
 	}
 }
 
-// An object that is just small enough is in a Work that the API takes.
+// TestPackToTheLimit checks that the API server accepts a Work with an object of the maximum size.
 func TestPackToTheLimit(t *testing.T) {
 	works, err := Pack("w", nil, []Object{sized(t, "ConfigMap", "a", workv1alpha1.MaxManifestBytes)})
 	require.NoError(t, err)
@@ -156,7 +156,8 @@ func TestPackToTheLimit(t *testing.T) {
 	require.Empty(t, spec.Validate())
 }
 
-// After a restart nothing is written, whatever the API server made of the text.
+// TestReadWhatWasPacked checks that nothing is written after a restart, independently of the encoding of the API
+// server.
 func TestReadWhatWasPacked(t *testing.T) {
 	objects := []Object{sized(t, "ConfigMap", "<a>", 100), sized(t, "ConfigMap", "b", 100),
 		sized(t, "Namespace", "c", 100)}
@@ -173,8 +174,8 @@ func TestReadWhatWasPacked(t *testing.T) {
 	require.NotEqual(t, works[0].Hash, edited.Hash)
 }
 
-// A hub that has lost what it knew reads it from the Works: an object that is in two of them, as when it was moved
-// and the hub stopped in between, stays in the first.
+// TestPackAfterHalfAMove checks that the distribution is restored from the Works. An object that is in two of them,
+// because the hub stopped during a move, stays in the first one.
 func TestPackAfterHalfAMove(t *testing.T) {
 	a, b := sized(t, "ConfigMap", "a", 300), sized(t, "ConfigMap", "b", 300)
 	works, err := pack(few, "w", []Work{{Name: "w-1", Objects: []Object{a, b}}, {Name: "w-0", Objects: []Object{a}}},
@@ -183,7 +184,7 @@ func TestPackAfterHalfAMove(t *testing.T) {
 	require.Equal(t, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, where(works))
 }
 
-// Works that are over the limit, as when that has become lower, are brought below it.
+// TestPackBelowANewLimit checks that Works that exceed a reduced limit are reduced to it.
 func TestPackBelowANewLimit(t *testing.T) {
 	objects := []Object{sized(t, "ConfigMap", "a", 500), sized(t, "ConfigMap", "b", 500), sized(t, "Namespace", "ns", 100)}
 	works, err := pack(few, "w", []Work{{Name: "w-0", Objects: objects}}, objects)
@@ -191,8 +192,7 @@ func TestPackBelowANewLimit(t *testing.T) {
 	require.Equal(t, map[string][]string{"w-0": {"ns", "a"}, "w-1": {"b"}}, where(works))
 }
 
-// TestPackProperties changes a set of objects at random, and sees after each step that everything that Pack promises is
-// so.
+// TestPackProperties changes a set of objects at random, and checks the guarantees of Pack after each step.
 func TestPackProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) Object {
@@ -285,7 +285,7 @@ func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map
 	require.Len(t, seen, len(objects))
 }
 
-// What etcd takes is what is stored, where < takes six bytes.
+// TestPackCountsWhatIsStored checks that the stored size counts, in which < has six bytes.
 func TestPackCountsWhatIsStored(t *testing.T) {
 	page := func(name string) Object {
 		o, err := Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"html":%q}}`,

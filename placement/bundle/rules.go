@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// kinds says which objects a row is for. No kind: all; group "*": any.
+// kinds selects the objects that a row applies to. No kind: all objects; group "*": any group.
 type kinds struct {
 	group string
 	kinds []string
@@ -21,11 +21,11 @@ func (k *kinds) matches(id workv1alpha1.ResourceIdentifier) bool {
 	return k.kinds == nil || (k.group == "*" || k.group == id.Group) && slices.Contains(k.kinds, id.Kind)
 }
 
-// removal is a row of what an object loses.
+// removal is a row of the table of fields that are removed.
 type removal struct {
 	kinds
-	in     string   // the map that the fields are in
-	names  []string // of the fields
+	in     string   // the path of the map that contains the fields
+	names  []string // the names of the fields
 	reason string
 	unless func(*unstructured.Unstructured) bool
 }
@@ -135,10 +135,10 @@ func unboundByController(claim *unstructured.Unstructured) bool {
 	return claim.GetAnnotations()["pv.kubernetes.io/bound-by-controller"] == ""
 }
 
-// refusal is a row of what does not travel at all.
+// refusal is a row of the table of objects that are refused.
 type refusal struct {
 	kinds
-	which  string // of them, in words
+	which  string // a description of the objects of these kinds
 	when   func(*unstructured.Unstructured) bool
 	reason string
 }
@@ -204,8 +204,8 @@ func controlled(object *unstructured.Unstructured) bool {
 	return metav1.GetControllerOfNoCopy(object) != nil
 }
 
-// madeEndpoints tells what the endpoints controller made, or an election is held with, from what a user wrote for a
-// Service without a selector.
+// madeEndpoints reports whether the endpoints controller made the object, or an election is held with it. Otherwise a
+// user wrote it for a Service without a selector.
 func madeEndpoints(endpoints *unstructured.Unstructured) bool {
 	labels, notes := endpoints.GetLabels(), endpoints.GetAnnotations()
 	return labels["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" ||

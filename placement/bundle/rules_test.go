@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// table is the rows as doc.go has them.
+// table formats the rows as in doc.go.
 func table() string {
 	var out strings.Builder
 	out.WriteString("// [Clean] takes away:\n//\n")

@@ -29,7 +29,8 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "placement-crds"
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
-// install once: to apply definitions again takes the API server a second, for all their rules.
+// install installs the definitions once, because the API server takes a second to apply them again, for all their
+// rules.
 var install struct {
 	sync.Once
 	err error
@@ -79,7 +80,8 @@ func TestInstallEndsWhenItMay(t *testing.T) {
 	require.ErrorIs(t, crds.Install(ctx, c), context.DeadlineExceeded)
 }
 
-// Each policy is refused by the API server, once, at the field that is wrong, and in words that say what to do.
+// TestAPIServerRefuses checks that the API server rejects each invalid policy once, at the invalid field, and with a
+// message that states the remedy.
 func TestAPIServerRefuses(t *testing.T) {
 	c := installed(t)
 	for _, test := range slices.Concat(refusedPolicies, preferredToo(refusedPolicies)) {
@@ -153,7 +155,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The API server and FailoverPolicy.Validate refuse the same, and accept the same.
+// TestFailoverPolicy checks that the API server and FailoverPolicy.Validate accept and reject the same policies.
 func TestFailoverPolicy(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct {
@@ -188,7 +190,7 @@ func TestFailoverPolicy(t *testing.T) {
 	}
 }
 
-// What kubectl get shows, as the API server has it.
+// TestColumns checks the columns of kubectl get, as the API server returns them.
 func TestColumns(t *testing.T) {
 	c := installed(t)
 	object := placement("columns", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(3))})
@@ -252,7 +254,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// kubectl get pl, kubectl get ws, kubectl get wsr, and kubectl get muster.
+// TestShortNames checks the short names: kubectl get pl, kubectl get ws, kubectl get wsr, and kubectl get muster.
 func TestShortNames(t *testing.T) {
 	c := installed(t)
 	for name, short := range map[string]string{"placements.placement.muster.dev": "pl",

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// The API server and DisruptionBudget.Validate refuse the same, and accept the same.
+// TestDisruptionBudget checks that the API server and DisruptionBudget.Validate accept and reject the same budgets.
 func TestDisruptionBudget(t *testing.T) {
 	c := installed(t)
 	share := func(what string) *intstr.IntOrString { return new(intstr.Parse(what)) }
@@ -115,7 +115,8 @@ func TestPlacementEviction(t *testing.T) {
 	}
 }
 
-// An eviction is not turned into another one, and shows where it stands.
+// TestPlacementEvictionIsWhatItIs checks that the spec of an eviction cannot be changed, and that its columns show its
+// state.
 func TestPlacementEvictionIsWhatItIs(t *testing.T) {
 	c := installed(t)
 	object := eviction("columns", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"})

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/placement/crds"
 )
 
-// The definitions are there as files, too, for who installs them by other means.
+// This example lists the definitions as files, for installation by other means.
 func Example() {
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// What the API server and PlacementPolicy.Validate must both refuse, or both accept.
+// Cases that the API server and PlacementPolicy.Validate must both reject, or both accept.
 
-// refused is a policy with one mistake, and what is said of it.
+// refused is a policy with one error, and the expected message.
 type refused struct {
 	reason string
 	policy v1alpha1.PlacementPolicy
@@ -797,7 +797,7 @@ var acceptedPolicies = map[string]v1alpha1.PlacementPolicy{
 	"everything to its limit": largest(),
 }
 
-// preferredToo returns what is wrong with a required term, of a preferred one.
+// preferredToo returns the cases of a required term for a preferred one.
 func preferredToo(tests []refused) []refused {
 	var out []refused
 	for _, test := range tests {
@@ -813,8 +813,8 @@ func preferredToo(tests []refused) []refused {
 	return out
 }
 
-// largest is a policy with as many entries as there may be, in which every rule has something to look at: the API
-// server's budget for one object must do for it.
+// largest returns a policy with the maximum number of entries, in which every rule has something to evaluate. The cost
+// must be within the API server's budget for one object.
 func largest() v1alpha1.PlacementPolicy {
 	term := func(i int) v1alpha1.ClusterSelectorTerm {
 		return v1alpha1.ClusterSelectorTerm{

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 )
 
-// Policies as they are in files: what cannot be written in Go, or is left out there.
+// Policies as texts, for cases that cannot be expressed in Go or that Go omits.
 
 var refusedTexts = []struct{ reason, policy, field, want string }{
 	{

@@ -2,9 +2,9 @@ package crds_test
 
 import "slices"
 
-// The rules of what is part of a WorkSet: overrides, selectors and rollouts.
+// The rules for the parts of a WorkSet: overrides, selectors and rollouts.
 
-// clusterRules are those of a ClusterSelector, which in makes a part of a spec.
+// clusterRules returns the rules of a ClusterSelector. The function in inserts it into a part of a spec.
 func clusterRules(field string, in func(selector string) string) []rule {
 	return []rule{
 		{"no cluster in particular", in(`{}`), in(`{names: [east]}`), field,
@@ -26,7 +26,7 @@ func clusterRules(field string, in func(selector string) string) []rule {
 	}
 }
 
-// objectRules are those of a list of ObjectSelectors, which in makes a part of a spec.
+// objectRules returns the rules of a list of ObjectSelectors. The function in inserts it into a part of a spec.
 func objectRules(field string, in func(selectors string) string) []rule {
 	return []rule{
 		{"no object in particular", in(`[{}]`), in(`[{group: ""}]`), field + "[0]", "should have at least 1 properties"},
@@ -162,7 +162,7 @@ var rolloutRules = slices.Concat([]rule{
 
 func stage(fields string) string { return `rollout: {type: Stages, stages: [{` + fields + `}]}` }
 
-// shareRules are those of a number or a percentage of clusters that is at least one.
+// shareRules returns the rules of a number or a percentage of clusters that is at least one.
 func shareRules(field, name string, in func(share string) string) []rule {
 	said := name + " must be a number from 1, or a percentage from 1% to 100%"
 	return []rule{

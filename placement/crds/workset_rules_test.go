@@ -199,7 +199,7 @@ var workRules = slices.Concat([]rule{
 		"should be less than or equal to 100"},
 ))
 
-// optionRules are rules of the one option of a WorkSet.
+// optionRules returns the rules of the single option of a WorkSet.
 func optionRules(rules ...rule) []rule {
 	for i := range rules {
 		rules[i].wrong = `work: {manifestOptions: [` + rules[i].wrong + `]}`

@@ -20,7 +20,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What becomes of a WorkSet that an API server has stored.
+// Tests of a WorkSet that an API server has stored.
 
 func created(t *testing.T, c client.Client, name string, change func(*v1alpha1.WorkSet)) *v1alpha1.WorkSet {
 	t.Helper()
@@ -32,7 +32,7 @@ func created(t *testing.T, c client.Client, name string, change func(*v1alpha1.W
 	return set
 }
 
-// The Works of a WorkSet cannot change their field manager, so it cannot change its own.
+// TestFieldOwnerOfWorkSetCannotChange checks that a WorkSet cannot change its field manager, because its Works cannot.
 func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct{ reason, before, after string }{
@@ -56,7 +56,8 @@ func TestFieldOwnerOfWorkSetCannotChange(t *testing.T) {
 	}
 }
 
-// Each of two who approve owns an approval of his own, and takes back no other.
+// TestApprovalsOfSeveralPeople checks that each of two users who approve owns only their own approval, and removes no
+// other.
 func TestApprovalsOfSeveralPeople(t *testing.T) {
 	c := installed(t)
 	set := created(t, c, "approvals", func(*v1alpha1.WorkSet) {})
@@ -84,8 +85,8 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 	require.Equal(t, []string{"rest"}, stages())
 }
 
-// As much of everything as the limits allow: the API server's budget for its rules and etcd's for an object must do,
-// and no status is ever lost for its length.
+// TestLargestWorkSetIsStored stores a WorkSet of the maximum size in everything. The API server's budget for its rules
+// and the limit of etcd for an object must suffice, and no status may be rejected because of its length.
 func TestLargestWorkSetIsStored(t *testing.T) {
 	c := installed(t)
 	set := created(t, c, "largest", func(s *v1alpha1.WorkSet) {
@@ -109,7 +110,8 @@ func TestLargestWorkSetIsStored(t *testing.T) {
 		length(t, set.Spec), length(t, set.Status), length(t, set.ManagedFields))
 }
 
-// largestSpec has as many entries as there may be in each list, and as many bytes as there may be in each part.
+// largestSpec returns a spec with the maximum number of entries in each list, and the maximum number of bytes in each
+// part.
 func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 	raw := func(format string, args ...any) runtime.RawExtension {
 		return runtime.RawExtension{Raw: fmt.Appendf(nil, format, args...)}
@@ -170,7 +172,7 @@ func largestSpec(t *testing.T) v1alpha1.WorkSetSpec {
 	return spec
 }
 
-// largestStatus has as many entries as there may be, with messages of ASCII letters.
+// largestStatus returns a status with the maximum number of entries, with messages of ASCII letters.
 func largestStatus() v1alpha1.WorkSetStatus {
 	now := metav1.Now()
 	id := workv1alpha1.ResourceIdentifier{Group: strings.Repeat("g", 253), Version: "v1", Kind: "Deployment",
@@ -218,7 +220,7 @@ func length(t *testing.T, value any) int {
 	return len(text)
 }
 
-// A status is cut at the ends of its long lists, and only if it must be.
+// TestTrim checks that a status is reduced at the ends of its long lists, and only if necessary.
 func TestTrim(t *testing.T) {
 	short := v1alpha1.WorkSetStatus{Clusters: []v1alpha1.ClusterSummary{{Name: "east"}}, OmittedClusters: 1}
 	same := *short.DeepCopy()

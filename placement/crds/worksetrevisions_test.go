@@ -38,7 +38,7 @@ func createdRevision(t *testing.T, c client.Client, name, content string) *v1alp
 	return r
 }
 
-// The API server refuses what no release writes.
+// TestWorkSetRevisionRules checks that the API server rejects revisions that no release writes.
 func TestWorkSetRevisionRules(t *testing.T) {
 	c := installed(t)
 	require.NoError(t, c.Create(t.Context(), revision("right", `{}`), client.DryRunAll))
@@ -84,7 +84,7 @@ func TestWorkSetRevisionRules(t *testing.T) {
 	}
 }
 
-// stored is a text as the API server stores and returns it: fields in order, and <, > and & as escapes.
+// stored returns a text as the API server stores and returns it: fields are sorted, and <, > and & are escaped.
 func stored(t *testing.T, text string) string {
 	t.Helper()
 	var value any
@@ -96,7 +96,8 @@ func stored(t *testing.T, text string) string {
 	return string(out)
 }
 
-// Whatever is in the content of a revision stays there. Nothing is pruned, filled in or taken for something else.
+// TestContentOfRevisionStays checks that the content of a revision does not change: no field is pruned, defaulted or
+// converted.
 func TestContentOfRevisionStays(t *testing.T) {
 	c := installed(t)
 	for i, content := range []string{
@@ -120,8 +121,9 @@ func TestContentOfRevisionStays(t *testing.T) {
 	}
 }
 
-// Nothing of the spec can change, by no kind of patch, and the number can. To the rules of the API server, one object
-// equals another that has as many fields of other names, where it does not know the names.
+// TestWorkSetRevisionIsImmutable checks that no kind of patch can change the spec, and that the number can be changed.
+// For the rules of the API server, two objects are equal if they have the same number of fields with different names
+// that the schema does not know.
 func TestWorkSetRevisionIsImmutable(t *testing.T) {
 	c := installed(t)
 	const content = `{"a":{"k":"v"},"b":[{"x":1,"y":2}],"c":null,"d":[1,2]}`

@@ -19,10 +19,10 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// What the API server and WorkSetSpec.Validate must both refuse, or both accept.
+// Cases that the API server and WorkSetSpec.Validate must both reject, or both accept.
 
-// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of
-// a minimal spec.
+// rule is an invalid text with the expected message, and the most similar valid text. Each replaces fields of a minimal
+// spec.
 type rule struct {
 	reason       string
 	wrong, right string
@@ -32,7 +32,7 @@ type rule struct {
 
 const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
 
-// workSet is a minimal one with some fields of its spec replaced.
+// workSet returns a minimal WorkSet in which some fields of the spec are replaced.
 func workSet(t *testing.T, fields string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -48,7 +48,7 @@ func workSet(t *testing.T, fields string) *unstructured.Unstructured {
 	return object
 }
 
-// decoded is a WorkSet as a Go program has it, which must not know less than YAML says.
+// decoded returns a WorkSet as a Go program decodes it. The program must not lose data of the YAML.
 func decoded(t *testing.T, object *unstructured.Unstructured) *v1alpha1.WorkSet {
 	t.Helper()
 	set := &v1alpha1.WorkSet{}
@@ -62,7 +62,7 @@ func validated(spec *v1alpha1.WorkSetSpec) []crdtest.Complaint {
 	return crdtest.Validated(spec.Validate())
 }
 
-// list is one in YAML, of entries with a number in them.
+// list returns a list in YAML, with entries that contain a number.
 func list(n int, entry string) string {
 	return "[" + strings.Join(times(n, func(i int) string {
 		return strings.ReplaceAll(entry, "#", fmt.Sprint(i))
@@ -75,7 +75,8 @@ func workSetRules() []rule {
 	return slices.Concat(specRules, overrideRules(), replicaRules(), workRules, rolloutRules)
 }
 
-// Each rule refuses what is wrong, once and at the field that is wrong; and accepts what is just right.
+// TestValidateWorkSet checks that each rule rejects its invalid text once, at the invalid field, and accepts the valid
+// one.
 func TestValidateWorkSet(t *testing.T) {
 	for _, test := range workSetRules() {
 		got := validated(&decoded(t, workSet(t, test.wrong)).Spec)
@@ -87,7 +88,8 @@ func TestValidateWorkSet(t *testing.T) {
 	}
 }
 
-// So does the API server; and no rule of the definition is left that no test breaks.
+// TestAPIServerAgreesOnWorkSets checks the same for the API server, and that each rule of the definition is violated by
+// at least one test.
 func TestAPIServerAgreesOnWorkSets(t *testing.T) {
 	c := installed(t)
 	var refused []crdtest.Complaint
@@ -118,7 +120,7 @@ func TestAPIServerAgreesOnWorkSets(t *testing.T) {
 	}
 }
 
-// bothAccept says that the API server takes it, and Validate what the API server makes of it.
+// bothAccept checks that the API server accepts a WorkSet, and that Validate accepts the stored result.
 func bothAccept(t *testing.T, c client.Client, reason, fields string) {
 	t.Helper()
 	object := workSet(t, fields)
@@ -129,7 +131,8 @@ func bothAccept(t *testing.T, c client.Client, reason, fields string) {
 	}
 }
 
-// missing is what must be there, and empty texts that a Go program leaves out: of these the API server alone can say.
+// missing contains required fields and empty texts that a Go program omits, so that only the API server can reject
+// them.
 var missing = map[string]string{
 	"placements":                               `placements: null`,
 	"placements[0].name":                       `placements: [{}]`,
@@ -171,7 +174,7 @@ func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
 	require.ErrorContains(t, c.Create(t.Context(), object, client.DryRunAll), "spec: Required value")
 }
 
-// What the API server cannot check, readers of a WorkSet have to.
+// TestOnlyValidateRefusesWorkSet checks the rules that the API server cannot check, so that clients of a WorkSet must.
 func TestOnlyValidateRefusesWorkSet(t *testing.T) {
 	c := installed(t)
 	big := func(n int) string { return `data: {a: ` + as(n) + `}` }
@@ -224,7 +227,7 @@ func TestOnlyValidateRefusesWorkSet(t *testing.T) {
 	}
 }
 
-// One that says no more than it must gets the documented defaults.
+// TestWorkSetDefaults checks that a minimal WorkSet gets the documented defaults.
 func TestWorkSetDefaults(t *testing.T) {
 	c := installed(t)
 	set := decoded(t, workSet(t, ""))

@@ -11,19 +11,19 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// edit makes of an object what one cluster gets.
+// edit computes an object of one cluster.
 type edit struct {
 	*target
 	cluster *scheduler.Cluster
 	rules   []*rule
-	room    int // how much may still be added, copied and shifted
+	room    int // the number of bytes and items that may still be added, copied and shifted
 }
 
 func (e *edit) deletes() bool {
 	return slices.ContainsFunc(e.rules, func(r *rule) bool { return r.deletes })
 }
 
-// apply returns the object, or the field that something is wrong with.
+// apply returns the object of the cluster. With an error, it returns the field that the error is about.
 func (e *edit) apply() (bundle.Object, string, error) {
 	content := runtime.DeepCopyJSON(e.content)
 	at, err := "", error(nil)
@@ -95,7 +95,7 @@ func (e *edit) charge(n int) error {
 	return nil
 }
 
-// measure returns about how long a value is as JSON, and how deep.
+// measure returns the approximate length of a value as JSON, and its depth.
 func measure(value any) (size, depth int) {
 	switch value := value.(type) {
 	case string:
@@ -119,7 +119,7 @@ func measure(value any) (size, depth int) {
 	}
 }
 
-// merge carries out a merge patch, as RFC 7386 has it, and returns what the target becomes.
+// merge applies a merge patch according to RFC 7386, and returns the changed target.
 func merge(target, patch any) any {
 	fields, isMap := patch.(map[string]any)
 	if !isMap {

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// More replicas in Europe, and every cluster knows its name.
+// ExampleApply sets more replicas in Europe, and the name of the cluster as a label.
 func ExampleApply() {
 	web, err := bundle.Parse([]byte(
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`))
@@ -50,7 +50,7 @@ rules:
 	// {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"cluster":"tokyo","tier":"standard"},"name":"web","namespace":"shop"},"spec":{"replicas":2}}
 }
 
-// One object is not for every cluster; and a cluster without a label that a patch asks for gets an error that says so.
+// ExamplePlan_For removes an object for one cluster. A cluster without a label that a patch refers to gets an error.
 func ExamplePlan_For() {
 	config, err := bundle.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"region"}}`))
 	if err != nil {
@@ -89,7 +89,7 @@ rules:
 	// override ConfigMap region for cluster lab: rules[1].jsonPatch[0].value.region: muster.cluster.labels["region"]: the cluster does not have it, and there is no default
 }
 
-// Two dollars keep a variable from being one; all else that looks like one is text anyway.
+// ExampleExpand escapes a variable with two dollars. Other text that resembles a variable is not changed.
 func ExampleExpand() {
 	cluster := &scheduler.Cluster{Name: "paris", Properties: map[string]string{"example.com/cost": "5"}}
 	for _, text := range []string{

@@ -18,7 +18,7 @@ import (
 
 func value(text string) *apiruntime.RawExtension { return &apiruntime.RawExtension{Raw: []byte(text)} }
 
-// rulesOf spreads operations over as many rules as they need.
+// rulesOf distributes operations over as many rules as they need.
 func rulesOf(ops ...v1alpha1.JSONPatchOperation) *v1alpha1.Overrides {
 	o := &v1alpha1.Overrides{}
 	for len(ops) > 0 {
@@ -38,7 +38,7 @@ func times(n int, op func(i int) v1alpha1.JSONPatchOperation) (out []v1alpha1.JS
 
 const most = v1alpha1.MaxOverrideRules * v1alpha1.MaxPatchOperations
 
-// Rules that are valid, each small, and together would be too much.
+// TestHostileRulesAreBounded checks that rules fail that are valid and small, but exceed the limits together.
 func TestHostileRulesAreBounded(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	list := "[" + strings.Repeat("0,", 100_000) + "0]"

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// operation is one of a JSON patch, which was validated.
+// operation is a validated operation of a JSON patch.
 type operation struct {
 	op         v1alpha1.JSONPatchOp
 	path, from []string
@@ -35,7 +35,7 @@ func compileOperation(spec *v1alpha1.JSONPatchOperation, at *field.Path) (operat
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// split returns the names of a JSON pointer; none: the whole object.
+// split returns the names in a JSON pointer. Nil: the pointer refers to the whole object.
 func split(pointer string) []string {
 	if pointer == "" {
 		return nil
@@ -47,7 +47,7 @@ func split(pointer string) []string {
 	return names
 }
 
-// do carries out an operation. After an error the content is of no use.
+// do applies an operation. After an error the content must not be used.
 func (e *edit) do(content map[string]any, o *operation) error {
 	switch o.op {
 	case v1alpha1.JSONPatchAdd, v1alpha1.JSONPatchReplace, v1alpha1.JSONPatchTest:
@@ -85,7 +85,7 @@ func (e *edit) do(content map[string]any, o *operation) error {
 	}
 }
 
-// get returns what is at a path.
+// get returns the value at a path.
 func get(node any, path []string) (any, error) {
 	for _, name := range path {
 		child, _, err := child(node, name)
@@ -97,7 +97,7 @@ func get(node any, path []string) (any, error) {
 	return node, nil
 }
 
-// child returns the field or item of that name, and the index that an item has.
+// child returns the field or item with a name, and the index of an item.
 func child(node any, name string) (value any, i int, err error) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -112,13 +112,13 @@ func child(node any, name string) (value any, i int, err error) {
 	return nil, 0, fmt.Errorf("%q: %w", name, ErrNoPath)
 }
 
-// index reads the index of an item: digits, and no 0 before others.
+// index parses the index of an item: digits without leading zeros.
 func index(name string) (int, bool) {
 	i, err := strconv.Atoi(name)
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == name
 }
 
-// change has a function make another of the node that the last name of a path is in, and puts that in its place.
+// change replaces the node that contains the last name of a path by the result of become.
 func change(root map[string]any, path []string, become func(parent any, name string) (any, error)) error {
 	var step func(node any, path []string) (any, error)
 	step = func(node any, path []string) (any, error) {
@@ -140,7 +140,7 @@ func change(root map[string]any, path []string, become func(parent any, name str
 		}
 		return node, nil
 	}
-	_, err := step(root, path) // the root is a map, and stays the same one
+	_, err := step(root, path) // the root is a map, which is changed in place
 	return err
 }
 
@@ -191,7 +191,7 @@ func (e *edit) remove(parent any, name string) (any, error) {
 	return parent, nil
 }
 
-// equal says whether two values are the same JSON.
+// equal reports whether two values are equal as JSON.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -224,7 +224,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// same compares exactly, where not every integer is a float.
+// same compares an integer and a float exactly, although not every integer can be represented as a float.
 func same(i int64, f float64) bool {
 	return f == math.Trunc(f) && f >= math.MinInt64 && f < math.MaxInt64 && int64(f) == i
 }

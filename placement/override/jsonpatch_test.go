@@ -19,7 +19,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// patched carries out a JSON patch on a document, whatever fields it touches.
+// patched applies a JSON patch to a document, without restrictions on the fields.
 func patched(t require.TestingT, document, patch string) (map[string]any, error) {
 	var content map[string]any
 	require.NoError(t, utiljson.Unmarshal([]byte(document), &content), document)
@@ -41,7 +41,8 @@ func patched(t require.TestingT, document, patch string) (map[string]any, error)
 	return content, nil
 }
 
-// The examples of RFC 6902, appendix A, and of RFC 6901, and what else implementations get wrong.
+// TestJSONPatch checks the examples of RFC 6902, appendix A, and of RFC 6901, and other cases that implementations get
+// wrong.
 func TestJSONPatch(t *testing.T) {
 	for _, test := range []struct {
 		reason, document, patch, want string
@@ -119,7 +120,7 @@ func TestJSONPatch(t *testing.T) {
 	}
 }
 
-// Where the library carries a patch out, so do we, with the same result; where we do, so does it.
+// FuzzJSONPatch checks that the package and the library accept the same patches, with the same result.
 func FuzzJSONPatch(f *testing.F) {
 	const document = `{"a":{"b":[1,{"c":null},"x"],"":{}},"d":1.5,"e":[],"~/":true,"0":{"0":"y"}}`
 	for _, patch := range []string{
@@ -174,7 +175,8 @@ func FuzzJSONPatch(f *testing.F) {
 	})
 }
 
-// differs says whether the library may know better: it takes indices such as 01, and tests numbers by their digits.
+// differs reports whether the library is known to differ: it accepts indices such as 01, and compares numbers by their
+// digits.
 func differs(patch []v1alpha1.JSONPatchOperation) bool {
 	return slices.ContainsFunc(patch, func(op v1alpha1.JSONPatchOperation) bool {
 		return op.Op == v1alpha1.JSONPatchTest
@@ -185,14 +187,15 @@ func differs(patch []v1alpha1.JSONPatchOperation) bool {
 		})
 }
 
-// names says whether any name in the pointers of a patch is such a one.
+// names reports whether a name in the pointers of a patch satisfies a condition.
 func names(patch []v1alpha1.JSONPatchOperation, such func(string) bool) bool {
 	return slices.ContainsFunc(patch, func(op v1alpha1.JSONPatchOperation) bool {
 		return slices.ContainsFunc(split(op.Path), such) || slices.ContainsFunc(split(op.From), such)
 	})
 }
 
-// Merge patches are compared with the library's, too, and with the table of RFC 7386 where the target is a map.
+// FuzzMergePatch compares merge patches with those of the library, and with the table of RFC 7386 for targets that are
+// maps.
 func FuzzMergePatch(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":"b"}`, `{"a":"c"}`},

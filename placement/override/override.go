@@ -16,37 +16,37 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Plan is objects and overrides, ready to be asked what a cluster gets. It may be used by many at once.
+// Plan contains objects and compiled overrides. It may be used concurrently.
 type Plan struct {
 	objects []bundle.Object
-	targets []target // of the objects that some cluster may get otherwise
+	targets []target // the objects that may differ between clusters
 	rules   []rule
 }
 
-// target is an object that is not the same everywhere.
+// target is an object that may differ between clusters.
 type target struct {
 	index     int            // in Plan.objects
 	content   map[string]any // never changed
-	rules     []int          // that are for it, where they are for the cluster
+	rules     []int          // the rules that select the object; they apply if they also select the cluster
 	variables bool
 }
 
-// Result is what one cluster gets.
+// Result contains the objects of one cluster.
 type Result struct {
-	// Objects are in the order in which they were given. Those that are as all clusters get them share their text with it.
+	// Objects are in the order of the input. Unchanged objects share their text with the input.
 	Objects []bundle.Object
-	// Deleted are the identifiers of the objects that rules keep from the cluster, in the same order.
+	// Deleted are the identifiers of the objects that rules remove for the cluster, in the same order.
 	Deleted []workv1alpha1.ResourceIdentifier
-	// Rules are the indices of the rules that are for the cluster, and for any of the objects.
+	// Rules are the indices of the rules that select the cluster and at least one object.
 	Rules []int
 }
 
-// Error is what is wrong with an object on its way to a cluster.
+// Error is the error for one object and one cluster.
 type Error struct {
 	Cluster string
 	Object  workv1alpha1.ResourceIdentifier
-	// Field is that of the rule, such as rules[2].jsonPatch[0].value.image, or of the object, such as .spec.image, if
-	// it has a variable there.
+	// Field is the field of the rule, such as rules[2].jsonPatch[0].value.image. For a variable in an object, it is the
+	// field of the object, such as .spec.image.
 	Field string
 	Err   error
 }
@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Apply returns what the cluster gets of the objects. It is [New] and [Plan.For] in one.
+// Apply returns the objects of a cluster. It combines [New] and [Plan.For].
 func Apply(objects []bundle.Object, overrides *v1alpha1.Overrides, cluster *scheduler.Cluster) (Result, error) {
 	plan, err := New(objects, overrides)
 	if err != nil {
@@ -66,9 +66,9 @@ func Apply(objects []bundle.Object, overrides *v1alpha1.Overrides, cluster *sche
 	return plan.For(cluster)
 }
 
-// New makes a plan. It keeps the objects, and nothing of the overrides. The error has all that is wrong with the
-// overrides by their fields, as [v1alpha1.Overrides.Validate] says it, and variables and CEL expressions that cannot be
-// read.
+// New compiles a plan. It retains the objects, and nothing of the overrides. The error contains all problems of the
+// overrides with their fields, as [v1alpha1.Overrides.Validate] reports them, or all variables and CEL expressions that
+// cannot be parsed.
 func New(objects []bundle.Object, overrides *v1alpha1.Overrides) (*Plan, error) {
 	if errs := overrides.Validate(nil); len(errs) > 0 {
 		return nil, fmt.Errorf("invalid overrides: %w", errs.ToAggregate())

@@ -234,7 +234,8 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// An error in a manifest names the manifest's field; and all objects that fail are named.
+// TestApplyFailsInManifests checks that an error in a manifest names the manifest's field, and that all objects that
+// fail are named.
 func TestApplyFailsInManifests(t *testing.T) {
 	other := `{apiVersion: v1, kind: ConfigMap, metadata: {name: other}, ` +
 		`data: {"a.b": "${muster.cluster.labels['zone']}"}}`

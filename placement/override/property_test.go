@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// drawRule is one of any kind; many of them fail on some object.
+// drawRule returns a random rule of any kind. Many of them fail for some object.
 func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 	texts := rapid.SampledFrom([]string{`"a"`, `1`, `{"b":["${muster.cluster.name}"]}`,
 		`"${muster.cluster.labels['region']:-none}"`, `"${muster.cluster.labels['zone']}"`, `[]`})
@@ -118,7 +118,7 @@ func cmpCopy(objects []bundle.Object) []bundle.Object {
 	return out
 }
 
-// A plan is shared by all that write Works. Run it with the race detector.
+// TestPlanIsShared checks that a plan can be used concurrently. Run it with the race detector.
 func TestPlanIsShared(t *testing.T) {
 	plan, err := override.New([]bundle.Object{parse(t, web), parse(t, config)},
 		overrides(t, `{expandManifests: true, rules: [

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// rule is one that was read.
+// rule is a compiled rule.
 type rule struct {
 	path     string
 	clusters []selector.Clusters // none: all
@@ -59,7 +59,7 @@ func (r *rule) isFor(o *bundle.Object) bool {
 	return len(r.objects) == 0 || selector.Object(r.objects, &o.ResourceIdentifier)
 }
 
-// selects says whether the rule is for the cluster.
+// selects reports whether the rule applies to the cluster.
 func (r *rule) selects(cluster *scheduler.Cluster) bool {
 	return len(r.clusters) == 0 || slices.ContainsFunc(r.clusters, func(c selector.Clusters) bool {
 		return c.Match(cluster)

@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Why something cannot be done. Errors wrap them.
+// Causes of an [Error]. Errors wrap them.
 var (
 	ErrSyntax = errors.New("a variable must be name, labels[\"key\"] or properties[\"name\"] of muster.cluster, " +
 		"then :- and a default if there is to be one; $${muster. is text")
@@ -24,13 +24,13 @@ var (
 	ErrTestFailed = errors.New("the test failed: there is something else")
 )
 
-// start is what makes text a variable.
+// start is the text that begins a variable.
 const start = "${muster."
 
-// lookup finds what a variable stands for.
+// lookup returns the value of a variable, and reports whether the cluster has one.
 type lookup func(v variable) (string, bool)
 
-// variable is one of a cluster.
+// variable is a variable of a cluster.
 type variable struct {
 	of       string // name, labels or properties
 	name     string // of the label or property
@@ -44,7 +44,7 @@ func (v variable) String() string {
 	return fmt.Sprintf("muster.cluster.%s[%q]", v.of, v.name)
 }
 
-// Expand returns the text with what its variables stand for. The error is [ErrSyntax], [ErrNoValue] or [ErrTooLarge],
+// Expand returns the text with the values of its variables. The error is [ErrSyntax], [ErrNoValue] or [ErrTooLarge],
 // and names the variable.
 func Expand(text string, cluster *scheduler.Cluster) (string, error) {
 	return expand(text, of(cluster), workv1alpha1.MaxManifestBytes)
@@ -65,7 +65,7 @@ func of(cluster *scheduler.Cluster) lookup {
 	}
 }
 
-// expand puts in no more than room bytes, however much the variables stand for.
+// expand replaces variables, and adds at most room bytes in total.
 func expand(text string, find lookup, room int) (string, error) {
 	if !strings.Contains(text, start) {
 		return text, nil
@@ -101,7 +101,7 @@ func expand(text string, find lookup, room int) (string, error) {
 	}
 }
 
-// value is what the variable stands for.
+// value returns the value of the variable, or its default.
 func (v variable) value(find lookup) (string, error) {
 	value, found := find(v)
 	switch {
@@ -114,7 +114,7 @@ func (v variable) value(find lookup) (string, error) {
 	}
 }
 
-// parse reads a variable, from behind ${muster. on, and returns what comes after it.
+// parse parses a variable after ${muster. and returns the text that follows the variable.
 func parse(text string) (v variable, rest string, err error) {
 	wrong := func() (variable, string, error) {
 		shown, _, _ := strings.Cut(text, "}")
@@ -142,7 +142,7 @@ func parse(text string) (v variable, rest string, err error) {
 		}
 	}
 	if after, found := strings.CutPrefix(rest, ":-"); found {
-		end := strings.IndexAny(after, "{}") // behind a { there is no }, and that is what must follow
+		end := strings.IndexAny(after, "{}") // a { in the default is a syntax error: it is not followed by the closing }
 		if end < 0 {
 			return wrong()
 		}
@@ -155,7 +155,8 @@ func parse(text string) (v variable, rest string, err error) {
 	return v, rest, nil
 }
 
-// checkVariables returns what cannot be read in the strings of a value, whatever the cluster.
+// checkVariables returns an error for variables in the strings of a value that cannot be parsed, independently of a
+// cluster.
 func checkVariables(value any, at string) error {
 	_, err := expandAll(value, func(text string) (string, error) {
 		_, err := expand(text, func(variable) (string, bool) { return "", true }, len(text))
@@ -164,8 +165,8 @@ func checkVariables(value any, at string) error {
 	return within(at, err)
 }
 
-// expandAll has a function make other strings of all strings in a value, in place. It returns the value, which is
-// another one if it is a string itself. Where several fail the error is always the same.
+// expandAll replaces all strings in a value by the result of a function, in place. It returns the value, which is a new
+// one if it is a string itself. If several strings fail, the error is always the same one.
 func expandAll(value any, expand func(string) (string, error)) (any, error) {
 	switch value := value.(type) {
 	case string:

@@ -85,7 +85,8 @@ func TestExpandFails(t *testing.T) {
 	require.EqualError(t, err, `muster.cluster.labels["zone"]: the cluster does not have it, and there is no default`)
 }
 
-// However often a variable is there and however much it stands for, what is made is bounded while it is made.
+// TestExpandIsBounded checks that the length of the result is limited during the expansion, for any number of variables
+// and any length of their values.
 func TestExpandIsBounded(t *testing.T) {
 	big := &scheduler.Cluster{Properties: map[string]string{"p": strings.Repeat("x", 100_000)}}
 	text := strings.Repeat("${muster.cluster.properties['p']}", 10_000)

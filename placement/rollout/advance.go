@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// advance finds the stage whose turn it is, and puts on record what has come to its end.
+// advance finds the current stage, and records which stages, and whether the rollout, are done.
 func (r *rollout) advance() {
 	if r.memory.Rollback == nil {
 		r.forward()
@@ -21,13 +21,13 @@ func (r *rollout) advance() {
 	}
 	r.current = len(r.stages)
 	if r.open == 0 && r.memory.Rollback.FinishedAt == nil {
-		rollback := *r.memory.Rollback // it is the caller's
+		rollback := *r.memory.Rollback // the original belongs to the caller
 		rollback.FinishedAt = stamp(r.Now)
 		r.memory.Rollback, r.memory.StableSince = &rollback, rollback.FinishedAt
 	}
 }
 
-// forward goes through the stages up to the first that is not done, or not to be left.
+// forward goes through the stages up to the first one that is not done or has a closed gate.
 func (r *rollout) forward() {
 	if r.plan.Problem = r.undeclared(); r.plan.Problem != "" {
 		r.blocked = "The strategy cannot be carried out: " + r.plan.Problem + "."
@@ -64,8 +64,9 @@ func (r *rollout) forward() {
 	}
 }
 
-// tooManyFailed reports whether the rollout must not be in a stage, for what has failed. In mandatory groups nothing
-// may; what has failed elsewhere is of no concern to them, since it is no reason to think that they would fail.
+// tooManyFailed reports whether failures halt the rollout at a stage. A mandatory group tolerates no failure of a
+// mandatory group. Failures in other groups do not affect it, because they do not indicate that its clusters would
+// fail.
 func (r *rollout) tooManyFailed(s *stage) bool {
 	if r.over() {
 		return false
@@ -83,15 +84,15 @@ func (r *rollout) failedMandatory() (n int) {
 	}
 	for i := range r.stages {
 		if !r.stages[i].mandatory {
-			return n // they come first
+			return n // mandatory stages come first
 		}
 		n += r.stages[i].blamed
 	}
 	return n
 }
 
-// pass reports whether a gate is open, and notes what it waits for. A rollout that has succeeded has passed all of
-// them.
+// pass reports whether a gate is open, and otherwise records what the gate waits for. If the rollout is over, all gates
+// are open.
 func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.RolloutGate, reached *metav1.Time) bool {
 	if r.over() {
 		return true
@@ -111,7 +112,7 @@ func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.R
 	return false
 }
 
-// mayGoBack reports whether a rollout that has failed is to be rolled back.
+// mayGoBack reports whether a failed rollout must be rolled back now.
 func (r *rollout) mayGoBack() bool {
 	return r.Strategy.OnFailure == v1alpha1.FailureRollBack && r.running() && r.hasStable()
 }

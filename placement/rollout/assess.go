@@ -10,7 +10,7 @@ import (
 
 const defaultDeadline = 600 // seconds
 
-// state is how far a target is on its way to the goal.
+// state is the progress of a target towards the goal.
 type state int
 
 const (
@@ -23,14 +23,14 @@ const (
 	states
 )
 
-// tally counts the targets of a stage, or of all.
+// tally contains the numbers of targets of a stage, or of all stages.
 type tally struct {
 	count  [states]int
-	taken  int // slots, by targets on their way
-	going  int // those of them that are on their way to the goal
-	busy   int // those of them that are not well
-	open   int // to be updated, or on their way at the goal: not done
-	blamed int // failed or timed out, by the rollout
+	taken  int // slots that targets hold
+	going  int // targets with a slot that are being updated to the goal
+	busy   int // targets with a slot that are not soaking
+	open   int // targets that are pending or hold a slot, so that the stage is not done
+	blamed int // targets that failed or timed out because of the rollout
 }
 
 func (t *tally) add(m *member) {
@@ -52,7 +52,7 @@ func (t *tally) add(m *member) {
 	}
 }
 
-// assess says of each target how far it is, and counts.
+// assess determines the state of each target, and counts the targets.
 func (r *rollout) assess() {
 	r.tally, r.next = tally{}, time.Time{}
 	for i := range r.stages {
@@ -68,30 +68,32 @@ func (r *rollout) assess() {
 	}
 }
 
-// evaluate says how far a target is, whether it holds a slot, and whether it is to be blamed on the rollout.
+// evaluate determines the state of a target, whether it holds a slot, and whether its failure is attributed to the
+// rollout.
 //
-// Only what was told something since the last rollout was over can be: all else was as it is before.
+// A failure is attributed to the rollout only if a revision was assigned to the target after the last rollout was over.
+// All other targets are in the state that they were in before.
 func (r *rollout) evaluate(s *stage, m *member) {
 	since := m.Since
 	if m.HealthSince.After(since) {
-		since = m.HealthSince // or it would have had to soak, or to be well, before it was told
+		since = m.HealthSince // otherwise the times would begin before the assignment
 	}
 	soaked := since
-	if r.memory.Rollback == nil { // what is gone back to has soaked before
+	if r.memory.Rollback == nil { // the stable revision has soaked before
 		soaked = since.Add(seconds(r.Strategy.MinSuccessSeconds))
 	}
 	deadline := since.Add(r.deadline())
 	late := !r.Now.Before(deadline)
 	unwell := m.Health != Succeeded && m.Health != Failed
 	moved := m.Revision != "" && !before(m.Since, r.memory.StableSince)
-	// Its stage was done with it before its health changed: it is not waited for again.
+	// Its stage was done before its health changed: the stage does not wait for it again.
 	finished := before(m.Since, s.finishedAt) && !before(m.HealthSince, s.finishedAt)
 
 	m.hurt = m.Health == Failed || moved && unwell && late
 	m.state, m.holds, m.blame = pending, false, false
 	switch {
 	case m.Revision != r.goal():
-		// It was on its way to another revision, and is not well yet: it holds its slot, which is there for it to go on.
+		// The target is still being updated to another revision. It holds a slot, and can be updated to the goal within it.
 		m.holds = moved && unwell && !late
 	case m.Health == Failed:
 		m.state, m.blame = failed, moved
@@ -117,7 +119,7 @@ func (r *rollout) deadline() time.Duration {
 	return seconds(r.Strategy.ProgressDeadlineSeconds)
 }
 
-// limit is how many targets may be on their way at a time.
+// limit returns the maximum number of targets that may be updated at a time.
 func (r *rollout) limit() int {
 	all := len(r.members)
 	switch {
@@ -129,7 +131,7 @@ func (r *rollout) limit() int {
 	return all
 }
 
-// tolerated is how many targets may fail where no group is mandatory.
+// tolerated returns the maximum number of targets that may fail outside of mandatory groups.
 func (r *rollout) tolerated() int {
 	return share(r.Strategy.MaxFailures, len(r.members), 0)
 }
@@ -138,8 +140,8 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 func before(t time.Time, mark *metav1.Time) bool { return mark != nil && t.Before(mark.Time) }
 
-// stamp is a time as the API stores it: in whole seconds, rounded down. What happens in the same second is then taken
-// for later, which is the side to err on.
+// stamp returns a time as the API stores it: in whole seconds, rounded down. An event in the same second is then
+// treated as a later one, which is the safe direction.
 func stamp(now time.Time) *metav1.Time {
 	return new(metav1.NewTime(now.Truncate(time.Second)))
 }

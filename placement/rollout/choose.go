@@ -2,7 +2,7 @@ package rollout
 
 import "github.com/muster-sdk/muster/placement/v1alpha1"
 
-// choose says of each target that is not at the goal whether it is to be updated now, or why not.
+// choose adds each target that is not at the goal to the plan: to be updated, or to be held with a reason.
 func (r *rollout) choose() {
 	r.plan.Revision = r.goal()
 	if r.count[pending] == 0 {
@@ -16,7 +16,7 @@ func (r *rollout) choose() {
 		}
 		return
 	}
-	// On the way back no order is kept and no gate asked, and what hurts goes first.
+	// During a rollback there is no order and no gate, and failed targets go first.
 	for _, eligible := range []func(*member) bool{hurt, well} {
 		for i := range r.stages {
 			c.choose(&r.stages[i], r.blockedAll(), eligible)
@@ -28,18 +28,19 @@ func (r *rollout) choose() {
 type chooser struct {
 	plan   *Plan
 	all    slots
-	stable bool // there is something for those that are held and have nothing
+	stable bool // held targets without a revision get the stable revision
 }
 
-// slots for targets that are on their way.
+// slots is the use of the slots of a stage, or of all stages.
 type slots struct {
 	limit int
-	taken int // by all of them
-	going int // by those that are on their way to the goal
+	taken int // slots that targets hold
+	going int // targets that are being updated to the goal
 }
 
-// free reports whether a target may go. One that has a slot needs no other, but no more than the limit ever go to the
-// goal, also where more than that have slots because they fell ill by themselves, or because the limit was more.
+// free reports whether a target may be updated. A target that holds a slot needs no other one. The number of targets
+// that are being updated to the goal never exceeds the limit, even if more targets hold slots because they became
+// unhealthy for another reason, or because the limit was higher before.
 func (s *slots) free(m *member) bool {
 	if m.holds {
 		return s.going < s.limit
@@ -54,7 +55,7 @@ func (s *slots) take(m *member) {
 	}
 }
 
-// choose goes through the targets of a stage that are not at the goal. An empty reason: they may be updated while there
+// choose goes through the targets of a stage that are not at the goal. If reason is empty, they are updated while there
 // are slots.
 func (c *chooser) choose(s *stage, reason HoldReason, eligible func(*member) bool) {
 	for i := range s.members {
@@ -86,7 +87,7 @@ func anyMember(*member) bool { return true }
 func hurt(m *member) bool    { return m.hurt }
 func well(m *member) bool    { return !m.hurt }
 
-// reason to hold the targets of a stage; empty: there is none but that slots may be wanting.
+// reason returns the reason to hold the targets of a stage. Empty: only the number of slots limits them.
 func (r *rollout) reason(i int) HoldReason {
 	switch reason := r.blockedAll(); {
 	case reason != "":
@@ -103,7 +104,7 @@ func (r *rollout) reason(i int) HoldReason {
 	return ""
 }
 
-// blockedAll is the reason to hold all targets, if there is one.
+// blockedAll returns the reason to hold all targets. Empty: none.
 func (r *rollout) blockedAll() HoldReason {
 	switch {
 	case r.Strategy.State == v1alpha1.RolloutStop:
@@ -118,8 +119,8 @@ func (r *rollout) blockedAll() HoldReason {
 	return ""
 }
 
-// hasForNewcomers reports whether there is a revision for targets that are held and have nothing. One that is on its
-// way itself is not, but when all are there and nothing but a person holds it.
+// hasForNewcomers reports whether held targets without a revision get the stable revision. If the stable revision is
+// the goal itself, they get it only after the rollout has ended or during a rollback, while the state is Pause or Stop.
 func (r *rollout) hasForNewcomers() bool {
 	if r.memory.StableRevision == r.goal() {
 		return r.ended() && !r.running()

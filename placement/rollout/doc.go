@@ -1,35 +1,36 @@
-// Package rollout decides which clusters may be updated now, and does nothing about it.
+// Package rollout decides which clusters may be updated now. It does not update them.
 //
-// A change is a revision of something that clusters have: what is distributed to them, or how an add-on is
-// configured. [Next] looks at all clusters, at the strategy and at what it has put into the status before, and
-// answers with a [Plan]: which targets to update, which to hold and why, the status to store, and when to look again.
-// It is a pure function: it does no I/O, reads no clock and keeps no state, and may be called concurrently. It is
-// level-triggered: correct from any observation, however often it is asked.
+// A rollout brings clusters to a revision, such as a revision of distributed objects or of the configuration of an
+// add-on. [Next] evaluates all clusters, the strategy and the status of the last plan, and returns a [Plan]: the
+// targets to update, the targets to hold with the reason, the status to store, and the time of the next evaluation.
+// It is a pure function: it does no I/O, reads no clock, keeps no state, and may be called concurrently. It is
+// level-triggered: its result is correct for any observation and any frequency of calls.
 //
 // # Stages
 //
-// Every strategy is a list of stages, each of which is done before the next begins.
+// Every strategy is a list of stages. Each stage must be done before the next one begins.
 //
-//	strategy             stages                                   order within                 on their way at a time
+//	strategy             stages                                   order within a stage         updated at a time
 //	All                  one                                      group, name                  all
 //	Progressive          one                                      group, name                  maxConcurrency of all, or 25%
 //	ProgressivePerGroup  one for each decision group: mandatory   name                         maxConcurrency of all, or all
-//	                     ones as listed, the others by index
-//	Stages               as listed; a cluster is in the first     label if there is orderBy,   maxConcurrency of the stage, or 1; and
-//	                     that selects it, or else in one more     group, name                  maxConcurrency of all, or all
-//	                     at the end, "Remaining"
+//	                     groups as listed, the others by index
+//	Stages               as listed; a cluster is in the first     label if orderBy is set,     maxConcurrency of the stage, or 1;
+//	                     stage that selects it, or else in an     group, name                  and of all, or all
+//	                     additional last stage, "Remaining"
 //
 // If a Placement divides its decision groups into parts (spec.clustersPerDecisionGroup), each part is a stage. The
-// parts of a group are in order, and all of them are mandatory if the group is.
+// parts of a group are in order. If a group is mandatory, all of its parts are.
 //
-// Percentages are rounded down, of the clusters that there are now. maxConcurrency is at least 1.
+// Percentages refer to the clusters that exist now, and are rounded down. maxConcurrency is at least 1.
 //
 // # Clusters
 //
-// What a cluster is follows from its record, the deadline (progressDeadlineSeconds) and the soak (minSuccessSeconds),
-// which count from when it was told its revision or when its health began, whichever is later:
+// The state of a cluster follows from its recorded revision, its health, the deadline (progressDeadlineSeconds) and the
+// soak time (minSuccessSeconds). Both times count from the assignment of the revision or the last change of the health,
+// whichever is later:
 //
-//	at the revision   health                 for            is            holds      its stage is   counts as
+//	at the revision   health                 for            state         holds      its stage is   counts as
 //	no                any                                   pending       - (1)      not done       -
 //	yes               Progressing, Unknown   < deadline     progressing   slot (2)   not done (2)   -
 //	yes               Progressing, Unknown   the deadline   timed out     -          done           failure (3)
@@ -37,67 +38,74 @@
 //	yes               Succeeded              < soak         soaking       slot (2)   not done (2)   -
 //	yes               Succeeded              the soak       succeeded     -          done           success
 //
-//	(1) It has one if it was told another revision since the last success, and is not well yet and within the
-//	    deadline. A newer revision then takes it further within that slot, when its turn comes.
-//	(2) Not if its stage was done when its health changed: it is not waited for again. Nor if it is where the last
-//	    success, or the last way back, left it: then it is unwell for another reason.
-//	(3) Not if it is where that left it.
+//	(1) The cluster holds a slot if another revision was assigned to it since the last success, and it is neither
+//	    Succeeded nor Failed nor past the deadline. A newer revision is later assigned to it within this slot, in the
+//	    order of stages.
+//	(2) Not if the stage was done when the health changed: the stage does not wait for the cluster again. Nor if the
+//	    revision was assigned before the last success or the last rollback ended: its health then has another cause.
+//	(3) Not if the revision was assigned before the last success or the last rollback ended.
 //
-// No more clusters are on their way than there are slots, and a slot that is left by a failure is free, since it is
-// tolerated. So a revision makes no more than maxConcurrency + maxFailures clusters unavailable.
+// At most as many clusters are being updated as there are slots. A failed cluster holds no slot, because a tolerated
+// failure must not block the rollout. So a revision makes at most maxConcurrency + maxFailures clusters unavailable.
 //
 // # Events
 //
-//	event                                   what happens
-//	more than maxFailures fail              halt: nothing more is updated, until fewer fail or there is another revision
-//	one fails in a mandatory group          halt
-//	some fail elsewhere while a mandatory   nothing: they count when the first group that is not mandatory is to begin
-//	group is under way
-//	a halt, with onFailure RollBack         whatever is not at the stable revision, the last that succeeded, goes there:
-//	                                        what has failed first, within the same slots, without order, gates and soak.
-//	                                        The revision is not tried again. With no stable revision it is a halt
-//	no more than maxFailures fail           tolerated: their stage is done when all others in it are, and have soaked
-//	a cluster was unwell before             it is updated in its turn, and counts from then on
-//	a cluster falls ill at the revision     its stage waits for it. If that is done already, it counts only when it
-//	                                        fails or times out
-//	a cluster joins                         it is pending in its stage, to which the rollout returns before it goes on.
-//	                                        Gates that were passed stay passed, and waits that are over stay over
-//	a cluster leaves that has failed, or    it goes on to count as failed (4), also in the mandatory group that it was in
-//	cannot be reached on its way
-//	another cluster leaves                  it counts no more
-//	a mandatory group loses its last        halt, without a way back, until one is back (4)
-//	cluster when it is its turn
-//	a cluster has nothing, and is held      it gets the stable revision, if there is one, whatever holds it and without a slot:
-//	                                        to take the place of another cluster is no part of the rollout (5)
-//	all clusters are away                   Succeeded, but not finished: it goes on as before when they are back
-//	a newer revision                        a new rollout, from the first stage. Who is on the way keeps the slot (1)
-//	a stage has no clusters                 its gates hold all the same: a selector that is wrong must not skip an
-//	                                        approval
-//	a group has no clusters                 there is no such stage
-//	a mandatory group is not declared       halt, without a way back: a name that is wrong must not skip it
-//	an approval is taken away               the gate is shut again, until the rollout has succeeded
-//	Pause, Stop                             nothing more is updated, nor taken back. What is on the way comes to its
-//	                                        end, waits go on, and so does all with Run
+//	event                                   effect
+//	more than maxFailures clusters fail     halt: no cluster is updated until fewer have failed or there is another
+//	                                        revision
+//	a cluster fails in a mandatory group    halt
+//	clusters fail in other groups during a  none: they count when the first group that is not mandatory is about to begin
+//	mandatory group
+//	a halt, with onFailure RollBack         clusters that are not at the stable revision, which is the last that
+//	                                        succeeded, return to it: failed clusters first, within the same slots,
+//	                                        without order, gates and soak time. The revision is not tried again. Without
+//	                                        a stable revision the rollout only halts
+//	at most maxFailures clusters fail       tolerated: a stage is done when all its other clusters are done and have
+//	                                        soaked
+//	a cluster was unhealthy before          it is updated in its order, and counts from then on
+//	a cluster becomes unhealthy at the      its stage waits for it. If the stage is done already, the cluster counts only
+//	revision                                when it fails or times out
+//	a cluster joins                         it is pending in its stage, and the rollout returns to that stage before it
+//	                                        continues. Gates stay passed, and waits that have ended stay ended
+//	a cluster leaves that has failed, or    it still counts as failed (4), also in its mandatory group
+//	cannot be reached during its update
+//	another cluster leaves                  it no longer counts
+//	a mandatory group loses its last        halt, without a rollback, until a cluster of the group is back (4)
+//	cluster while it is the current stage
+//	a cluster without a revision is held    it gets the stable revision, if there is one, regardless of the reason and
+//	                                        without a slot: replacing a cluster is not part of the rollout (5)
+//	all clusters are missing                Succeeded, but not finished: the rollout continues when they are back
+//	a newer revision                        a new rollout, from the first stage. Clusters being updated keep their slots
+//	                                        (1)
+//	a stage has no clusters                 its gates apply nevertheless: a wrong selector must not skip an approval
+//	a group has no clusters                 the stage does not exist
+//	a mandatory group is not declared       halt, without a rollback: a wrong name must not skip the group
+//	an approval is withdrawn                the gate is closed again, until the rollout has succeeded
+//	Pause, Stop                             no cluster is updated or rolled back. Updates in progress are completed and
+//	                                        waits continue. With Run the rollout continues
 //	success                                 final. Clusters that join later are updated in order and within the slots,
-//	                                        without gates; failures are no affair of the rollout anymore
+//	                                        without gates. Failures no longer affect the rollout
 //
-//	(4) Until it is back at the revision, there is another one, or the state is Stop: a person who says Stop and then Run goes
-//	    on without it. No more than 20 are remembered; when so many have left, the rollout is halted whatever maxFailures says.
-//	    One that could not be reached does not count while there is no stable revision: those in its place would have nothing.
-//	(5) It is on the way then, like one that was told an earlier revision (1). Where the stable revision is the goal, after a success
-//	    or on the way back, it gets that in its turn, or at once if the state is Pause or Stop.
+//	(4) Until the cluster is back at the revision, there is another revision, or the state is Stop: a user who sets Stop
+//	    and then Run continues without the cluster. At most 20 such clusters are stored. If 20 have left, the rollout
+//	    halts regardless of maxFailures. A cluster that could not be reached does not count while there is no stable
+//	    revision: its replacements would have none.
+//	(5) The cluster is then being updated, as if an earlier revision had been assigned to it (1). If the stable revision
+//	    is the goal, after a success or during a rollback, the cluster gets it in its order, or immediately if the state
+//	    is Pause or Stop.
 //
-// A cluster that is well and unwell by turns, faster than it soaks, holds its stage for as long as it is.
+// A cluster whose health alternates faster than its soak time blocks its stage while that lasts.
 //
-// # What controllers owe
+// # Duties of controllers
 //
-//   - Store the status before anything is updated. To lose it costs the way back and begins the waits anew, but no slot
-//     is given away twice.
-//   - Record with a cluster the revision that it is told and when, in one write, and read that back before looking
-//     again. Where a write fails the cluster is named again.
-//   - Tell clusters in [Plan].Stable that revision, and record it likewise; who no longer has it tells them nothing.
-//   - Health is that at the recorded revision. An answer about one before is Unknown.
-//   - Look again when a target, the strategy, the revision or an approval changes, and after [Plan].After.
+//   - Store the status before any cluster is updated. If the status is lost, a rollback is no longer possible and waits
+//     begin again, but no slot is used twice.
+//   - Record the assigned revision of a cluster and the time in one write, and observe that write before the next
+//     evaluation. If a write fails, the next plan names the cluster again.
+//   - Assign the stable revision to the clusters in [Plan].Stable, and record it likewise. If its content no longer
+//     exists, assign nothing to them.
+//   - Report the health at the recorded revision. If only the health at an earlier revision is known, report Unknown.
+//   - Evaluate again when a target, the strategy, the revision or an approval changes, and after [Plan].After.
 //
-// Times in the status are in whole seconds, rounded down, so a wait may end up to a second early.
+// Times in the status are whole seconds, rounded down, so a wait may end up to a second early.
 package rollout

@@ -11,7 +11,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A canary, an approval, and then the others two at a time; the second of those fails, and all go back.
+// ExampleNext updates a canary, waits for an approval, and then updates the other clusters two at a time. The second
+// of them fails, and all clusters are rolled back.
 func ExampleNext() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	observed := rollout.Observed{

@@ -27,8 +27,8 @@ func TestGroup_Text(t *testing.T) {
 	}
 }
 
-// TestGroup_PartsOfAMandatoryGroup: a reference by name or index includes all parts, which are updated in order and
-// before other groups.
+// TestGroup_PartsOfAMandatoryGroup checks that a reference by name or index includes all parts, which are updated in
+// order and before other groups.
 func TestGroup_PartsOfAMandatoryGroup(t *testing.T) {
 	for name, reference := range map[string]v1alpha1.DecisionGroupReference{"name": {Name: "g"},
 		"index": {Index: new(int32(1))}} {

@@ -8,13 +8,14 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A revision may be what has killed a cluster, and a cluster that is dead may leave. So who fails is remembered by
-// name, and so is who cannot be reached on its way, which comes to the same in the end.
+// A revision can make a cluster fail, and a failed cluster can leave. So the names of failed clusters are stored in the
+// status, and also those of clusters that cannot be reached during their update, which are likely to have failed.
 
-// maxUnwell is how many clusters are remembered, as the API bounds it.
+// maxUnwell is the maximum number of stored clusters, as in the API.
 const maxUnwell = 20
 
-// recall finds those of the remembered clusters that are not at the revision any more. Who is, counts as it is now.
+// recall finds the stored clusters that are no longer at the revision. For a cluster at the revision, its current
+// health counts.
 func (r *rollout) recall() {
 	if len(r.memory.Unwell) == 0 || r.ended() {
 		return
@@ -32,8 +33,8 @@ func (r *rollout) recall() {
 	}
 }
 
-// unwell is what to remember: first those that have left, since the others are still there to be seen, and then those
-// of mandatory groups.
+// unwell returns the clusters to store: first those that have left, because the others can still be observed, then
+// those of mandatory groups.
 func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	if r.ended() {
 		return nil
@@ -41,7 +42,7 @@ func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	var there []v1alpha1.UnwellCluster
 	for i := range r.members {
 		m := &r.members[i]
-		// With nothing to fall back on, a cluster that was lost is no reason to keep the others from having anything.
+		// Without a stable revision, a lost cluster must not prevent the others from getting any revision.
 		lost := m.state == progressing && m.holds && m.Health != Progressing && r.hasStable()
 		if m.blame || lost {
 			there = append(there, v1alpha1.UnwellCluster{Name: m.Name, Group: m.Group.String()})
@@ -53,17 +54,17 @@ func (r *rollout) unwell() []v1alpha1.UnwellCluster {
 	return all
 }
 
-// ended reports whether what fails is of no concern any more: all are where they are to be, or on the way back.
+// ended reports whether failures no longer affect the rollout: it is over, or is being rolled back.
 func (r *rollout) ended() bool { return r.over() || r.memory.Rollback != nil }
 
-// isMandatory reports whether a group is, by its text, as the strategy is now.
+// isMandatory reports whether the strategy now lists a group, given by its text, as mandatory.
 func (r *rollout) isMandatory(text string) bool {
 	group, is := groupOf(text)
 	return is && slices.ContainsFunc(r.Strategy.MandatoryGroups, group.named)
 }
 
-// lostGroups are mandatory groups that were not done when they lost their last cluster. If a person says stop, they are
-// forgotten.
+// lostGroups returns the mandatory groups that lost their last cluster before they were done. With the state Stop, it
+// returns none.
 func (r *rollout) lostGroups(there map[Group]int) (lost []Group) {
 	if r.Strategy.State == v1alpha1.RolloutStop || r.ended() {
 		return nil
@@ -78,7 +79,7 @@ func (r *rollout) lostGroups(there map[Group]int) (lost []Group) {
 	return lost
 }
 
-// undeclared says which mandatory group there is not, if there is one.
+// undeclared returns a message about a mandatory group that is not declared. Empty: all are declared.
 func (r *rollout) undeclared() string {
 	if r.Groups == nil || r.over() {
 		return ""

@@ -14,7 +14,7 @@ var mandatoryFirst = with(perGroup, func(s *v1alpha1.RolloutStrategy) {
 	s.MandatoryGroups = []v1alpha1.DecisionGroupReference{{Index: new(int32(0))}}
 })
 
-// looks takes one observation after the other, each with the status of the one before.
+// looks evaluates one observation after the other, each with the status of the one before.
 func looks(t *testing.T, status v1alpha1.RolloutStatus, observed ...Observed) Plan {
 	t.Helper()
 	var plan Plan
@@ -47,7 +47,7 @@ func stopped(s v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	return with(s, func(s *v1alpha1.RolloutStrategy) { s.State = v1alpha1.RolloutStop })
 }
 
-// To leave is no way past what halts a rollout.
+// TestClustersThatLeave checks that a failed cluster that leaves does not end the halt of a rollout.
 func TestClustersThatLeave(t *testing.T) {
 	rollBack := with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.OnFailure = v1alpha1.FailureRollBack })
 	const prod = "prod r1 Succeeded 3h 1"
@@ -194,7 +194,8 @@ func TestClustersThatLeave(t *testing.T) {
 	}
 }
 
-// What is remembered has an end, and when that is reached no target is updated any more.
+// TestUnwellIsBounded checks that the number of stored clusters is limited, and that no target is updated when the
+// limit is reached.
 func TestUnwellIsBounded(t *testing.T) {
 	many := observe(tolerating(oneByOne, number(1000)))
 	for i := range 50 {
@@ -215,7 +216,7 @@ func TestUnwellIsBounded(t *testing.T) {
 	}
 }
 
-// Who has nothing does not wait for a new revision to get the last one that was good.
+// TestNewcomers checks that a cluster without a revision gets the stable revision without waiting for the new one.
 func TestNewcomers(t *testing.T) {
 	paused := with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = v1alpha1.RolloutPause })
 	approving := with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.Approval = true })
@@ -265,7 +266,7 @@ func TestNewcomers(t *testing.T) {
 
 func finishedNot(stage string) v1alpha1.RolloutStatus { return finished(stage, nil) }
 
-// A mandatory group with a wrong name is not skipped.
+// TestGroupsThatAreNone checks that a mandatory group with a wrong name is not skipped.
 func TestGroupsThatAreNone(t *testing.T) {
 	declared := []Group{{Name: "canary"}, {Index: 1}}
 	for _, test := range []struct {

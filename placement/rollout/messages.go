@@ -8,7 +8,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// message is the sentence for people. Nothing in it goes on with time, so that a status at rest stays the same.
+// message returns the message for users. It contains nothing that changes with time alone, so that the status of an
+// idle rollout does not change.
 func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 	updated := fmt.Sprintf("%d of %s at %s", r.count[succeeded], clusters(len(r.members)), r.goal())
 	switch phase {
@@ -55,7 +56,7 @@ func (r *rollout) where() string {
 	return ""
 }
 
-// failure says which clusters have failed, and that these are too many.
+// failure returns a message with the clusters that have failed and the limit that they exceed.
 func (r *rollout) failure() string {
 	mandatory := r.failedMandatory() > 0
 	var names []string
@@ -82,7 +83,7 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// few names some, for a message is no list.
+// few returns some of the names, to limit the length of the message.
 func few(names []string) string {
 	const enough = 3
 	if len(names) <= enough {

@@ -69,7 +69,7 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 	return s
 }
 
-// anyGroups are those that there are in the world or, seldom, all but one.
+// anyGroups returns the groups of the world or, rarely, all but one.
 func anyGroups(t *rapid.T) []Group {
 	all := []Group{{}, {Name: "g1", Index: 1}, {Index: 2}, {Index: 3}}
 	switch rapid.IntRange(0, 5).Draw(t, "declared") {
@@ -83,7 +83,7 @@ func anyGroups(t *rapid.T) []Group {
 	return all
 }
 
-// join adds a cluster that has nothing yet, or something from before there was a rollout.
+// join adds a cluster without a revision, or with one from before the rollout.
 func (w *world) join(t *rapid.T) {
 	w.names++
 	c := &cluster{Target: Target{
@@ -116,7 +116,7 @@ func (w *world) approve(stage string) {
 	}
 }
 
-// event is a change outside of the rollout.
+// event makes a random change outside of the rollout.
 func (w *world) event(t *rapid.T) {
 	some := func() *cluster { return rapid.SampledFrom(w.clusters).Draw(t, "cluster") }
 	switch event := rapid.IntRange(0, 16).Draw(t, "event"); {
@@ -148,7 +148,7 @@ func (w *world) event(t *rapid.T) {
 			v1alpha1.RolloutStop}).Draw(t, "state")
 	case event == 6 && len(w.approvals) > 0:
 		w.approvals = w.approvals[1:]
-	case event == 7 && rapid.Bool().Draw(t, "at all"): // whatever has a revision may now be on its way to it
+	case event == 7 && rapid.Bool().Draw(t, "at all"): // clusters with a revision may now move to it
 		w.status, w.unwell = v1alpha1.RolloutStatus{}, nil
 		for _, c := range w.clusters {
 			c.moved = c.Revision != ""
@@ -162,7 +162,7 @@ func (w *world) event(t *rapid.T) {
 	}
 }
 
-// fair lets everything happen that is waited for, until nothing more happens.
+// fair executes all events that the rollout waits for, until nothing changes any more.
 func (w *world) fair(t *rapid.T) Plan {
 	w.strategy.State = v1alpha1.RolloutRun
 	for range 100 + 30*len(w.clusters) {
@@ -228,7 +228,8 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 	}
 }
 
-// Whatever happens, no plan is wrong; and when nothing more happens, the rollout comes to its end.
+// TestNextInAnyWorld checks for random events that no plan is wrong, and that the rollout ends when there are no more
+// events.
 func TestNextInAnyWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t), groups: anyGroups(t)}

@@ -2,11 +2,11 @@ package rollout
 
 import "github.com/muster-sdk/muster/placement/v1alpha1"
 
-// maxRows bounds the table as the API does. A row that is left out is one that is not remembered: its stage is then
-// taken for one that is not done, which costs at most a wait.
+// maxRows is the maximum number of stages in a status, as in the API. A stage that is left out is not stored, and is
+// treated as not done, which costs at most another wait.
 const maxRows = 256
 
-// report puts the status into words and numbers.
+// report returns the plan with the complete status.
 func (r *rollout) report() Plan {
 	status := r.memory
 	status.Unwell = r.unwell()
@@ -27,8 +27,8 @@ func (r *rollout) report() Plan {
 	return r.plan
 }
 
-// withoutTargets returns the plan for a rollout without targets. It keeps the memory, since the targets may be away for
-// a moment, and finishes nothing: a revision that no target had is not known to be good.
+// withoutTargets returns the plan for a rollout without targets. It keeps the stored state, because the targets may be
+// missing only temporarily. It does not finish the rollout: a revision that no target had is not known to work.
 func (r *rollout) withoutTargets() Plan {
 	status := r.memory
 	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."
@@ -48,7 +48,7 @@ func (t *tally) counts() v1alpha1.RolloutCounts {
 	return c
 }
 
-// phase of the rollout. The end comes first, then what a person wants.
+// phase returns the phase of the rollout. An ended rollout takes precedence, then the state that the user requests.
 func (r *rollout) phase() v1alpha1.RolloutPhase {
 	rollback := r.memory.Rollback
 	switch {

@@ -55,7 +55,7 @@ type Group struct {
 // Health is the health of a cluster at a revision.
 type Health string
 
-// The healths of a cluster. Any other is taken for Unknown.
+// The healths of a cluster. Any other value is treated as Unknown.
 const (
 	Progressing Health = "Progressing"
 	Succeeded   Health = "Succeeded"
@@ -94,13 +94,13 @@ type HoldReason string
 
 // The reasons to hold a cluster.
 const (
-	HoldConcurrency HoldReason = "MaxConcurrency" // as many as may be are on their way
-	HoldOrder       HoldReason = "Order"          // a stage or group before its own is not done
-	HoldApproval    HoldReason = "Approval"       // its stage waits for one
-	HoldTime        HoldReason = "Time"           // its stage waits for some to pass
+	HoldConcurrency HoldReason = "MaxConcurrency" // the maximum number of clusters is being updated
+	HoldOrder       HoldReason = "Order"          // an earlier stage or group is not done
+	HoldApproval    HoldReason = "Approval"       // its stage waits for an approval
+	HoldTime        HoldReason = "Time"           // its stage waits for a time
 	HoldPaused      HoldReason = "Paused"
 	HoldStopped     HoldReason = "Stopped"
-	HoldFailures    HoldReason = "MaxFailures" // more clusters have failed than may
+	HoldFailures    HoldReason = "MaxFailures" // more clusters have failed than maxFailures
 )
 
 // Next decides which clusters may be updated now. It returns an error only if the strategy is invalid or there is no
@@ -126,24 +126,25 @@ func Next(o Observed) (Plan, error) {
 	return r.report(), nil
 }
 
-// rollout is one look at a rollout.
+// rollout is one evaluation of a rollout.
 type rollout struct {
 	Observed
-	memory v1alpha1.RolloutStatus // what of the status is not said anew each time
+	memory v1alpha1.RolloutStatus // the part of the status that is kept between evaluations
 
-	members []member // in their order
-	stages  []stage  // each with its part of them
+	members []member // in the order of their updates
+	stages  []stage  // each with its members
 	tally
 
-	left    []v1alpha1.UnwellCluster // that have failed, and left
-	current int                      // the stage whose turn it is; len(stages): all are done
-	halted  bool                     // by failures
-	blocked string                   // by what else; empty: by nothing
+	left    []v1alpha1.UnwellCluster // clusters that failed and then left
+	current int                      // the current stage; len(stages): all are done
+	halted  bool                     // too many clusters have failed
+	blocked string                   // a message about another cause that blocks the rollout; empty: none
 	plan    Plan
-	next    time.Time // when time alone changes something; zero: never
+	next    time.Time // the next time at which the plan changes by itself
 }
 
-// remember keeps what a status remembers of the revision, and nothing of one before but which was stable.
+// remember returns the part of the last status that applies to the revision. Of a status for another revision, only the
+// stable revision applies.
 func remember(o Observed) v1alpha1.RolloutStatus {
 	was := o.Status
 	if was.Revision == o.Revision {
@@ -158,7 +159,7 @@ func remember(o Observed) v1alpha1.RolloutStatus {
 	}
 }
 
-// goal is the revision that clusters shall be at.
+// goal returns the revision that clusters must have.
 func (r *rollout) goal() string {
 	if r.memory.Rollback != nil {
 		return r.memory.StableRevision
@@ -166,12 +167,12 @@ func (r *rollout) goal() string {
 	return r.Revision
 }
 
-// over reports whether the rollout has come to an end that nothing but another revision changes.
+// over reports whether the rollout has ended: only another revision starts it again.
 func (r *rollout) over() bool {
 	return r.memory.FinishedAt != nil || r.memory.Rollback != nil && r.memory.Rollback.FinishedAt != nil
 }
 
-// wake has the rollout looked at again at a time, if that is still to come.
+// wake schedules an evaluation at a time, if that is in the future.
 func (r *rollout) wake(at time.Time) {
 	if at.After(r.Now) && (r.next.IsZero() || at.Before(r.next)) {
 		r.next = at

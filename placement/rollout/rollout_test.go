@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A cluster in a table is "name revision health age group order": east r2 Progressing 30s 0. The age is that of both
-// the revision and the health, or of one and the other: 3h/30s.
+// target parses "name revision health age group order", as in east r2 Progressing 30s 0. The age is that of both the
+// revision and the health, or that of each: 3h/30s.
 func target(text string) Target {
 	f := append(strings.Fields(text), "", "", "", "", "")
 	t := Target{Name: f[0], Revision: strings.TrimPrefix(f[1], "-"), Health: Health(f[2])}
@@ -484,7 +484,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Clusters that are away for a moment take nothing with them.
+// TestNext_KeepsStateWithoutMembers checks that the state of a rollout is kept while all clusters are missing.
 func TestNext_KeepsStateWithoutMembers(t *testing.T) {
 	status := finished("canary", ago(time.Minute))
 	plan, err := Next(Observed{Now: epoch, Strategy: staged, Revision: "r2", Status: status})
@@ -516,7 +516,7 @@ func TestNextRefuses(t *testing.T) {
 	}
 }
 
-// What people read.
+// TestMessages checks the messages for users.
 func TestMessages(t *testing.T) {
 	for _, test := range []struct {
 		strategy v1alpha1.RolloutStrategy

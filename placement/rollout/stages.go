@@ -21,13 +21,13 @@ import (
 type stage struct {
 	v1alpha1.RolloutStage
 	mandatory bool
-	lost      bool // its clusters have left before it was done
+	lost      bool // all its clusters left before it was done
 	slots     slots
 	members   []member
 	tally
 
 	reachedAt, finishedAt *metav1.Time
-	waiting               v1alpha1.RolloutPhase // at a gate for what; empty: it is not
+	waiting               v1alpha1.RolloutPhase // the phase while a gate blocks the stage; empty: none does
 	gate                  v1alpha1.GatePosition
 	until                 time.Time
 }
@@ -38,18 +38,19 @@ type member struct {
 	stage int
 	order order
 	state state
-	holds bool // a slot
-	hurt  bool // failed or timed out, at whatever revision
-	blame bool // that, at the goal and by the rollout
+	holds bool // holds a slot
+	hurt  bool // failed or timed out, at any revision
+	blame bool // failed or timed out at the goal, because of the rollout
 }
 
-// The names of stages without a name of a user. No name of a stage or group has capitals and no slash.
+// The names of stages that no user has named. A user cannot use them: names of stages and groups have no capitals, or
+// contain a slash.
 const (
 	single    = "All"
 	remaining = "Remaining"
 )
 
-// arrange makes the stages and puts every target into its own.
+// arrange creates the stages and assigns every target to its stage.
 func (r *rollout) arrange() error {
 	r.members = make([]member, len(r.Targets))
 	for i := range r.members {
@@ -91,8 +92,8 @@ func (r *rollout) arrange() error {
 	return nil
 }
 
-// arrangeGroups has a stage for each group that has a cluster, or has lost them: those first that are mandatory, in the
-// order in which they are named, the others by index.
+// arrangeGroups creates a stage for each group that has a cluster, or that lost its last cluster before it was done.
+// Mandatory groups are first, in the order of the strategy; the others are sorted by index.
 func (r *rollout) arrangeGroups() {
 	type ranked struct {
 		Group
@@ -130,7 +131,7 @@ func (r *rollout) arrangeGroups() {
 	}
 }
 
-// arrangeStages has the strategy's stages, and one more if it forgets clusters.
+// arrangeStages creates the stages of the strategy, and an additional one if they do not select all clusters.
 func (r *rollout) arrangeStages() error {
 	selectors := make([]labels.Selector, len(r.Strategy.Stages))
 	for i, s := range r.Strategy.Stages {
@@ -169,9 +170,10 @@ func compare(a, b member) int {
 	return cmp.Or(a.Group.compare(b.Group), strings.Compare(a.Name, b.Name))
 }
 
-// order is the place that the value of a label gives: numbers first, then texts, then nothing.
+// order is the position of a cluster by the value of a label: numbers first, then other texts, then clusters without
+// the label.
 type order struct {
-	class  int // of these three
+	class  int // 0: number, 1: text, 2: no label
 	number int64
 	text   string
 }
@@ -234,7 +236,7 @@ func (g Group) String() string {
 	return g.Name + "/" + index
 }
 
-// share is a number, or a percentage of a total, rounded down.
+// share returns a number, or a percentage of a total, rounded down. If it is not set, it returns fallback.
 func share(of *intstr.IntOrString, total, fallback int) int {
 	switch {
 	case of == nil:
@@ -242,6 +244,6 @@ func share(of *intstr.IntOrString, total, fallback int) int {
 	case of.Type == intstr.Int:
 		return of.IntValue()
 	}
-	percent, _ := strconv.Atoi(strings.TrimSuffix(of.StrVal, "%")) // it has been validated
+	percent, _ := strconv.Atoi(strings.TrimSuffix(of.StrVal, "%")) // the strategy is validated
 	return percent * total / 100
 }

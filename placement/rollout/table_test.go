@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// The table for people: each stage with its phase, and how many of its clusters are how far.
+// TestTable checks the table of stages, with the phase and the counts of each stage.
 func TestTable(t *testing.T) {
 	gates := with(staged, func(s *v1alpha1.RolloutStrategy) {
 		s.Stages[0].After.Approval = true
@@ -87,7 +87,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// More groups than the table takes are rolled out all the same.
+// TestTableIsBounded checks that groups are rolled out even if there are more than the table can list.
 func TestTableIsBounded(t *testing.T) {
 	o := Observed{Now: epoch, Strategy: perGroup, Revision: "r2", Status: underWay}
 	for i := range 300 {

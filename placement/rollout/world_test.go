@@ -17,8 +17,8 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// world has clusters that do what they like with the revisions that they are told. It knows of each what a rollout has
-// done to it, and checks every plan against that.
+// world simulates clusters that react at random to the revisions that are assigned to them. It records the effects of
+// the rollout on each cluster, and checks every plan against them.
 type world struct {
 	now       time.Time
 	strategy  v1alpha1.RolloutStrategy
@@ -50,7 +50,7 @@ func (w *world) observed() Observed {
 	return o
 }
 
-// underWay, soaks and blamed are what the doc says, from what the world knows.
+// underWay, soaks and blamed compute the states of the package documentation from the data of the world.
 func (w *world) underWay(c *cluster) bool {
 	return c.assigned && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed &&
 		w.now.Before(c.since().Add(deadlineOf(w.strategy)))
@@ -61,7 +61,7 @@ func (w *world) soaks(c *cluster) bool {
 		w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
 }
 
-// letGo reports whether the stage of a cluster that is at the revision was done since it was told.
+// letGo reports whether the stage of a cluster that is at the revision was done after the revision was assigned.
 func (w *world) letGo(c *cluster) bool {
 	row := w.row(c)
 	return c.Revision == w.revision && w.status.Revision == w.revision && row != nil && row.FinishedAt != nil &&
@@ -106,7 +106,7 @@ func deadlineOf(s v1alpha1.RolloutStrategy) time.Duration {
 	return time.Duration(s.ProgressDeadlineSeconds) * time.Second
 }
 
-// stageOf is the rank of the stage that a cluster is in, lower first.
+// stageOf returns the rank of the stage of a cluster, lower first.
 func (w *world) stageOf(c *cluster) int {
 	switch w.strategy.Type {
 	case v1alpha1.RolloutProgressivePerGroup:
@@ -142,7 +142,7 @@ func portion(of *intstr.IntOrString, total, fallback int) int {
 	return n
 }
 
-// limits are the number of clusters that may be under way in all and in the stage.
+// limits returns the maximum number of clusters that may be updated at a time, in all and in the stage.
 func (w *world) limits(stage int) (all, in int) {
 	n := len(w.clusters)
 	all, in = n, n
@@ -187,7 +187,7 @@ func mustNext(t *rapid.T, o Observed) Plan {
 	return plan
 }
 
-// look takes a plan, and checks it.
+// look computes a plan, and checks it.
 func (w *world) look(t *rapid.T) Plan {
 	o := w.observed()
 	before := mustJSON(o)
@@ -196,7 +196,8 @@ func (w *world) look(t *rapid.T) Plan {
 		t.Fatalf("it changes what was observed")
 	}
 
-	// The same again: in another order, after the status went through the API, and with the status that is to be stored.
+	// The result must be equal for another order of the input, after the status was stored by the API, and with the new
+	// status.
 	again := o
 	again.Targets = rapid.Permutation(o.Targets).Draw(t, "targets")
 	again.Status = throughAPI(t, again.Status)
@@ -207,7 +208,7 @@ func (w *world) look(t *rapid.T) Plan {
 	if diff := cmp.Diff(plan, mustNext(t, again), same); diff != "" {
 		t.Fatalf("it is not idempotent:\n%s", diff)
 	}
-	// Time alone changes it when it says, and never takes back what was.
+	// Time alone must change the plan only when the plan states it, and must not revert a former result.
 	idle := again
 	idle.Now = w.now.Add(max(plan.After-1, 0))
 	if plan.After == 0 {
@@ -246,7 +247,7 @@ func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
 	}
 }
 
-// checkComplete sees that each cluster is at the revision, or updated, or held.
+// checkComplete checks that each cluster is at the revision, or updated, or held.
 func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	seen := map[string]bool{}
 	for _, name := range plan.Update {
@@ -283,7 +284,7 @@ func (w *world) checkComplete(t *rapid.T, plan Plan) {
 	}
 }
 
-// checkMarks sees that nothing is said to be done that is not.
+// checkMarks checks that no stage is reported as done that is not.
 func (w *world) checkMarks(t *rapid.T, plan Plan) {
 	done := func(c *cluster) bool { return c.Revision == plan.Revision && !w.underWay(c) && !w.soaks(c) }
 	for _, c := range w.clusters {
@@ -308,7 +309,7 @@ func (w *world) checkMarks(t *rapid.T, plan Plan) {
 	}
 }
 
-// checkUpdates sees that each cluster may be updated that is.
+// checkUpdates checks that each cluster that is updated may be updated.
 func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 	if len(plan.Update) == 0 {
 		return
@@ -370,7 +371,8 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 	}
 }
 
-// failures are those in mandatory groups, and elsewhere, of clusters that are there, or were not well when they left.
+// failures returns the number of failures in mandatory groups and in the others, of existing clusters and of those that
+// were unhealthy when they left.
 func (w *world) failures() (must, may int) {
 	count := func(c *cluster) {
 		if w.mandatory(c) {
@@ -390,7 +392,7 @@ func (w *world) failures() (must, may int) {
 	return must, may
 }
 
-// left are those that were not well at the revision when they left.
+// left returns the clusters that were unhealthy at the revision when they left.
 func (w *world) left() (left []*cluster) {
 	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || isFinished(w.status) {
 		return nil
@@ -405,7 +407,7 @@ func (w *world) left() (left []*cluster) {
 
 func isFinished(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
 
-// note who is not well, as a status is stored.
+// note records the unhealthy clusters, as a status stores them.
 func (w *world) note(plan Plan) {
 	unwell := map[string]*cluster{}
 	for _, c := range w.left() {
@@ -425,7 +427,7 @@ func (w *world) note(plan Plan) {
 	w.unwell = unwell
 }
 
-// lost reports whether a mandatory group before a stage has no clusters any more, and had some when its turn came.
+// lost reports whether a mandatory group before a stage has lost all its clusters after it became the current one.
 func (w *world) lost(before int) bool {
 	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop &&
 		slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
@@ -436,7 +438,7 @@ func (w *world) lost(before int) bool {
 		})
 }
 
-// undeclared reports whether a group is mandatory that there is not.
+// undeclared reports whether a mandatory group is not declared.
 func (w *world) undeclared() bool {
 	return w.groups != nil &&
 		slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
@@ -445,7 +447,7 @@ func (w *world) undeclared() bool {
 		})
 }
 
-// checkNewcomers checks that no target has nothing while there is something.
+// checkNewcomers checks that no target stays without a revision if there is a stable one for it.
 func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
 	blocked := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
 	stable := plan.Status.StableRevision
@@ -484,7 +486,7 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 	}
 }
 
-// carryOut stores the status and updates some or all of the clusters: a controller may die in between.
+// carryOut stores the status and updates some or all of the clusters: a controller may crash in between.
 func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
 	w.note(plan)
 	w.status = throughAPI(t, plan.Status)
@@ -511,14 +513,14 @@ func (w *world) assign(t *rapid.T, c *cluster, revision string) {
 	w.decide(t, c)
 }
 
-// decide how a cluster will fare at what it was told.
+// decide chooses how a cluster reacts to its assigned revision.
 func (w *world) decide(t *rapid.T, c *cluster) {
 	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t,
 		"outcome of "+c.Name)
 	c.due = w.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "after")) * time.Second)
 }
 
-// pass lets time pass, and clusters come to what they are due.
+// pass advances the time, and updates the clusters whose next event is due.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, c := range w.clusters {
@@ -535,7 +537,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// rest is how long nothing happens, except by what the plan says; zero: for ever.
+// rest returns the time until the plan alone causes a change. Zero: never.
 func (w *world) rest(plan Plan) time.Duration {
 	rest := plan.After
 	for _, c := range w.clusters {

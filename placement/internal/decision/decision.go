@@ -7,17 +7,17 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A Slice is the content of one PlacementDecision.
+// Slice is the content of one PlacementDecision.
 type Slice struct {
-	// Index tells it from the others of its placement. It is never negative.
+	// Index identifies the slice among those of its placement. It is never negative.
 	Index int
-	// Decisions are at most [v1alpha1.MaxDecisions].
+	// Decisions has at most [v1alpha1.MaxDecisions] entries.
 	Decisions []v1alpha1.ClusterDecision
 }
 
-// Lay lays out what is chosen now, given the slices of before in any order. What is chosen is in the order in which new
-// clusters are to be placed, with no cluster twice. It returns all slices that are to be, by their index; those of
-// before that are not among them are to be deleted. Neither argument is changed.
+// Lay distributes the chosen clusters over slices, given the existing slices in any order. chosen is in the order in
+// which new clusters are placed, and contains no cluster twice. Lay returns all desired slices, sorted by index.
+// Existing slices that are not among them must be deleted. Lay does not change its arguments.
 func Lay(before []Slice, chosen []v1alpha1.ClusterDecision) []Slice {
 	wanted := make(map[string]v1alpha1.ClusterDecision, len(chosen))
 	for _, decision := range chosen {
@@ -31,7 +31,7 @@ func Lay(before []Slice, chosen []v1alpha1.ClusterDecision) []Slice {
 			if !stays || len(kept.Decisions) == v1alpha1.MaxDecisions {
 				continue
 			}
-			// Two writers, or a copy by hand, may have put a cluster into two slices: the first one has it.
+			// A cluster can be in two slices because of two writers or a manual copy. It stays in the first one.
 			delete(wanted, decision.ClusterName)
 			kept.Decisions = append(kept.Decisions, now)
 		}
@@ -57,7 +57,7 @@ func Lay(before []Slice, chosen []v1alpha1.ClusterDecision) []Slice {
 
 func byIndex(a, b Slice) int { return cmp.Compare(a.Index, b.Index) }
 
-// firstFree is the least index that no slice has.
+// firstFree returns the lowest index that no slice has.
 func firstFree(sorted []Slice) int {
 	for i, slice := range sorted {
 		if slice.Index != i {

@@ -20,7 +20,7 @@ func chosen(names ...string) []v1alpha1.ClusterDecision {
 	return decisions
 }
 
-// many are n clusters from the first on, as in c-000.
+// many returns n clusters, beginning with the number first, as in c-000.
 func many(first, n int) []v1alpha1.ClusterDecision {
 	var decisions []v1alpha1.ClusterDecision
 	for i := range n {
@@ -95,8 +95,8 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// Whatever is chosen after whatever else: each chosen cluster is in one slice, none moves, and nothing is written that
-// need not be.
+// TestLayIsSteady checks for random sequences of choices that each chosen cluster is in one slice, that none moves, and
+// that there are no unnecessary writes.
 func TestLayIsSteady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before []decision.Slice

@@ -1,10 +1,9 @@
-// Package decision lays the clusters that a placement has chosen out in slices, so that those who read them see a
-// change only where there is one.
+// Package decision distributes the chosen clusters of a placement over slices, and changes as few slices as possible.
 //
-// A slice becomes a PlacementDecision. A cluster that stays chosen keeps its slice and its place in it, whatever
-// happens to others: who follows a slice is never told that a cluster has gone from it and come to another. New
-// clusters fill the first slices that have room, and a slice that is empty goes; so there may be a few more slices than
-// there would have to be, and never one that is needed twice.
+// A slice becomes a PlacementDecision. A cluster that stays chosen keeps its slice and its position in it, whatever
+// happens to other clusters, so a client that watches one slice never observes that a cluster moves to another slice.
+// New clusters fill the first slices that have room, and empty slices are deleted. So there may be more slices than
+// necessary, but a cluster is never in two slices.
 //
-// It is pure: no client, no clock.
+// The package is pure: it uses no client and no clock.
 package decision

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/placement/internal/decision"
 )
 
-// One of three clusters goes and another one comes: nothing else moves.
+// ExampleLay replaces one of three clusters. The others keep their positions.
 func ExampleLay() {
 	before := decision.Lay(nil, chosen("east", "north", "west"))
 	for _, slice := range decision.Lay(before, chosen("west", "south", "east")) {

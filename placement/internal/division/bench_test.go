@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Ten Deployments go to a thousand clusters. The floor of what is not the same anywhere is a hash for each cluster and
-// object; of what is, to find the objects.
+// BenchmarkDivide divides ten Deployments among a thousand clusters. If clusters get different objects, the floor is a
+// hash for each cluster and object; otherwise it is to find the objects.
 func BenchmarkDivide(b *testing.B) {
 	const n, workloads = 1000, 10
 	var texts []string

@@ -13,10 +13,10 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// Division is a [v1alpha1.ReplicaDivision] that was read. It may be used by many at once.
+// Division is a compiled [v1alpha1.ReplicaDivision]. It may be used concurrently.
 type Division struct {
 	strategy v1alpha1.DivisionStrategy
-	weights  []weight // none: all weigh the same
+	weights  []weight // none: all clusters have equal weights
 	objects  []v1alpha1.ObjectSelector
 }
 
@@ -28,54 +28,56 @@ type weight struct {
 // Cluster is a cluster that gets objects.
 type Cluster struct {
 	*scheduler.Cluster
-	// Objects are what it gets, after overrides. They are shared, and not changed.
+	// Objects are the objects of the cluster, after overrides. They are shared, and are not changed.
 	Objects []bundle.Object
-	// Current is how many replicas it was given before, of what it was given any: see [Division.Current].
+	// Current is the number of replicas of each workload that the cluster was assigned before: see [Division.Current].
+	// Workloads that were not assigned to it are missing.
 	Current map[bundle.Key]int32
-	// Part says whether it is given its share. The zero value is [Takes].
+	// Part states whether the cluster gets its share now. The zero value is [Takes].
 	Part Part
 }
 
-// Part is what a cluster has to do with a division.
+// Part is the role of a cluster in a division.
 type Part int
 
 const (
-	// Takes is to be given a share.
+	// Takes means that the cluster gets a share.
 	Takes Part = iota
-	// Keeps means that the cluster keeps Current, since it cannot be changed now. The others divide the rest. It gets
-	// no objects, whatever it has there.
+	// Keeps means that the cluster keeps Current, because it cannot be changed now. The other clusters divide the rest.
+	// Its Share has no objects.
 	Keeps
-	// Waits is to be given a share later. The others leave its share to it as far as none of them has it: together they
-	// are given no less than they have, or than there is. Its own share in the Result is not for now.
+	// Waits means that the cluster gets its share later. The other clusters leave this share free, unless one of them has
+	// these replicas already: the total of the clusters with Takes does not fall below their present total or the number
+	// to divide. The cluster's own Share in the Result must not be applied now.
 	Waits
 )
 
-// Result is what all clusters get.
+// Result is the result of [Division.Divide].
 type Result struct {
-	// Clusters are in the order given.
+	// Clusters are in the order of the argument.
 	Clusters []Share
-	// Unplaced are the workloads of which some replicas fit nowhere, in the order of the objects.
+	// Unplaced are the workloads with replicas for which there is no room, in the order of the objects.
 	Unplaced []Unplaced
 }
 
-// Share is what one cluster gets.
+// Share is the result for one cluster.
 type Share struct {
-	// Objects are those of the cluster, with spec.replicas set where they are divided. If nothing changes they are the
-	// ones that were given.
+	// Objects are the objects of the cluster, with spec.replicas set in workloads that are divided. If no number changes,
+	// they are the objects of the argument.
 	Objects []bundle.Object
-	// Replicas are those of all workloads together, up to 2147483647.
+	// Replicas is the total of all workloads, up to 2147483647.
 	Replicas int32
 }
 
-// Unplaced is a workload that not all replicas of have a place.
+// Unplaced is a workload for which there is not enough room.
 type Unplaced struct {
 	Workload bundle.Key
-	// Replicas is how many have none.
+	// Replicas is the number of replicas without room.
 	Replicas int64
 }
 
-// New reads a division, and keeps nothing of the spec. The error has all that is wrong with it by its fields, as
-// [v1alpha1.ReplicaDivision.Validate] says it, or the CEL expressions that cannot be compiled:
+// New compiles a division. It retains nothing of the spec. The error contains all problems with their fields, as
+// [v1alpha1.ReplicaDivision.Validate] reports them, or the CEL expressions that cannot be compiled, as in
 // weights[1].clusters.cel[0].
 func New(spec *v1alpha1.ReplicaDivision) (*Division, error) {
 	if errs := spec.Validate(nil); len(errs) > 0 {
@@ -97,15 +99,16 @@ func New(spec *v1alpha1.ReplicaDivision) (*Division, error) {
 	return d, nil
 }
 
-// Divide gives each cluster its part of the replicas of the objects, which are as all clusters share them. It asks room
-// for how many more replicas of a workload a cluster has room, as a [replicas.Estimator] tells it: less than none is
-// none, and nil is [replicas.Unbounded] everywhere. Room is asked about the [Division.Workloads] alone.
+// Divide divides the replicas of the objects among the clusters. objects are the objects that all clusters share. room
+// returns the number of additional replicas of a workload for which a cluster has room, like a [replicas.Estimator]. A
+// negative number counts as 0. If room is nil, it is [replicas.Unbounded] everywhere. Divide calls room only for the
+// [Division.Workloads].
 //
-// The Result is whole, also beside an error. The error is one [*Error], or several joined, in the order of the objects,
-// one for each workload that cannot be divided: its clusters keep the replicas that they were given before, and the
-// others get none.
+// The Result is complete even if there is an error. The error is an [*Error], or several joined ones in the order of
+// the objects, one for each workload that cannot be divided. The clusters of such a workload keep the replicas that
+// they were assigned before; other clusters get none.
 //
-// Equal arguments have equal results, whatever the order of the clusters. No argument is changed.
+// Equal arguments have equal results, independently of the order of the clusters. Divide does not change its arguments.
 func (d *Division) Divide(objects []bundle.Object, clusters []Cluster,
 	room func(workload bundle.Key, cluster string) int32) (Result, error) {
 	if d.strategy == v1alpha1.DivisionDuplicated {

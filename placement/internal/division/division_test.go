@@ -46,7 +46,7 @@ func divided(t testing.TB, spec string) *division.Division {
 	return d
 }
 
-// members are the clusters a, b and c of the regions eu, eu and us, with what overrides make of the objects.
+// members returns the clusters a, b and c of the regions eu, eu and us, with the objects after overrides.
 func members(t testing.TB, objects []bundle.Object, overrides string) []division.Cluster {
 	t.Helper()
 	plan, err := override.New(objects, read[v1alpha1.Overrides](t, overrides))
@@ -62,7 +62,7 @@ func members(t testing.TB, objects []bundle.Object, overrides string) []division
 	return out
 }
 
-// numbered is the spec.replicas of an object, as it stands there; "-" is none at all.
+// numbered returns the text at spec.replicas of an object. "-" means that there is none.
 func numbered(t require.TestingT, o *bundle.Object) string {
 	var content map[string]any
 	require.NoError(t, utiljson.Unmarshal(o.JSON, &content))
@@ -319,7 +319,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// However many clusters there are, each text is there once.
+// TestDivideShares checks that equal texts are shared between clusters.
 func TestDivideShares(t *testing.T) {
 	objects := parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}"))
 	clusters := members(t, objects, `{rules: [{clusters: [{labelSelector: {matchLabels: {region: eu}}}], `+
@@ -347,7 +347,8 @@ func TestDivideShares(t *testing.T) {
 		gocmp.Diff(parse(t, deployment("web", "6"), deployment("api", "3"), of("v1", "ConfigMap", "config", "{}")), objects))
 }
 
-// Two clusters of one name are a mistake of the caller's, and take nothing away either.
+// TestDivideOneNameTwice checks that two clusters of the same name, which is an error of the caller, do not remove
+// replicas.
 func TestDivideOneNameTwice(t *testing.T) {
 	objects := parse(t, deployment("web", "6"))
 	clusters := members(t, objects, "{}")[:2]

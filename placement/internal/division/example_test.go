@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// Two thirds of a Deployment go to Europe.
+// ExampleDivision_Divide assigns two thirds of the replicas of a Deployment to Europe.
 func ExampleDivision_Divide() {
 	var spec v1alpha1.ReplicaDivision
 	if err := yaml.UnmarshalStrict([]byte(`
@@ -52,7 +52,7 @@ weights:
 	// 3: {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":3}}
 }
 
-// As many as there is room for, by what one replica requests.
+// ExampleDivision_Workloads assigns replicas by the available room, according to the requests of one replica.
 func ExampleDivision_Workloads() {
 	divided, err := division.New(&v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionDynamicWeight})
 	if err != nil {

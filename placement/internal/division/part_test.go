@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// parties are clusters named a, b and so on, each with its part and what it has of a workload.
+// parties returns clusters named a, b and so on, each with its Part and its current replicas of a workload.
 func parties(objects []bundle.Object, parts []division.Part, current []int32) []division.Cluster {
 	out := make([]division.Cluster, len(parts))
 	for i, part := range parts {
@@ -83,8 +83,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Whichever clusters wait or keep, those that take have together no less than before or than there is for them, and
-// all that run no more than there are.
+// TestPartsKeepTheSum checks for random Parts that the clusters with Takes together have no fewer replicas than before,
+// or than there are for them, and that no more replicas run than there are.
 func TestPartsKeepTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32Range(0, 30).Draw(t, "replicas")

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// fleet is what a division is asked about.
+// fleet is the input of a division.
 type fleet struct {
 	spec     *v1alpha1.ReplicaDivision
 	objects  []bundle.Object
@@ -86,7 +86,7 @@ func apiVersion(o *bundle.Object) string {
 	return o.Group + "/" + o.Version
 }
 
-// room is what is left of the capacity.
+// room returns the remaining capacity.
 func (f *fleet) room(clusters []division.Cluster) func(bundle.Key, string) int32 {
 	current := map[string]map[bundle.Key]int32{}
 	for i := range clusters {
@@ -100,7 +100,7 @@ func (f *fleet) room(clusters []division.Cluster) func(bundle.Key, string) int32
 	}
 }
 
-// numbers are what each cluster has of each workload, by what its objects say.
+// numbers returns the number of replicas of each workload in the objects of each cluster.
 func numbers(t *rapid.T, d *division.Division, shares []division.Share) []map[bundle.Key]int32 {
 	var out []map[bundle.Key]int32
 	for i := range shares {
@@ -114,7 +114,7 @@ func numbers(t *rapid.T, d *division.Division, shares []division.Share) []map[bu
 	return out
 }
 
-// failures are the workloads that errors are about.
+// failures returns the workloads that errors are about.
 func failures(t *rapid.T, err error) map[bundle.Key]bool {
 	out := map[bundle.Key]bool{}
 	if err == nil {
@@ -129,7 +129,7 @@ func failures(t *rapid.T, err error) map[bundle.Key]bool {
 	return out
 }
 
-// setTo is the object with so many replicas, made the long way.
+// setTo returns the object with a number of replicas, by decoding and encoding it.
 func setTo(t *rapid.T, o bundle.Object, n int32, divided bool) bundle.Object {
 	if !divided {
 		return o

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// requirements are what the pod template says. A template that cannot be read, or that may not be a pod template,
-// requires nothing: that it is wrong is for the member to find.
+// requirements returns the requirements of the pod template. A template that cannot be parsed, or that may not be a pod
+// template, has no requirements: the member reports the error.
 func requirements(t *text) replicas.Requirements {
 	r := replicas.Requirements{Namespace: t.object.Namespace}
 	var template struct {
@@ -29,14 +29,14 @@ func requirements(t *text) replicas.Requirements {
 	return r
 }
 
-// requests are what the scheduler of a member will reserve for a pod of the template, as PodRequests of
-// k8s.io/component-helpers/resource reckons them (KEP-753, "Resources calculation for scheduling and pod admission",
-// and KEP-2837 for the pod level), after the API server has put in the requests that follow from limits
+// requests returns the resources that the scheduler of a member will reserve for a pod of the template, as PodRequests
+// of k8s.io/component-helpers/resource computes them (KEP-753, "Resources calculation for scheduling and pod
+// admission", and KEP-2837 for the pod level), after the API server has added the requests that follow from limits
 // (SetDefaults_Pod of pkg/apis/core/v1).
 //
-// An init container runs before the containers, but beside the sidecars before it. So of each resource it is the
-// greater of what all containers and sidecars need, and what the neediest init container needs together with those
-// sidecars.
+// An init container runs before the containers, but concurrently with the sidecars that are listed before it. So the
+// result for each resource is the maximum of two values: the total of all containers and sidecars, and the largest
+// total of an init container and the sidecars before it.
 func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Containers {
@@ -61,7 +61,7 @@ func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	return total
 }
 
-// requested is what a container requests: its limits where it says nothing else.
+// requested returns the requests of a container, and its limits for resources without a request.
 func requested(r *corev1.ResourceRequirements) corev1.ResourceList {
 	out := r.Requests.DeepCopy()
 	if out == nil {
@@ -75,8 +75,9 @@ func requested(r *corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// ofPod puts in what the pod requests as a whole, which counts instead of the containers' requests: those where it has
-// a limit alone, then the limit. Huge pages cannot be overcommitted, so that their limit is always the request.
+// ofPod applies the requests of the pod as a whole, which replace those of its containers. A limit of the pod replaces
+// them only for resources that no container requests. Huge pages cannot be overcommitted, so their limit is always the
+// request.
 func ofPod(total corev1.ResourceList, pod *corev1.ResourceRequirements) {
 	for name, limit := range pod.Limits {
 		hugePages := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)

@@ -19,7 +19,7 @@ func workloads(t testing.TB, spec string, texts ...string) []division.Workload {
 		[]division.Cluster{{Cluster: &scheduler.Cluster{Name: "a"}, Objects: objects}})
 }
 
-// What the API server and the scheduler make of a pod: SetDefaults_Pod, then PodRequests.
+// TestRequests compares the requirements with the results of SetDefaults_Pod and PodRequests.
 func TestRequests(t *testing.T) {
 	for _, test := range []struct{ reason, pod, want string }{
 		{"containers run beside each other", `containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, ` +
@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// trim takes off the braces of a map that has some.
+// trim removes the braces of a non-empty map.
 func trim(text string) string {
 	if text[0] == '{' {
 		return text[1 : len(text)-1]

@@ -8,15 +8,15 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// round is one Divide.
+// round is one call of Divide.
 type round struct {
 	*Division
 	clusters []Cluster
-	weights  []int64 // of the clusters
+	weights  []int64 // the weights of the clusters
 	room     func(workload bundle.Key, cluster string) int32
 }
 
-// divide returns how many replicas each target gets, and how many none.
+// divide returns the number of replicas for each target, and the number without room.
 func (r *round) divide(w *workload) (shares []int32, left int64, err error) {
 	if r.open(w); w.err != nil {
 		return nil, 0, w.err
@@ -39,10 +39,11 @@ func (r *round) divide(w *workload) (shares []int32, left int64, err error) {
 	return shares, left, r.hold(w, n, shares)
 }
 
-// hold gives those who take the replicas that they have, if some of these are for those who wait.
+// hold ensures that the targets with Takes keep the replicas that they have if some of these belong to the shares of
+// targets with Waits.
 func (r *round) hold(w *workload, n int32, shares []int32) error {
 	var takes []target
-	var at []int // of their shares
+	var at []int // the indices of their shares
 	given, had := int64(0), int64(0)
 	for i, t := range w.targets {
 		if r.clusters[t.cluster].Part == Takes {
@@ -55,7 +56,7 @@ func (r *round) hold(w *workload, n int32, shares []int32) error {
 	if len(takes) == len(w.targets) || given >= had {
 		return nil
 	}
-	if !r.weighs(takes) { // all is for those who wait, and will go there then
+	if !r.weighs(takes) { // all replicas belong to the targets with Waits, and move there later
 		for i, t := range takes {
 			shares[at[i]] = min(r.current(w, t), n)
 		}
@@ -72,7 +73,7 @@ func (r *round) weighs(targets []target) bool {
 	return slices.ContainsFunc(targets, func(t target) bool { return r.weights[t.cluster] > 0 })
 }
 
-// among divides so many replicas among some of the targets.
+// among divides n replicas among some of the targets.
 func (r *round) among(w *workload, targets []target, n int32) (shares []int32, left int64, _ error) {
 	request := replicas.Request{
 		Replicas: n,
@@ -93,12 +94,13 @@ func (r *round) among(w *workload, targets []target, n int32) (shares []int32, l
 	}
 	shares = make([]int32, len(targets))
 	for i := range shares {
-		shares[i] = result.Shares[i].Replicas // both are by name
+		shares[i] = result.Shares[i].Replicas // both are sorted by name
 	}
 	return shares, result.Unplaced, nil
 }
 
-// open takes the texts of all targets apart, each once. One that nothing can be written into is the workload's error.
+// open parses the texts of all targets, each distinct text once. If a number cannot be written into a text, the
+// workload has an error.
 func (r *round) open(w *workload) {
 	known := map[bundle.Hash]*text{}
 	if w.text != nil {
@@ -120,7 +122,7 @@ func (r *round) open(w *workload) {
 	}
 }
 
-// existing is what the targets were given before.
+// existing returns the numbers that the targets were assigned before.
 func (r *round) existing(w *workload) []int32 {
 	shares := make([]int32, len(w.targets))
 	for i, t := range w.targets {
@@ -133,7 +135,7 @@ func (r *round) current(w *workload, t target) int32 {
 	return max(r.clusters[t.cluster].Current[w.key], 0)
 }
 
-// write gives the targets their shares. A cluster's list of objects is copied before the first of them changes.
+// write sets the shares of the targets. It copies the list of objects of a cluster before its first change.
 func (r *round) write(result *Result, w *workload, shares []int32) {
 	for i, t := range w.targets {
 		given, out := r.clusters[t.cluster].Objects, &result.Clusters[t.cluster]
@@ -148,7 +150,7 @@ func (r *round) write(result *Result, w *workload, shares []int32) {
 	}
 }
 
-// duplicate lets all clusters have what they get.
+// duplicate returns the unchanged objects of all clusters.
 func (d *Division) duplicate(clusters []Cluster) []Share {
 	shares := make([]Share, len(clusters))
 	known := map[bundle.Hash]int32{}

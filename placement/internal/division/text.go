@@ -13,13 +13,14 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// text is that of an object, and where its number of replicas is. A number is put into the text: with overrides each
-// cluster can have another one, and to decode and encode them all would take several times as long.
+// text is the text of an object, and the position of its number of replicas. Numbers are inserted into the text: with
+// overrides each cluster can have a different one, and decoding and encoding all objects would take several times as
+// long.
 type text struct {
 	object bundle.Object
-	spec   []byte                  // a map
-	number string                  // that is at spec.replicas; empty: nothing is there
-	made   map[int32]bundle.Object // of it, by their replicas
+	spec   []byte                  // a JSON map
+	number string                  // the text at spec.replicas; empty: there is none
+	made   map[int32]bundle.Object // the resulting objects, by number of replicas
 }
 
 var (
@@ -28,7 +29,7 @@ var (
 	errRange    = fmt.Errorf("must be from 0 to %d", math.MaxInt32)
 )
 
-// open fails where there cannot be a spec.replicas. A spec that is null, or not there, is empty.
+// open returns an error if the object cannot have spec.replicas. A spec that is null or missing is empty.
 func open(o *bundle.Object) (*text, error) {
 	t := &text{object: *o, spec: locate(o.JSON, "spec").value(o.JSON)}
 	switch {
@@ -45,7 +46,7 @@ func open(o *bundle.Object) (*text, error) {
 
 func isNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
 
-// replicas returns the number, or why that is not what it must be.
+// replicas returns the number, or an error if it is invalid.
 func (t *text) replicas() (int32, error) {
 	value, err := strconv.ParseInt(t.number, 10, 64)
 	switch {
@@ -57,11 +58,11 @@ func (t *text) replicas() (int32, error) {
 	return int32(value), nil
 }
 
-// says is true if there are so many replicas already.
+// says reports whether the object already has this number.
 func (t *text) says(n int32) bool { return t.number == strconv.Itoa(int(n)) }
 
-// with is the object with so many replicas: to the byte what [bundle.Of] makes of that, and the object itself if it
-// says so.
+// with returns the object with n replicas. Its text is identical to the result of [bundle.Of]. If the object has n
+// replicas already, with returns the object itself.
 func (t *text) with(n int32) bundle.Object {
 	if t.says(n) {
 		return t.object
@@ -78,7 +79,8 @@ func (t *text) with(n int32) bundle.Object {
 	return made
 }
 
-// span is where in a text a field's value is, or if there is no such field, where that has to be put.
+// span is the position of a field's value in a text. If the field does not exist, it is the position at which it must
+// be inserted.
 type span struct {
 	start, end int
 	found      bool
@@ -91,7 +93,7 @@ func (s span) value(text []byte) []byte {
 	return text[s.start:s.end]
 }
 
-// locate finds a field in the text of a map as a [bundle.Object] has it: in order and without spaces.
+// locate finds a field in the text of a map as in a [bundle.Object]: sorted, and without spaces.
 func locate(text []byte, name string) span {
 	i := min(1, len(text))
 	for i < len(text) && text[i] == '"' {
@@ -113,14 +115,14 @@ func locate(text []byte, name string) span {
 	return span{i, i, false}
 }
 
-// skip returns where the value ends that begins there.
+// skip returns the end of the value that begins at i.
 func skip(text []byte, i int) int {
 	for level := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
 			for i++; i < len(text) && text[i] != '"'; i++ {
 				if text[i] == '\\' {
-					i++ // what is escaped ends no string
+					i++ // an escaped character does not end a string
 				}
 			}
 		case '{', '[':
@@ -146,13 +148,13 @@ func skip(text []byte, i int) int {
 	return len(text)
 }
 
-// unquote returns what a field is called. Fields are in the order of their names, not of how these are written.
+// unquote returns the name of a field. Fields are sorted by their names, not by the escaped form of these.
 func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
 	var name string
-	_ = json.Unmarshal(quoted, &name) // invalid text is no name of a field
+	_ = json.Unmarshal(quoted, &name) // invalid text is not the name of a field
 	return []byte(name)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// FuzzWith compares what a number is written into with what decoding, setting and encoding make of it.
+// FuzzWith compares the insertion of a number into a text with decoding, setting and encoding.
 func FuzzWith(f *testing.F) {
 	for _, spec := range []string{
 		`{"replicas":3}`, `{}`, `null`, `{"replicas":null,"a":1}`, `{"replica":1,"replicas":"many","replicasX":2}`,
@@ -59,7 +59,7 @@ func FuzzWith(f *testing.F) {
 	})
 }
 
-// Who asks for what is there already, or asks again, gets the same text and no copy of it.
+// TestWithShares checks that with returns the same text without a copy for the existing number and for repeated calls.
 func TestWithShares(t *testing.T) {
 	o, err := bundle.Parse(
 		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`))

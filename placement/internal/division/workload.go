@@ -16,21 +16,21 @@ import (
 // Workload is an object whose replicas are divided.
 type Workload struct {
 	Key bundle.Key
-	// Replicas are those of all clusters together, as the object says that all share.
+	// Replicas is the total for all clusters, from the object that all clusters share.
 	Replicas int32
-	// Requirements are what one replica needs.
+	// Requirements are the requirements of one replica.
 	Requirements replicas.Requirements
-	// Clusters that get the object, by their names. There is at least one.
+	// Clusters are the clusters that get the object, sorted by name. There is at least one.
 	Clusters []string
 }
 
-// Error is what keeps a workload from being divided.
+// Error is the reason why a workload cannot be divided.
 type Error struct {
 	Object workv1alpha1.ResourceIdentifier
-	// Cluster is the one whose object it is about, if that is another one than all clusters share.
+	// Cluster is the cluster whose object has the error. Empty: the object that all clusters share has it.
 	Cluster string
-	// Field is that of the object, such as .spec.replicas, or of the division, such as weights. Empty: neither is to
-	// blame.
+	// Field is the field of the object, such as .spec.replicas, or of the division, such as weights. Empty: no field is
+	// the cause.
 	Field string
 	Err   error
 }
@@ -51,9 +51,9 @@ func (e *Error) Unwrap() error { return e.Err }
 var errNoWeight = errors.New("none of the clusters that get the object has a weight: give one to at least one of " +
 	"them, or remove all weights for equal parts")
 
-// Workloads are those that [Division.Divide] divides, in the order of the objects, which are as all clusters share
-// them. One that itself cannot be divided, such as for its number, is not among them, nor is one that no cluster gets;
-// with strategy Duplicated there are none.
+// Workloads returns the workloads that [Division.Divide] divides, in the order of the objects, which are those that all
+// clusters share. It excludes objects that cannot be divided, for example because of an invalid number, and objects
+// that no cluster gets. With strategy Duplicated it returns none.
 func (d *Division) Workloads(objects []bundle.Object, clusters []Cluster) []Workload {
 	if d.strategy == v1alpha1.DivisionDuplicated {
 		return nil
@@ -72,9 +72,8 @@ func (d *Division) Workloads(objects []bundle.Object, clusters []Cluster) []Work
 	return out
 }
 
-// Current returns how many replicas objects have, by what they say themselves: a [Cluster]'s Current, if the objects
-// are those that it was given before. Objects whose replicas are not divided, or that have a number that cannot be, are
-// not in it.
+// Current returns the numbers of replicas in objects. If the objects are those that a [Cluster] was assigned before,
+// the result is its Current. It excludes objects whose replicas are not divided, and objects with an invalid number.
 func (d *Division) Current(objects []bundle.Object) map[bundle.Key]int32 {
 	current := map[bundle.Key]int32{}
 	for i := range objects {
@@ -85,24 +84,24 @@ func (d *Division) Current(objects []bundle.Object) map[bundle.Key]int32 {
 	return current
 }
 
-// workload is an object that is to be divided, whether it can be or not.
+// workload is an object that must be divided, including one that cannot be.
 type workload struct {
 	id       workv1alpha1.ResourceIdentifier
 	key      bundle.Key
-	text     *text // as all clusters share it; nil if there is no place for a number
+	text     *text // of the object that all clusters share; nil if it has no place for a number
 	replicas int32
 	err      *Error
-	targets  []target // by the names of their clusters
+	targets  []target // sorted by the names of their clusters
 }
 
 // target is a cluster that gets the object.
 type target struct {
-	cluster int   // of those given
-	object  int   // of its objects
-	text    *text // nil if there is no place for a number
+	cluster int   // the index of the cluster in the argument
+	object  int   // the index of the object in the cluster's objects
+	text    *text // nil if the object has no place for a number
 }
 
-// find returns the workloads among the objects, and which clusters get them.
+// find returns the workloads among the objects, with the clusters that get them.
 func (d *Division) find(objects []bundle.Object, clusters []Cluster) []*workload {
 	var out []*workload
 	known := make(map[bundle.Key]*workload)
@@ -142,8 +141,8 @@ func (d *Division) find(objects []bundle.Object, clusters []Cluster) []*workload
 	return out
 }
 
-// read takes an object apart, and says how many replicas it has and whether they are to be divided. If they are and
-// cannot be, there is an error.
+// read parses an object. It returns its number of replicas, and reports whether they must be divided. If they must be
+// and cannot be, it returns an error.
 func (d *Division) read(o *bundle.Object) (t *text, n int32, is bool, err *Error) {
 	if !d.concerns(o) {
 		return nil, 0, false, nil
@@ -160,7 +159,7 @@ func (d *Division) read(o *bundle.Object) (t *text, n int32, is bool, err *Error
 	}
 	n, cause = t.replicas()
 	if cause != nil {
-		// What is no whole number is something else in another kind.
+		// In another kind, a value that is not an integer has another meaning.
 		is = standard(o) || errors.Is(cause, errRange)
 		return t, 0, is, &Error{Object: o.ResourceIdentifier, Field: ".spec.replicas", Err: cause}
 	}
@@ -174,7 +173,8 @@ func (d *Division) concerns(o *bundle.Object) bool {
 	return selector.Object(d.objects, &o.ResourceIdentifier)
 }
 
-// standard kinds are those of Kubernetes that have replicas, of which there is 1 where nothing is said.
+// standard reports whether the object has one of the kinds of Kubernetes with replicas, which have 1 replica by
+// default.
 func standard(o *bundle.Object) bool {
 	switch o.Kind {
 	case "Deployment", "StatefulSet", "ReplicaSet":

@@ -9,41 +9,41 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Cluster is one that a placement is on and stays on, but for evictions by hand.
+// Cluster is a cluster that the placement is on and stays on, except for PlacementEvictions.
 type Cluster struct {
 	Name string
-	// Available is true while it is healthy and what was placed there does its work.
+	// Available is true while the cluster is healthy and the placed workloads are ready there.
 	Available bool
 }
 
-// Observed is what a plan is made of.
+// Observed is the input of [Plan].
 type Observed struct {
 	// Published are the clusters that the placement is on, in any order.
 	Published []Cluster
-	// Expected is how many there should be: as many as are wanted or, if all are, as many as would be chosen if none was
-	// evicted.
+	// Expected is the expected number of clusters: the desired number or, if all clusters are desired, the number that
+	// would be chosen without evictions.
 	Expected int
-	// Evictions are the clusters to leave, the oldest eviction first. One may be there more than once.
+	// Evictions are the clusters to leave, the oldest eviction first. A cluster may occur more than once.
 	Evictions []string
-	// Budget is valid. Nil: there is none.
+	// Budget must be valid. Nil: there is none.
 	Budget *v1alpha1.DisruptionBudget
-	// ReplacesFirst is true if no healthy cluster is left before its replacement is ready.
+	// ReplacesFirst is true if the placement leaves no healthy cluster before its replacement is ready.
 	ReplacesFirst bool
 }
 
-// Result is what becomes of an eviction now.
+// Result is the result of one eviction.
 type Result struct {
 	Cluster string
 	// Reason is v1alpha1.ReasonNotPlaced, ReasonEvicted or ReasonBudgetExhausted.
 	Reason string
-	// Message says more about an eviction that waits; empty: it does not.
+	// Message is the cause if the eviction waits. Empty: the eviction does not wait.
 	Message string
 }
 
-// Waits reports whether the placement has to stay on the cluster for now.
+// Waits reports whether the placement must stay on the cluster for now.
 func (v Result) Waits() bool { return v.Reason == v1alpha1.ReasonBudgetExhausted }
 
-// Plan returns a result for each eviction, in their order. Those that do not wait are to be executed together.
+// Plan returns a result for each eviction, in the same order. Evictions that do not wait must be executed together.
 func Plan(o Observed) []Result {
 	results, t := make([]Result, 0, len(o.Evictions)), tallyOf(o)
 	for _, name := range o.Evictions {
@@ -56,13 +56,13 @@ func Plan(o Observed) []Result {
 	return results
 }
 
-// Fit is Plan for a policy that may give up more than the clusters that are left, such as everything when there are too
-// few groups without them: fits says whether the budget still holds when the placement leaves some clusters together.
-// An eviction that takes too much along waits, and holds up none of those after it.
+// Fit returns results like Plan, for a policy that may give up more clusters than the evicted ones, such as all
+// clusters if too few groups remain. fits reports whether the budget still holds if the placement leaves some clusters
+// together. An eviction that removes too many clusters waits, and does not block the evictions after it.
 //
-// What fits agreed to last is what goes; if it agreed to nothing, nothing goes. It is asked about all that Plan lets go
-// and, if that is too much, about one eviction after the other together with those that go already, the oldest first.
-// Its error ends Fit.
+// The executed evictions are those of the last call for which fits returned true; if there is none, no eviction is
+// executed. Fit calls fits first with all clusters that Plan evicts. If these are too many, it calls fits for one
+// eviction after the other, together with those that are executed already, the oldest first. An error of fits ends Fit.
 func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, error) {
 	results := Plan(o)
 	var together []string
@@ -98,11 +98,11 @@ func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Result, erro
 	return results, nil
 }
 
-// tally is what a budget still has to give.
+// tally counts the clusters that a budget still allows to evict.
 type tally struct {
 	Observed
 
-	on        map[string]bool // whether it is available
+	on        map[string]bool // the clusters of the placement, and whether they are available
 	left      map[string]bool
 	available int
 }
@@ -118,7 +118,7 @@ func tallyOf(o Observed) *tally {
 	return t
 }
 
-// costs reports whether it takes something of the budget to leave a cluster.
+// costs reports whether leaving a cluster uses up a part of the budget.
 func (t *tally) costs(name string) bool {
 	return t.on[name] && !t.left[name] && !t.ReplacesFirst && t.Budget != nil
 }
@@ -154,7 +154,7 @@ func (t *tally) exhausted() string {
 	return fmt.Sprintf("%s, and %d must remain so (%s)", says, Floor(t.Budget, t.Expected), budget)
 }
 
-// Floor is how many of the clusters that there should be must be available after an eviction. Without a budget it is 0.
+// Floor returns how many of the expected clusters must be available after an eviction. Without a budget it is 0.
 func Floor(budget *v1alpha1.DisruptionBudget, expected int) int {
 	switch {
 	case budget == nil:
@@ -166,7 +166,7 @@ func Floor(budget *v1alpha1.DisruptionBudget, expected int) int {
 	}
 }
 
-// share is a number, or a percentage of a whole rounded up. What is neither is nothing at all: it is not valid.
+// share returns a number, or a percentage of a whole, rounded up. An invalid value counts as 0.
 func share(of *intstr.IntOrString, whole int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(of, whole, true)
 	if err != nil {

@@ -81,7 +81,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Without all of them together, or without any that is named, the policy would give up more.
+// TestFit checks evictions without which, together or individually, the policy would give up more clusters.
 func TestFit(t *testing.T) {
 	o := func(budget string, evictions ...string) Observed {
 		return Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: evictions, Budget: atLeast(budget)}
@@ -161,8 +161,8 @@ func lines(results []Result) (lines []string) {
 	return lines
 }
 
-// The examples for rounding are those of the documentation of PodDisruptionBudgets: half of 7 is 4, whichever way it is
-// said.
+// TestFloor contains the examples for rounding of the documentation of PodDisruptionBudgets: half of 7 is 4, for
+// minAvailable and for maxUnavailable.
 func TestFloor(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
@@ -188,7 +188,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// However the evictions come, no budget is overdrawn, no eviction waits in vain, and none overtakes.
+// TestPlanKeepsItsPromises checks for random evictions that the budget is never exceeded, that no eviction waits
+// unnecessarily, and that none is executed before an older one of equal effect.
 func TestPlanKeepsItsPromises(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

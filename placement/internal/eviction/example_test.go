@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A placement of three clusters leaves one of them; the next has to wait.
+// ExamplePlan evicts one of three clusters of a placement. The next eviction has to wait.
 func ExamplePlan() {
 	for _, v := range eviction.Plan(eviction.Observed{
 		Published: []eviction.Cluster{{Name: "east", Available: true}, {Name: "north", Available: true},

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Whatever a policy does not allow together, what goes is what it agreed to last, and no eviction waits that could go
-// with the older ones.
+// TestFitKeepsItsPromises checks for any restrictions of a policy that the executed evictions are those of the last
+// accepted call, and that no eviction waits that could be executed with the older ones.
 func TestFitKeepsItsPromises(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/placement/internal/failover"
 )
 
-// One cluster has to be left. It stays until the other is ready.
+// ExamplePlan leaves a cluster, which stays until its replacement is ready.
 func ExamplePlan() {
 	o := failover.Observed{
 		Published: []failover.Cluster{{Name: "east", Healthy: true, Ready: true}},

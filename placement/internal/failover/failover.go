@@ -8,65 +8,65 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Cluster is one that a placement is on, or should be on.
+// Cluster is a cluster that a placement is on, or should be on.
 type Cluster struct {
 	Name string
-	// Healthy is true while it is known to be well.
+	// Healthy is true while the cluster is known to be healthy.
 	Healthy bool
-	// Ready is true once the placed workloads are known to be available. It is evaluated for published clusters only.
+	// Ready is true if the placed workloads are known to be available. It is evaluated for published clusters only.
 	Ready bool
-	// Replaces is the cluster whose place it has taken; empty: none.
+	// Replaces is the cluster that this cluster has replaced. Empty: none.
 	Replaces string
-	// Leaves is true for a cluster that was asked to leave the fleet. It waits for a replacement only if one was
-	// chosen for every place, and neither waits for its turn nor counts for the rate.
+	// Leaves is true for a cluster that was asked to leave the fleet. It waits for a replacement only if a cluster was
+	// chosen for every place. It is not subject to the rate, and does not count for it.
 	Leaves bool
-	// Evicted is true for a cluster that an eviction by hand names: it waits for a replacement only while it is
-	// healthy.
+	// Evicted is true for a cluster that a PlacementEviction names. It waits for a replacement only while it is healthy.
 	Evicted bool
 }
 
-// Observed is what a plan is made of.
+// Observed is the input of [Plan].
 type Observed struct {
 	// Published are the clusters that the placement is on, in any order.
 	Published []Cluster
-	// Chosen are the clusters that it should be on, the best first.
+	// Chosen are the clusters that the placement should be on, the best first.
 	Chosen []string
-	// Wanted is how many it wants; negative: all that can be.
+	// Wanted is the desired number of clusters. Negative: all possible clusters.
 	Wanted int
-	// Gone tells the published clusters that are not in the fleet any more. Nil: none.
+	// Gone contains the published clusters that are not in the fleet any more. Nil: none.
 	Gone map[string]bool
-	// Evictions are when clusters were evicted, in any order, as [Remember] has them; those before the period do not
-	// matter.
+	// Evictions are the times of earlier evictions, in any order, as returned by [Remember]. Evictions before the period
+	// are ignored.
 	Evictions []v1alpha1.EvictionCount
-	// Policy is valid.
+	// Policy must be valid.
 	Policy v1alpha1.FailoverPolicy
 	Now    time.Time
 }
 
-// Reasons why a cluster is published that is not chosen.
+// The reasons to publish a cluster that is not chosen.
 const (
-	WaitsForReplacement = "WaitsForReplacement" // nothing is ready in its place
-	WaitsForTurn        = "WaitsForTurn"        // enough were evicted in this period
+	WaitsForReplacement = "WaitsForReplacement" // no replacement is ready
+	WaitsForTurn        = "WaitsForTurn"        // the maximum number of clusters was evicted in this period
 )
 
-// A Step is where a placement is to be now.
+// Step is the result of [Plan].
 type Step struct {
-	// Publish are the clusters: the chosen ones in their order, then those that wait to be evicted.
+	// Publish are the clusters that the placement must be on now: the chosen ones in their order, then those that wait to
+	// be evicted.
 	Publish []Decision
-	// Evict are those that go now.
+	// Evict are the clusters to leave now.
 	Evict []string
-	// Counted is how many of them count for the rate. Call [Remember] with it before they go.
+	// Counted is the number of them that count for the rate. Call [Remember] with it before they are left.
 	Counted int
-	// Again is when to plan anew though nothing has changed; zero: never.
+	// Again is the time to call Plan again even if nothing changes. Zero: never.
 	Again time.Time
 }
 
-// Decision is a cluster to be on, and why.
+// Decision is a cluster that the placement must be on, and the reason.
 type Decision struct {
 	Cluster string
-	// Reason is v1alpha1.ReasonScheduled, or what the cluster waits for.
+	// Reason is v1alpha1.ReasonScheduled, or the reason why the cluster waits to be left.
 	Reason string
-	// Replaces is the cluster whose place it takes; empty: none.
+	// Replaces is the cluster that this cluster replaces. Empty: none.
 	Replaces string
 }
 
@@ -76,7 +76,7 @@ const (
 	defaultMaxEvictions = 1
 )
 
-// Plan returns the next step from where a placement is to where it should be.
+// Plan returns the next step from the published clusters to the chosen ones.
 func Plan(o Observed) Step {
 	chosen, published := set(o.Chosen), map[string]Cluster{}
 	var leaving []Cluster
@@ -93,7 +93,7 @@ func Plan(o Observed) Step {
 			ready++
 		}
 	}
-	// Who is not healthy goes first: that helps most, and costs least.
+	// Unhealthy clusters are left first: this has the largest benefit and the least cost.
 	slices.SortFunc(leaving, func(a, b Cluster) int {
 		if a.Healthy != b.Healthy {
 			if a.Healthy {
@@ -108,7 +108,7 @@ func Plan(o Observed) Step {
 	protect := o.protected(ready)
 	var waiting []Decision
 	for i, c := range leaving {
-		healthyLeft := len(leaving) - i // if c is healthy: so are all after it
+		healthyLeft := len(leaving) - i // if c is healthy, all clusters after it are
 		departs := c.Leaves && len(o.Chosen) < o.Wanted
 		switch {
 		case !departs && c.Healthy && healthyLeft <= protect,
@@ -134,7 +134,7 @@ func Plan(o Observed) Step {
 	return step
 }
 
-// replaces reports whether a chosen cluster is ready in the place of one that leaves.
+// replaces reports whether the replacement of a cluster that is left is chosen and ready.
 func (o *Observed) replaces(c Cluster) bool {
 	place := cmp.Or(c.Replaces, c.Name)
 	return slices.ContainsFunc(o.Published, func(other Cluster) bool {
@@ -143,7 +143,7 @@ func (o *Observed) replaces(c Cluster) bool {
 	})
 }
 
-// protected is how many healthy clusters must stay although they should go.
+// protected returns the number of healthy clusters that must stay although they are not chosen.
 func (o *Observed) protected(ready int) int {
 	if o.Wanted < 0 || o.Policy.Replace == v1alpha1.EvictFirst {
 		return 0
@@ -151,7 +151,7 @@ func (o *Observed) protected(ready int) int {
 	return max(0, o.Wanted-ready)
 }
 
-// come are the chosen clusters that are published already, and those that come now.
+// come returns the chosen clusters that are published already, and those that are added now.
 func (o *Observed) come(published map[string]Cluster, waiting int, places []string) []Decision {
 	room := len(o.Chosen)
 	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 {
@@ -175,7 +175,7 @@ func (o *Observed) come(published map[string]Cluster, waiting int, places []stri
 				d.Replaces, places = places[0], places[1:]
 			}
 		}
-		if d.Replaces == name { // it is back where it came from
+		if d.Replaces == name { // the placement has returned to the replaced cluster
 			d.Replaces = ""
 		}
 		decisions = append(decisions, d)
@@ -183,10 +183,10 @@ func (o *Observed) come(published map[string]Cluster, waiting int, places []stri
 	return decisions
 }
 
-// replaced are the places that those leave which go, for those who come: the places that they had taken themselves,
-// or their own; but no place that another cluster has.
+// replaced returns the clusters for which added clusters are replacements: the clusters that are left, or the clusters
+// that these had replaced. A cluster that has a replacement already is not returned.
 func replaced(o Observed, leaving []Cluster) []string {
-	if o.Wanted < 0 { // who wants all has no places
+	if o.Wanted < 0 { // a placement on all clusters replaces none
 		return nil
 	}
 	taken := set(o.Chosen)
@@ -216,7 +216,7 @@ func gone(o Observed) []Cluster {
 	return left
 }
 
-// turns are how many may be evicted now. If none, the next may be at the time.
+// turns returns the number of clusters that may be evicted now. If it is 0, next is the time of the next eviction.
 func (o *Observed) turns() (turns int, next time.Time) {
 	all, total, limit := recent(o.Evictions, o.Policy, o.Now), 0, maxEvictions(o.Policy)
 	for _, e := range all {
@@ -235,8 +235,8 @@ func (o *Observed) turns() (turns int, next time.Time) {
 	return limit - total, time.Time{}
 }
 
-// Bound are the clusters that a decision is to hold on to, given those that are published: these themselves, or, to
-// return, the clusters that they have replaced and that are able to have it back.
+// Bound returns the clusters that a decision must prefer, for the published ones: each of them, or, if recovery is
+// Return, the cluster that it has replaced if able returns true for that cluster.
 func Bound(published []Cluster, recovery v1alpha1.RecoveryPolicy, able func(cluster string) bool) []string {
 	bound := make([]string, 0, len(published))
 	for _, c := range published {

@@ -21,7 +21,7 @@ func well(name string) Cluster  { return Cluster{Name: name, Healthy: true, Read
 func fresh(name string) Cluster { return Cluster{Name: name, Healthy: true} }
 func lost(name string) Cluster  { return Cluster{Name: name} }
 
-// stepsOf is a step in words.
+// stepsOf formats a step as text.
 func stepsOf(s Step) []string {
 	var lines []string
 	for _, d := range s.Publish {
@@ -213,9 +213,9 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Whatever happens to the fleet, there are never more evictions than allowed in any period, never fewer healthy
-// clusters than before or than are wanted if they must be replaced before, never more than are wanted if they go first;
-// and when all is quiet, it ends where it should.
+// TestPlanKeepsItsPromises checks for random changes of the fleet that there are never more evictions than allowed in
+// any period. With BeforeEvict there are never fewer healthy clusters than before or than desired; with EvictFirst
+// there are never more clusters than desired. When no more changes occur, the placement reaches the chosen clusters.
 func TestPlanKeepsItsPromises(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,14 +9,14 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Remember adds evictions to those before, and leaves out what the policy's period does not count any more. It has no
-// more than [v1alpha1.MaxEvictionCounts] entries: of more, those that are closest to each other are one, at the later
-// time of both. So a rate is reckoned too high in the end, if at all, and never too low.
+// Remember adds evictions to the earlier ones, and drops those before the policy's period. The result has at most
+// [v1alpha1.MaxEvictionCounts] entries. If there are more, it merges the entries that are closest to each other, at the
+// later time of both. So the rate may be overestimated, but is never underestimated.
 func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.FailoverPolicy,
 	now time.Time) []v1alpha1.EvictionCount {
 	history := recent(before, policy, now)
 	if evicted > 0 {
-		// What is stored has whole seconds: the end of this one is as good, and no later eviction counts as an earlier one.
+		// Stored times have whole seconds. The time is rounded up, so that no later eviction counts as an earlier one.
 		at := now.Truncate(time.Second)
 		if at.Before(now) {
 			at = at.Add(time.Second)
@@ -47,13 +47,13 @@ func gap(history []v1alpha1.EvictionCount, i int) time.Duration {
 	return history[i].Time.Sub(history[i-1].Time.Time)
 }
 
-// join counts an entry with the one after it.
+// join merges an entry with the one before it, at the later time.
 func join(history []v1alpha1.EvictionCount, i int) []v1alpha1.EvictionCount {
 	history[i].Count += history[i-1].Count
 	return slices.Delete(history, i-1, i)
 }
 
-// recent are the evictions of the period that ends now, the first first.
+// recent returns the evictions of the period that ends now, the oldest first.
 func recent(history []v1alpha1.EvictionCount, policy v1alpha1.FailoverPolicy, now time.Time) []v1alpha1.EvictionCount {
 	var counted []v1alpha1.EvictionCount
 	for _, e := range history {

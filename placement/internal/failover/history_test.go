@@ -50,8 +50,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// However many there are, at whatever times, in no period are fewer remembered than there were; and what went in is not
-// changed.
+// TestRemember_KeepsEverything checks for any number of evictions at any times that no period has fewer recorded
+// evictions than occurred, and that the input is not changed.
 func TestRemember_KeepsEverything(t *testing.T) {
 	policy := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1000)), PeriodSeconds: new(int32(300))}
 	rapid.Check(t, func(t *rapid.T) {

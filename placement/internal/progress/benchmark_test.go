@@ -13,8 +13,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// One status of 5,000 clusters in no order, of two Works each that feed four values back, in the middle of a rollout.
-// The floor is to touch each Work, and each value, once.
+// BenchmarkStatus computes one status of 5,000 clusters in random order, with two Works each that report four values,
+// in the middle of a rollout. The floor is to access each Work and each value once.
 func BenchmarkStatus(b *testing.B) {
 	const n = 5000
 	o := Observed{Now: noon, Revision: "web-2", Rollout: v1alpha1.RolloutStatus{Revision: "web-2",
@@ -76,7 +76,7 @@ func BenchmarkStatus(b *testing.B) {
 	})
 }
 
-// What is kept of a Work with eight values.
+// BenchmarkOf measures the memory of a Work with eight values.
 func BenchmarkOf(b *testing.B) {
 	work := workOf(condition("Applied", metav1.ConditionTrue, "Applied", 0),
 		condition("Available", metav1.ConditionTrue, "Ready", 0))

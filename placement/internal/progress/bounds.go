@@ -6,13 +6,13 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// maxBytes is how long a status may be, as JSON: it is written often, and shares etcd's limit with the spec.
+// maxBytes is the maximum size of a status as JSON: it is written often, and shares the limit of etcd with the spec.
 const maxBytes = 256 << 10
 
-// trim leaves out of a status that is too long what can be missed most: feedback, then clusters that least want to be
-// looked at. What the rollout remembers stays.
+// trim reduces a status that is too large. It omits the least important parts: feedback, then the clusters with the
+// least urgent states. The state of the rollout is kept.
 func trim(status v1alpha1.WorkSetStatus) v1alpha1.WorkSetStatus {
-	const slack = 64 // for the numbers that change with that
+	const slack = 64 // for numbers that change because of the omission
 	excess := size(status) - maxBytes
 	if excess > 0 {
 		excess += slack
@@ -27,7 +27,7 @@ func trim(status v1alpha1.WorkSetStatus) v1alpha1.WorkSetStatus {
 		status.OmittedClusters++
 	}
 	if len(status.Feedback) == 0 {
-		status.Feedback = nil // as it comes back from the API
+		status.Feedback = nil // as the API returns it
 	}
 	if len(status.Clusters) == 0 {
 		status.Clusters = nil
@@ -38,7 +38,7 @@ func trim(status v1alpha1.WorkSetStatus) v1alpha1.WorkSetStatus {
 func size(part any) int {
 	data, err := json.Marshal(part)
 	if err != nil {
-		return 0 // it has nothing that JSON has not
+		return 0 // all fields can be encoded as JSON
 	}
 	return len(data)
 }

@@ -15,7 +15,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// crowd is as much of everything as there can be, in letters that are of the given text.
+// crowd returns an input with the maximum of everything, with texts of the given letters.
 func crowd(letter string) Observed {
 	text := func(n int) string { return strings.Repeat(letter, n)[:n] }
 	name := func(prefix string, i, n int) string {
@@ -90,8 +90,8 @@ func TestStatusStaysShort(t *testing.T) {
 	}
 }
 
-// Whatever a status lacks of the limit, or has beyond it: it comes to no more than that, and is as it comes back from
-// the API.
+// TestTrimToTheByte checks for statuses of any size around the limit that the result is within the limit, and equals
+// what the API returns.
 func TestTrimToTheByte(t *testing.T) {
 	made := v1alpha1.WorkSetStatus{
 		Feedback: []v1alpha1.FeedbackSummary{{ResourceIdentifier: deployment("web"), Value: "v"}},
@@ -114,7 +114,7 @@ func TestTrimToTheByte(t *testing.T) {
 		"feedback goes before clusters")
 }
 
-// What is usual is not trimmed at all.
+// TestStatusKeepsWhatIsUsual checks that a status of usual size is not trimmed.
 func TestStatusKeepsWhatIsUsual(t *testing.T) {
 	o := Observed{Now: noon, Revision: "web-5f6d8b7c9"}
 	for i := range 5000 {

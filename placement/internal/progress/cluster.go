@@ -35,11 +35,11 @@ type Cluster struct {
 	Problem string
 	// Reason is the reason of the condition that reports the Problem. Empty: [v1alpha1.ReasonOverrideFailed].
 	Reason string
-	// Replicas that it was given, over all workloads. Nil: they are not divided.
+	// Replicas is the number of replicas of the cluster, over all workloads. Nil: replicas are not divided.
 	Replicas *int32
 }
 
-// Health is how the cluster fares at the revision that it was told; see the package's table.
+// Health returns the health of the cluster at its assigned revision; see the package's table.
 func (c *Cluster) Health() rollout.Health {
 	switch {
 	case c.Problem != "":
@@ -56,7 +56,7 @@ func (c *Cluster) Health() rollout.Health {
 	return rollout.Progressing
 }
 
-// State is how far the cluster is, if the given revision is the one that it is to have in the end.
+// State returns the state of the cluster, where revision is the one that it must have in the end.
 func (c *Cluster) State(revision string) v1alpha1.ClusterState {
 	if !c.Chosen {
 		return v1alpha1.ClusterLeaving
@@ -79,24 +79,24 @@ func (c *Cluster) state(revision string, health rollout.Health) v1alpha1.Cluster
 	return v1alpha1.ClusterProgressing
 }
 
-// upToDate reports whether all Works are as they are to be, and the member has looked at them as they are.
+// upToDate reports whether all Works on the hub are up to date, and the member has observed their current generations.
 func (c *Cluster) upToDate() bool {
 	return c.Revision != "" && c.Current && c.all((*Work).upToDate)
 }
 
-// applied reports whether the member had all that it was told when it was last heard of.
+// applied reports whether the member had applied all of its assigned content at its last report.
 func (c *Cluster) applied() bool {
 	return c.Problem == "" && c.upToDate() && c.all(func(w *Work) bool { return w.Applied == metav1.ConditionTrue })
 }
 
-// lacks reports whether the cluster has not all that it is to have by now, given the revision that it is to have in the
-// end. One that was told nothing yet has nothing, whatever it waits for.
+// lacks reports whether the cluster lacks content that it must have now, where revision is the one that it must have in
+// the end. A cluster without a revision lacks all content, even if it is held.
 func (c *Cluster) lacks(revision string) bool {
 	return c.Revision == "" || c.Revision != revision && c.Hold == "" || !c.applied()
 }
 
-// hopeless reports whether a Work will not come right by itself, nor by another Work of the cluster: that may define
-// the kind, or give up the object, which the agent finds out when it tries again.
+// hopeless reports whether a Work is Degraded, and another Work of the cluster cannot resolve this. Another Work may
+// define the kind or give up the object, which the agent observes when it retries.
 func (c *Cluster) hopeless(w *Work) bool {
 	if len(c.Works) > 1 && (w.Reason == workv1alpha1.ReasonUnknownKind || w.Reason == workv1alpha1.ReasonConflict) {
 		return false
@@ -113,7 +113,7 @@ func (c *Cluster) all(is func(*Work) bool) bool {
 	return true
 }
 
-// worst is the Work that most wants to be looked at. Nil: there are none.
+// worst returns the Work with the most severe state. Nil: there are no Works.
 func (c *Cluster) worst() *Work {
 	var worst *Work
 	for i := range c.Works {
@@ -125,7 +125,7 @@ func (c *Cluster) worst() *Work {
 	return worst
 }
 
-// rank says how wrong a Work is: more is worse.
+// rank returns the severity of the state of a Work. A higher rank is worse.
 func (c *Cluster) rank(w *Work) int {
 	switch {
 	case c.hopeless(w):

@@ -13,7 +13,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// says is a Work whose agent has said this, as in "Applied=True/Applied Available=False/Progressing".
+// says returns a Work with conditions in text form, as in "Applied=True/Applied Available=False/Progressing".
 func says(text string) Work {
 	var conditions []metav1.Condition
 	for part := range strings.FieldsSeq(text) {
@@ -32,7 +32,7 @@ const (
 	conflict = "Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict"
 )
 
-// assigned is a cluster that can be reached and was told r2.
+// assigned returns a reachable cluster with the assigned revision r2.
 func assigned(works ...Work) Cluster {
 	return Cluster{Name: "east", Chosen: true, Reachable: true, Revision: "r2", Current: true, Works: works}
 }
@@ -210,8 +210,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A reason that the agent learns to give must be thought about here: whether it can be what another Work of the cluster
-// cures.
+// TestDegradedWithAnyReason fails for a reason that is added to the agent, until it is decided here whether another
+// Work of the cluster can resolve it.
 func TestDegradedWithAnyReason(t *testing.T) {
 	cured := map[string]bool{workv1alpha1.ReasonUnknownKind: true, workv1alpha1.ReasonConflict: true}
 	for _, reason := range []string{

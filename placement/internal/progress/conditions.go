@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// conditions of the WorkSet: those of before, with what is to be said now.
+// conditions returns the former conditions of the WorkSet, updated to the current state.
 func (s *summary) conditions() []metav1.Condition {
 	conditions := slices.Clone(s.Before.Conditions)
 	for _, condition := range []metav1.Condition{s.applied(), s.available(), s.progressing(), s.degraded()} {
@@ -42,8 +42,8 @@ func not(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// applied is not True while there is a problem: what the spec says is then not what clusters have been told, or not all
-// of them.
+// applied returns the condition Applied. It is not True while there is a problem, because the clusters then do not, or
+// not all, have the content of the spec.
 func (s *summary) applied() metav1.Condition {
 	const kind = v1alpha1.ConditionApplied
 	switch {
@@ -60,7 +60,8 @@ func (s *summary) applied() metav1.Condition {
 	return is(kind, v1alpha1.ReasonApplied, "")
 }
 
-// available is not True where there are no clusters: a user who waits for it expects at least one.
+// available returns the condition Available. It is not True without clusters, because a user who waits for it expects
+// at least one.
 func (s *summary) available() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	switch {
@@ -108,7 +109,7 @@ func (s *summary) degraded() metav1.Condition {
 	return not(kind, v1alpha1.ReasonAsDesired, "")
 }
 
-// halted reports whether the rollout of the revision was halted, or taken back.
+// halted reports whether the rollout of the revision was halted or rolled back.
 func (s *summary) halted() bool {
 	switch s.Rollout.Phase {
 	case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
@@ -117,7 +118,7 @@ func (s *summary) halted() bool {
 	return false
 }
 
-// problemReason is one that a condition takes, since a status that is refused says nothing.
+// problemReason returns a valid reason of a condition: the API server rejects a status with an empty one.
 func (s *summary) problemReason() string { return cmp.Or(s.Problems[0].Reason, v1alpha1.ReasonInvalid) }
 
 func (s *summary) problem() string {

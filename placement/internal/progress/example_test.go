@@ -12,7 +12,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// A canary, a cluster that refuses what it was told, and one that waits.
+// ExampleStatus has a canary, a cluster that rejects its assigned content, and one that waits.
 func ExampleStatus() {
 	web := workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop",
 		Name: "web"}

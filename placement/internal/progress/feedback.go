@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	maxValues   = 8  // as the API bounds them
-	maxNumber   = 64 // bytes; longer text is not added up
+	maxValues   = 8  // the maximum in the API
+	maxNumber   = 64 // bytes; a longer text is not added up
 	maxExponent = 64
 )
 
-// tally is one value over all clusters.
+// tally is one feedback value over all clusters.
 type tally struct {
 	key
 	clusters int32
-	last     int // the cluster that was counted last
+	last     int // the index of the last counted cluster
 	sum      sum
-	mixed    bool // not all are numbers
+	mixed    bool // not all values are numbers
 	counts   map[string]int32
 }
 
-// tallies are all of them. Clusters mostly report the same values in the same order, so the place of a value says
-// mostly which one it is.
+// tallies contains all values. Most clusters report the same values in the same order, so the position of a value is
+// used as a guess of its key.
 type tallies struct {
 	byKey   map[key]*tally
 	byPlace []*tally
@@ -53,8 +53,8 @@ func (t *tallies) of(f *Feedback, place int) *tally {
 	return found
 }
 
-// each calls f for each value, once for each cluster: an object that moves from one Work to another is for a while in
-// both.
+// each calls f for each value, once for each cluster: an object that moves from one Work to another is in both for a
+// while.
 func (t *tallies) each(clusters []*Cluster, f func(*tally, *Feedback)) {
 	for _, one := range t.byKey {
 		one.last = -1
@@ -74,8 +74,8 @@ func (t *tallies) each(clusters []*Cluster, f func(*tally, *Feedback)) {
 	}
 }
 
-// sumUp sums up what the members of the clusters report. Where there is more than the status takes, what most clusters
-// report stays.
+// sumUp aggregates the feedback of the members. If there are more values than a status may have, it keeps those that
+// most clusters report.
 func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 	t := &tallies{byKey: map[key]*tally{}}
 	mixed := false
@@ -121,7 +121,7 @@ func sumUp(clusters []*Cluster) []v1alpha1.FeedbackSummary {
 	return summaries
 }
 
-// frequent has the values that most clusters report.
+// frequent returns the values that most clusters report.
 func (t *tally) frequent() []v1alpha1.ValueCount {
 	all := make([]v1alpha1.ValueCount, 0, len(t.counts))
 	for value, n := range t.counts {
@@ -133,13 +133,13 @@ func (t *tally) frequent() []v1alpha1.ValueCount {
 	return slices.Clone(all[:min(len(all), maxValues)])
 }
 
-// sum of decimal numbers, exactly: nearly all are whole and small, and the others are few.
+// sum is an exact sum of decimal numbers. Nearly all of them are small integers, which are added without big.Rat.
 type sum struct {
 	whole int64
 	rest  *big.Rat
 }
 
-// add reports whether the text is a number that can be added.
+// add adds a number, and reports whether the text is a number that can be added.
 func (s *sum) add(text string) bool {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if total := s.whole + n; (total > s.whole) == (n > 0) {
@@ -158,7 +158,8 @@ func (s *sum) add(text string) bool {
 	return true
 }
 
-// number reads a number as JSON has it. What would take long to write down is none: it comes from a member.
+// number parses a number in JSON syntax. It rejects numbers whose decimal form would be long, because members are not
+// trusted.
 func number(text string) (*big.Rat, bool) {
 	if len(text) > maxNumber || strings.IndexAny(text, "-0123456789") != 0 || !json.Valid([]byte(text)) {
 		return nil, false
@@ -178,6 +179,6 @@ func (s *sum) String() string {
 	}
 	total := new(big.Rat).SetInt64(s.whole)
 	total.Add(total, s.rest)
-	digits, _ := total.FloatPrec() // all of them: a sum of decimal numbers has an end
+	digits, _ := total.FloatPrec() // all digits: a sum of decimal numbers is a finite decimal
 	return total.FloatString(digits)
 }

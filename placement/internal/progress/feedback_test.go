@@ -101,7 +101,8 @@ func TestFeedbackIsSummedUp(t *testing.T) {
 	}
 }
 
-// One member that makes objects up must not push out what all report, though the names come first.
+// TestFeedbackOfMostStays checks that a member that invents objects does not displace the values that all clusters
+// report, even if its names sort first.
 func TestFeedbackOfMostStays(t *testing.T) {
 	var clusters []*Cluster
 	for range 3 {
@@ -121,7 +122,8 @@ func TestFeedbackOfMostStays(t *testing.T) {
 	require.Equal(t, "3", got[63].Sum)
 }
 
-// The place of a value is only a guess: clusters need not report the same.
+// TestFeedback_GroupedByObjectAndName checks that the position of a value is only a guess: clusters need not report the
+// same values.
 func TestFeedback_GroupedByObjectAndName(t *testing.T) {
 	report := func(object, name string) *Cluster {
 		return &Cluster{Works: []Work{feeding(Feedback{deployment(object), name, workv1alpha1.FeedbackNumber, "1"})}}
@@ -134,7 +136,7 @@ func TestFeedback_GroupedByObjectAndName(t *testing.T) {
 	require.Equal(t, []string{"db ready 1 of 1", "web all 1 of 1", "web ready 3 of 3"}, got)
 }
 
-// What is not chosen, or cannot be reached, does not report.
+// TestFeedbackIsOfThoseThatReport checks that clusters that are not chosen or cannot be reached are not added up.
 func TestFeedbackIsOfThoseThatReport(t *testing.T) {
 	report := func(name string, change func(*Cluster)) Cluster {
 		return named(name, assigned(says(allWell).but(func(w *Work) {
@@ -150,7 +152,7 @@ func TestFeedbackIsOfThoseThatReport(t *testing.T) {
 	require.Nil(t, Status(o).Feedback)
 }
 
-// A sum is what exact arithmetic says, in whatever order it is added up.
+// TestSumIsExact compares a sum with exact arithmetic, for any order of the numbers.
 func TestSumIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOf(rapid.OneOf(
@@ -177,7 +179,8 @@ func TestSumIsExact(t *testing.T) {
 	})
 }
 
-// Whatever a member calls a number is read in no time, and to no more than a few hundred characters.
+// FuzzNumber checks that any number of a member is parsed quickly, and that the result has at most a few hundred
+// characters.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"1", "-0", "1.5e3", "1e64", "1e-64", "1e999999999", "0x1p-2", "1/3", "9e9e9", "-",
 		"1_000", " 1", "1\n", "1e+"} {

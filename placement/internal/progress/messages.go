@@ -13,8 +13,8 @@ import (
 
 const noClusters = "The placements have chosen no clusters."
 
-// message is what people read about the WorkSet: what is wrong, and then how far it is. Nothing in it goes on with
-// time.
+// message returns the message for users: the problems, then the progress. It contains nothing that changes with time
+// alone.
 func (s *summary) message() string {
 	parts := []string{s.wrong(), s.revisionMessage(), s.waiting(), s.goodbye()}
 	if s.Deleting {
@@ -23,7 +23,7 @@ func (s *summary) message() string {
 	return bounded.Text(join(parts...), maxMessageLength)
 }
 
-// wrong says what will not come right by itself, and what to do. Empty: nothing is wrong.
+// wrong returns a message about a problem that requires an action, and the remedy. Empty: there is none.
 func (s *summary) wrong() string {
 	switch {
 	case len(s.Problems) > 0:
@@ -44,7 +44,7 @@ func (s *summary) wrong() string {
 	return ""
 }
 
-// example is what one of the clusters says that have failed.
+// example returns the message of one of the failed clusters.
 func (s *summary) example() string {
 	if s.failed.n == 0 {
 		return ""
@@ -52,11 +52,11 @@ func (s *summary) example() string {
 	return fmt.Sprintf("%s: %s", s.failed.first.Name, limitMessage(s.words(s.failed.first, v1alpha1.ClusterFailed)))
 }
 
-// revisionMessage says how far the clusters are.
+// revisionMessage returns a message about the progress of the clusters.
 func (s *summary) revisionMessage() string {
 	switch total := int(s.counts.Total); {
 	case len(s.Problems) > 0 && (total == 0 || s.goal == "") || s.Rollout.Rollback != nil && s.halted():
-		return "" // that was said
+		return "" // another part of the message contains it
 	case total == 0:
 		return noClusters
 	case s.goal == "":
@@ -89,7 +89,7 @@ func (s *summary) revisionMessage() string {
 	return revisionMessage
 }
 
-// waiting says what the rollout waits for, where that is not the clusters.
+// waiting returns what the rollout waits for, if it does not wait for clusters.
 func (s *summary) waiting() string {
 	switch s.Rollout.Phase {
 	case v1alpha1.PhaseWaitingForApproval, v1alpha1.PhaseWaitingForTime, v1alpha1.PhaseSoaking:
@@ -102,7 +102,7 @@ func (s *summary) waiting() string {
 	return ""
 }
 
-// goodbye tells of clusters that are being left.
+// goodbye returns a message about clusters whose Works are being removed.
 func (s *summary) goodbye() string {
 	if s.leaving.n == 0 {
 		return ""
@@ -114,7 +114,7 @@ func (s *summary) deletion() string {
 	return join("The WorkSet is being deleted.", s.goodbye())
 }
 
-// groupMessage tells of the first cluster of a group.
+// groupMessage returns a message about a group that names its first cluster.
 func (s *summary) groupMessage(g group, what string) string {
 	which := g.first.Name
 	if g.n > 1 {
@@ -126,7 +126,7 @@ func (s *summary) groupMessage(g group, what string) string {
 	return limitMessage(what + ", " + which)
 }
 
-// words say what is wrong with a cluster, or what it waits for. Empty: nothing.
+// words returns the problem of a cluster, or what the cluster waits for. Empty: neither.
 func (s *summary) words(c *Cluster, state v1alpha1.ClusterState) string {
 	return bounded.Text(s.reason(c, state), maxMessage)
 }
@@ -168,7 +168,7 @@ func leaving(c *Cluster) string {
 	return "Its Works are being deleted."
 }
 
-// said returns the message of a Work. A Work without a message can come from an agent of another program.
+// said returns the message of a Work. A Work without a message may be reported by an agent of another implementation.
 func said(w *Work) string {
 	switch {
 	case w == nil:
@@ -210,12 +210,12 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// join makes one text of those sentences that are not empty.
+// join joins the sentences that are not empty.
 func join(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
 }
 
-// limitMessage ends a text, that another may follow.
+// limitMessage returns a text with a full stop, so that another sentence can follow.
 func limitMessage(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "…") {
 		return text

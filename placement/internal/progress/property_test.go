@@ -104,7 +104,7 @@ func anyObserved(t *rapid.T) Observed {
 	return o
 }
 
-// stored is a status as the API server gives it back.
+// stored returns a status as the API server returns it.
 func stored(t require.TestingT, status v1alpha1.WorkSetStatus) (back v1alpha1.WorkSetStatus) {
 	data, err := json.Marshal(status)
 	require.NoError(t, err)
@@ -112,7 +112,8 @@ func stored(t require.TestingT, status v1alpha1.WorkSetStatus) (back v1alpha1.Wo
 	return back
 }
 
-// What was said, stored and read again is what is said again later: or a WorkSet at rest would be written for ever.
+// TestStatusIsAFixedPoint checks that a status that was stored and read results in an equal status later: otherwise the
+// status of an idle WorkSet would be written again and again.
 func TestStatusIsAFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -126,7 +127,7 @@ func TestStatusIsAFixedPoint(t *testing.T) {
 	})
 }
 
-// The order in which clusters, problems and revisions come says nothing.
+// TestStatusDoesNotDependOnOrder checks that the order of clusters, problems and revisions has no effect.
 func TestStatusDoesNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -140,7 +141,7 @@ func TestStatusDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// Nothing that was given is changed.
+// TestStatusChangesNothing checks that Status does not change its input.
 func TestStatusChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -161,7 +162,7 @@ func TestStatusChangesNothing(t *testing.T) {
 	})
 }
 
-// The numbers agree with each other and with the states.
+// TestCountsAreConsistent checks that the counts agree with each other and with the states.
 func TestCountsAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)

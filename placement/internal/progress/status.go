@@ -11,43 +11,44 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Observed is what is known of a WorkSet.
+// Observed is the input of [Status].
 type Observed struct {
-	// Generation of the WorkSet that all this is about.
+	// Generation is the generation of the WorkSet that the other fields are about.
 	Generation int64
-	// Revision that all clusters are to have in the end. Empty: there is none yet.
+	// Revision is the revision that all clusters must have in the end. Empty: there is none yet.
 	Revision string
-	// Revisions that there are, in any order. Their Clusters are counted here.
+	// Revisions are the existing revisions, in any order. Status sets their Clusters.
 	Revisions []v1alpha1.RevisionSummary
-	// Objects is how many the revision has.
+	// Objects is the number of objects of the revision.
 	Objects int
-	// Rollout is the status of the last plan. It is passed on as it is, and told of if it is about the revision.
+	// Rollout is the status of the last plan. It is copied unchanged, and reported in messages if it is about the
+	// revision.
 	Rollout v1alpha1.RolloutStatus
-	// Clusters in any order, each once.
+	// Clusters are the clusters in any order, each once.
 	Clusters []Cluster
-	// Problems of the WorkSet as a whole, in any order.
+	// Problems are the problems of the WorkSet as a whole, in any order.
 	Problems []Problem
-	// Deleting says that the deletion of the WorkSet has begun: all clusters are to be left.
+	// Deleting is true if the deletion of the WorkSet has begun: all clusters must be left.
 	Deleting bool
-	// Before is the status as it is: a condition that stays as it is keeps its time.
+	// Before is the current status. A condition whose status does not change keeps its time.
 	Before v1alpha1.WorkSetStatus
-	// Now is the time of what changes. It must not be zero.
+	// Now is the time of changed conditions. It must not be zero.
 	Now time.Time
 }
 
-// Problem is one of the WorkSet as a whole. The Reason is one of those of the conditions, such as
-// [v1alpha1.ReasonInvalid]; the Message is a sentence that says what to do.
+// Problem is a problem of the WorkSet as a whole. The Reason is one of those of the conditions, such as
+// [v1alpha1.ReasonInvalid]; the Message is a sentence that states the remedy.
 type Problem struct{ Reason, Message string }
 
-// Status is what is to be said of a WorkSet. It changes nothing of what it is given, and may share it.
+// Status returns the status of a WorkSet. It does not change its argument, and the result may share memory with it.
 //
-// As long as nothing but Now and Before changes, and Before is what was said last, it says the same again, so that
-// equality.Semantic.DeepEqual tells whether it is to be written.
+// If only Now and Before change, and Before is the last result, Status returns an equal status. So
+// equality.Semantic.DeepEqual reports whether the status must be written.
 func Status(o Observed) v1alpha1.WorkSetStatus {
 	s := &summary{Observed: o, goal: o.Revision}
 	switch {
 	case o.Rollout.Revision != o.Revision:
-		s.Rollout = v1alpha1.RolloutStatus{} // what has become of another one says nothing about this
+		s.Rollout = v1alpha1.RolloutStatus{} // the rollout of another revision is not relevant
 	case o.Rollout.Rollback != nil:
 		s.goal = o.Rollout.StableRevision
 	}
@@ -68,7 +69,7 @@ func Status(o Observed) v1alpha1.WorkSetStatus {
 	return trim(status)
 }
 
-// order of the states of clusters: who most wants to be looked at comes first.
+// order is the order of the states of clusters, by urgency.
 var order = [...]v1alpha1.ClusterState{
 	v1alpha1.ClusterFailed, v1alpha1.ClusterUnknown, v1alpha1.ClusterLeaving,
 	v1alpha1.ClusterProgressing, v1alpha1.ClusterPending, v1alpha1.ClusterAvailable,
@@ -77,19 +78,19 @@ var order = [...]v1alpha1.ClusterState{
 // summary sums up the clusters of a WorkSet.
 type summary struct {
 	Observed
-	goal string // the revision that clusters are to have: Revision, or the one that they are taken back to
+	goal string // the revision that clusters must have: Revision, or the one to which they are rolled back
 
 	counts  v1alpha1.ClusterCounts
-	at      map[string]int32 // how many clusters are at a revision
+	at      map[string]int32 // the number of clusters by revision
 	states  map[v1alpha1.ClusterState][]*Cluster
-	lacking group // those that have not all that they are to have by now
-	unready group // those that are not available
-	untold  group // those that cannot be told
+	lacking group // clusters that lack content that they must have now
+	unready group // clusters that are not available
+	untold  group // clusters to which no revision can be assigned
 	failed  group
 	leaving group
 }
 
-// group counts clusters, and has the one to tell of.
+// group counts clusters, and contains the one that messages name.
 type group struct {
 	n     int
 	first *Cluster
@@ -148,7 +149,7 @@ func (s *summary) count() {
 	}
 }
 
-// clusters tells of some, and how many more there are.
+// clusters returns the listed clusters, and the number of the others.
 func (s *summary) clusters() (listed []v1alpha1.ClusterSummary, omitted int32) {
 	all := s.counts.Total + s.counts.Leaving
 	for _, state := range order {
@@ -168,7 +169,7 @@ func (s *summary) clusters() (listed []v1alpha1.ClusterSummary, omitted int32) {
 	return listed, all - int32(len(listed))
 }
 
-// maxRevisions bounds the history as the API does.
+// maxRevisions is the maximum length of the history, as in the API.
 const maxRevisions = 64
 
 func (s *summary) revisions() []v1alpha1.RevisionSummary {
@@ -181,12 +182,12 @@ func (s *summary) revisions() []v1alpha1.RevisionSummary {
 		history[i].Clusters = s.at[history[i].Name]
 	}
 	if len(history) == 0 {
-		return nil // as it comes back from the API
+		return nil // as the API returns it
 	}
 	return history
 }
 
-// heard is the clusters whose members report: those that are chosen and can be reached.
+// heard returns the clusters whose members report: those that are chosen and can be reached.
 func (s *summary) heard() []*Cluster {
 	heard := make([]*Cluster, 0, len(s.Clusters))
 	for i := range s.Clusters {
@@ -197,7 +198,7 @@ func (s *summary) heard() []*Cluster {
 	return heard
 }
 
-// compareProblems puts first what keeps others from mattering.
+// compareProblems sorts problems by severity: a problem that prevents others from being relevant is first.
 func compareProblems(a, b Problem) int {
 	return cmp.Or(cmp.Compare(severity(a), severity(b)), strings.Compare(a.Reason, b.Reason),
 		strings.Compare(a.Message, b.Message))

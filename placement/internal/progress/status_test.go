@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// short writes conditions as "Applied=True/Applied".
-// short renders the conditions but those that package readycondition derives from them; checkReady is about those.
+// short formats the conditions as "Applied=True/Applied", except for those that package readycondition derives from
+// them, which checkReady checks.
 func short(conditions []metav1.Condition) string {
 	var parts []string
 	for _, c := range conditions {
@@ -29,8 +29,8 @@ func short(conditions []metav1.Condition) string {
 	return strings.Join(parts, " ")
 }
 
-// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is
-// degraded.
+// checkReady checks that Ready is True exactly if all objects are applied and available, and the WorkSet is neither
+// progressing nor degraded.
 func checkReady(t *testing.T, conditions []metav1.Condition) {
 	t.Helper()
 	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
@@ -49,7 +49,7 @@ func phase(phase v1alpha1.RolloutPhase, message string) v1alpha1.RolloutStatus {
 	return v1alpha1.RolloutStatus{Revision: "r2", Phase: phase, Message: message}
 }
 
-// saying is a Work that says this in words, too.
+// saying returns a Work like says, with a message.
 func saying(conditions, message string) Work {
 	return says(conditions).but(func(w *Work) { w.Message = message })
 }
@@ -291,7 +291,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Who most wants to be looked at comes first, and in each state the names count.
+// TestStatus_ListsClusters checks that clusters are sorted by urgency, and by name within a state.
 func TestStatus_ListsClusters(t *testing.T) {
 	waits := func(c *Cluster) { c.Hold, c.Revision = rollout.HoldConcurrency, "r1" }
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
@@ -325,7 +325,8 @@ func TestStatus_ListsClusters(t *testing.T) {
 	}
 }
 
-// A condition tells of the cluster that most wants to be looked at, not of the first by name.
+// TestConditions_ReportTheWorst checks that a condition names the cluster with the most urgent state, not the first one
+// by name.
 func TestConditions_ReportTheWorst(t *testing.T) {
 	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
 		named("d", assigned(saying(rejected, "no"))), named("a", assigned(says(allWell).but(unseen))),
@@ -374,7 +375,8 @@ func TestStatusHasTheHistory(t *testing.T) {
 	require.Equal(t, map[string]int32{"r60": 1, "r66": 1}, counted, "who leaves does not count")
 }
 
-// A condition keeps its time for as long as its status is what it was, and others' conditions stay.
+// TestConditionsKeepTheirTimes checks that a condition keeps its time while its status does not change, and that
+// conditions of other clients are kept.
 func TestConditionsKeepTheirTimes(t *testing.T) {
 	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{assigned(says(onItsWay))}}
 	o.Before.Conditions = []metav1.Condition{condition("Custom", metav1.ConditionTrue, "Mine", 0)}

@@ -13,44 +13,47 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// How long texts may be, in bytes. Members write them, and the API refuses a status with one that is longer.
+// The maximum lengths of texts, in bytes. Members write these texts, and the API server rejects a status with a longer
+// one.
 const (
 	maxMessage       = 512  // of a Work or a cluster
 	maxMessageLength = 1024 // of the WorkSet
-	maxValue         = 128  // of what is fed back
+	maxValue         = 128  // of a feedback value
 	maxRevision      = 253  // the name of a revision
-	maxIdentifier    = 1024 // what an object and its value are told by
+	maxIdentifier    = 1024 // of the identifier of an object, and of the name of a value
 )
 
-// Work is what matters of a Work's status, small enough to keep for a hundred thousand of them.
+// Work is the relevant part of a Work's status. It is small enough to keep a hundred thousand of them in memory.
 type Work struct {
-	// Generation of the Work, and the one that its status is about.
+	// Generation is the generation of the Work, and Observed the one that its status is about.
 	Generation, Observed int64
-	// The conditions of the Work: True, False, or Unknown where one is missing or about a generation before Observed.
+	// The conditions of the Work: True, False, or Unknown if the condition is missing or about a generation before
+	// Observed.
 	Applied, Available, Degraded, Progressing metav1.ConditionStatus
-	// Reason of what is most wrong: of Degraded, then Applied, Available, Progressing. Empty: nothing is.
+	// Reason is the reason of the most severe problem: of Degraded, then Applied, Available, Progressing. Empty: there is
+	// no problem.
 	Reason string
-	// Message is the Work's one sentence, of at most 512 bytes.
+	// Message is the message in the Work's status, truncated to 512 bytes.
 	Message string
-	// Changed is the latest of the conditions' transitions, by the member's clock, which may be wrong.
+	// Changed is the time of the last transition of a condition, by the member's clock, which may be wrong.
 	Changed time.Time
-	// Feedback in the order of objects and names, at most [v1alpha1.MaxFeedbackSummaries]; nil without any.
+	// Feedback is sorted by object and name, and has at most [v1alpha1.MaxFeedbackSummaries] entries. Nil: none.
 	Feedback []Feedback
-	// Deleting says that its deletion has begun.
+	// Deleting is true if the deletion of the Work has begun.
 	Deleting bool
 }
 
 // Feedback is one value that a member reports of an object.
 type Feedback struct {
 	workv1alpha1.ResourceIdentifier
-	// Name that it is reported under.
+	// Name is the name of the value.
 	Name string
 	Type workv1alpha1.FeedbackType
-	// Value as text, of at most 128 bytes.
+	// Value is the value as text, truncated to 128 bytes.
 	Value string
 }
 
-// Of takes from a Work what matters. It keeps nothing of it but strings.
+// Of extracts the relevant state of a Work. It retains nothing of the Work except strings.
 func Of(w *workv1alpha1.Work) Work {
 	made := Work{
 		Generation: w.Generation, Observed: w.Status.ObservedGeneration, Message: bounded.Text(w.Status.Message, maxMessage),
@@ -60,7 +63,7 @@ func Of(w *workv1alpha1.Work) Work {
 	for i, condition := range []struct {
 		kind   string
 		status *metav1.ConditionStatus
-		wrong  metav1.ConditionStatus // which it is not to be; empty: it is to be True
+		wrong  metav1.ConditionStatus // the status that is a problem; empty: any other than True
 	}{
 		{workv1alpha1.ConditionDegraded, &made.Degraded, metav1.ConditionTrue},
 		{workv1alpha1.ConditionApplied, &made.Applied, ""},
@@ -72,7 +75,7 @@ func Of(w *workv1alpha1.Work) Work {
 		if said == nil {
 			continue
 		}
-		switch said.Status { // the constants, so that what was decoded need not be kept
+		switch said.Status { // constants, so that the decoded strings are not retained
 		case metav1.ConditionTrue:
 			*condition.status = metav1.ConditionTrue
 		case metav1.ConditionFalse:
@@ -89,7 +92,7 @@ func Of(w *workv1alpha1.Work) Work {
 	return made
 }
 
-// current finds a condition that is about the generation that the status is about.
+// current returns the condition if it is about the generation that the status is about. Nil: there is none.
 func current(status *workv1alpha1.WorkStatus, kind string) *metav1.Condition {
 	for i := range status.Conditions {
 		condition := &status.Conditions[i]
@@ -104,8 +107,8 @@ func current(status *workv1alpha1.WorkStatus, kind string) *metav1.Condition {
 	return nil
 }
 
-// feedbackOf collects what is fed back. What has a name that no object has is left out, for it would be the status that
-// grows.
+// feedbackOf returns the feedback values. It omits entries whose identifier or name is longer than maxIdentifier, which
+// would enlarge the status.
 func feedbackOf(manifests []workv1alpha1.ManifestStatus) []Feedback {
 	var all []Feedback
 	for i := range manifests {
@@ -120,10 +123,10 @@ func feedbackOf(manifests []workv1alpha1.ManifestStatus) []Feedback {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Feedback) int { return a.key().compare(b.key()) })
-	return slices.Clone(all[:min(len(all), v1alpha1.MaxFeedbackSummaries)]) // with no room to spare
+	return slices.Clone(all[:min(len(all), v1alpha1.MaxFeedbackSummaries)]) // without unused capacity
 }
 
-// key is what a value is told by.
+// key identifies a value: its object and its name.
 type key struct {
 	workv1alpha1.ResourceIdentifier
 	value string
@@ -145,10 +148,10 @@ func length(id workv1alpha1.ResourceIdentifier) int {
 	return len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)
 }
 
-// upToDate reports whether the member has looked at the Work as it is now.
+// upToDate reports whether the status is about the current generation of the Work, and the Work is not being deleted.
 func (w *Work) upToDate() bool { return w.Observed == w.Generation && !w.Deleting }
 
-// fine reports whether the member has all of it, and it is ready.
+// fine reports whether the Work is applied, available and not degraded.
 func (w *Work) fine() bool {
 	return w.Applied == metav1.ConditionTrue && w.Available == metav1.ConditionTrue && w.Degraded != metav1.ConditionTrue
 }

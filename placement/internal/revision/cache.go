@@ -7,7 +7,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// cacheBytes is how much a Store remembers. A rollout needs two revisions of each WorkSet again and again.
+// cacheBytes is the maximum size of the contents that a Store caches. A rollout needs two revisions of each WorkSet
+// repeatedly.
 const cacheBytes = 64 << 20
 
 type cacheKey struct {
@@ -20,7 +21,7 @@ type cached struct {
 	size    int
 }
 
-// cache has the contents that were used last.
+// cache contains the most recently used contents.
 type cache struct {
 	mu    sync.Mutex
 	lru   *lru.Cache
@@ -30,7 +31,7 @@ type cache struct {
 
 func newCache(limit int) *cache {
 	c := &cache{limit: limit}
-	// 0: the limit is ours
+	// 0: lru has no limit; add limits the size
 	c.lru = lru.NewWithEvictionFunc(0, func(_ lru.Key, value any) { c.size -= value.(cached).size })
 	return c
 }

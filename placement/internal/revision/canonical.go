@@ -14,14 +14,14 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// settings are what a Content has beside its objects, as they are stored.
+// settings contains the fields of a Content except for its objects, in their stored form.
 type settings struct {
 	Overrides *v1alpha1.Overrides       `json:"overrides,omitempty"`
 	Replicas  *v1alpha1.ReplicaDivision `json:"replicas,omitempty"`
 	Work      v1alpha1.WorkTemplate     `json:"work"`
 }
 
-// settings of the content as JSON, of which there is one text for all that mean the same.
+// settings returns the settings of the content as JSON. Settings of the same meaning have the same text.
 func (c *Content) settings() (json.RawMessage, error) {
 	s := settings{c.Overrides, c.Replicas, *c.Work.DeepCopy()}
 	for _, field := range defaults(&s.Work) {
@@ -40,7 +40,7 @@ func (c *Content) settings() (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// defaulted is a field that the API server fills in where it is not set.
+// defaulted is a field that the API server sets to a default.
 type defaulted struct{ fill, clear func() }
 
 func field[T comparable](at *T, value T) defaulted {
@@ -59,7 +59,7 @@ func field[T comparable](at *T, value T) defaulted {
 	}
 }
 
-// defaults are all such fields of a Content. A test compares them with those of the CustomResourceDefinition.
+// defaults returns all such fields of a Content. A test compares them with those of the CustomResourceDefinition.
 func defaults(work *v1alpha1.WorkTemplate) []defaulted {
 	return []defaulted{
 		field(&work.Apply.Mode, workv1alpha1.ServerSideApply),
@@ -71,11 +71,10 @@ func defaults(work *v1alpha1.WorkTemplate) []defaulted {
 	}
 }
 
-// canonical is what a value of an API type says, as JSON has it. A field of a struct that has its zero value says
-// nothing, whatever its tag, so that a field that is added to a type changes nothing until a user sets it:
-// encoding/json would write a number, or a struct with nothing in it. A pointer that is set says something even where
-// it points to zero. What encodes itself, such as a patch, is JSON with a meaning of its own, in which an
-// empty map or a null is significant.
+// canonical returns the value of an API type as decoded JSON. It omits struct fields with the zero value, independently
+// of their tags, so a field that is added to a type has no effect until a user sets it; encoding/json would write a
+// number, or an empty struct. A pointer that is set is significant even if it points to a zero value. A type that
+// encodes itself, such as a patch, is JSON with its own meaning, in which an empty map or a null is significant.
 func canonical(v reflect.Value) (any, error) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -100,7 +99,7 @@ func canonical(v reflect.Value) (any, error) {
 			items[i] = item
 		}
 		return items, nil
-	default: // scalars, and maps of them
+	default: // scalars, and maps of scalars
 		return v.Interface(), nil
 	}
 }
@@ -125,7 +124,7 @@ func addFields(fields map[string]any, v reflect.Value) error {
 	return nil
 }
 
-// silent says whether a field says nothing.
+// silent reports whether a field is omitted.
 func silent(field reflect.Value, value any) bool {
 	switch field.Kind() {
 	case reflect.Pointer:
@@ -140,8 +139,8 @@ func silent(field reflect.Value, value any) bool {
 	}
 }
 
-// parsed returns the JSON of a type that encodes itself. It is read twice, since minus zero is written as -0, which
-// is then read as 0.
+// parsed returns the decoded JSON of a type that encodes itself. It decodes twice, because minus zero is encoded as -0,
+// which is then decoded as 0.
 func parsed(opaque json.Marshaler) (value any, err error) {
 	text, err := opaque.MarshalJSON()
 	for range 2 {

@@ -15,25 +15,25 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Content is all that makes a revision: what clusters get, and how it is treated. Which clusters and when is not part
-// of it.
+// Content is the content of a revision: the objects for clusters, and the options for them. It does not include which
+// clusters get it and when.
 type Content struct {
-	// Objects in any order.
+	// Objects are the objects, in any order.
 	Objects []bundle.Object
-	// Overrides of the WorkSet; nil is the same as none.
+	// Overrides are the overrides of the WorkSet. Nil is the same as no rules.
 	Overrides *v1alpha1.Overrides
-	// Replicas says how replicas are divided; nil is the same as the zero value.
+	// Replicas is the division of replicas. Nil is the same as the zero value.
 	Replicas *v1alpha1.ReplicaDivision
-	// Work is what the Works have in common. A field that is not set is the same as one that has its default.
+	// Work contains the common options of the Works. A field that is not set is the same as one with its default.
 	Work v1alpha1.WorkTemplate
 }
 
-// Hash tells the content from any other. It is the same whatever the order of the objects, whether what is empty is
-// nil, whether the API server has filled in its defaults, and in each version of this package: a field that a later one
-// adds changes no hash until it is set to something else than its default.
+// Hash returns a hash that identifies the content. It does not depend on the order of the objects, on whether an empty
+// field is nil, or on whether the API server has set defaults. It is the same in each version of this package: a field
+// that a later version adds does not change the hash until it is set to another value than its default.
 //
-// Of the objects their hashes count, not their text. What is in a patch must be JSON, as the API server sees to;
-// [Store.Save] refuses what is not.
+// The hash includes the hashes of the objects, not their texts. The content of a patch must be JSON, as the API server
+// ensures; [Store.Save] returns an error if it is not.
 func (c *Content) Hash() bundle.Hash {
 	text, err := c.settings()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Content) Hash() bundle.Hash {
 
 func compare(a, b bundle.Hash) int { return bytes.Compare(a[:], b[:]) }
 
-// sorted are the objects in the order in which they are stored.
+// sorted returns the objects in the order in which they are stored.
 func (c *Content) sorted() []bundle.Object {
 	return slices.SortedFunc(slices.Values(c.Objects), func(a, b bundle.Object) int {
 		return cmp.Or(compare(a.Hash, b.Hash), bytes.Compare(a.JSON, b.JSON))
@@ -63,16 +63,17 @@ func (c *Content) sorted() []bundle.Object {
 }
 
 const (
-	// digits of the hash that a name has. A collision is an error of Save, and needs some million revisions that are
-	// made for it. The names of a ClusterWorkSet have one more, so that no WorkSet in the namespace of its revisions has
-	// the same.
+	// digits is the number of digits of the hash in a name. A collision is an error of Save, and requires some million
+	// revisions that are created to provoke it. The names for a ClusterWorkSet have one more digit, so that no WorkSet in
+	// the namespace of its revisions has the same names.
 	digits = 12
-	// maxPrefix is how long what is before them may be, so that there is room for the number of a part.
+	// maxPrefix is the maximum length of the text before the digits, so that there is room for the number of a part.
 	maxPrefix = validation.DNS1123SubdomainMaxLength - len("-") - digits - len("-9999")
 )
 
-// Name is the name of the revision of a WorkSet that has this hash: the name of the WorkSet, or a hash of that where it
-// is too long, and the first digits of the hash, as in web-5f6d8c9b7a12. It is a DNS subdomain of at most 253 bytes.
+// Name returns the name of the revision of a WorkSet with a hash: the name of the WorkSet, or a hash of that name if it
+// is too long, and the first digits of the hash, as in web-5f6d8c9b7a12. The result is a DNS subdomain of at most 253
+// bytes.
 func Name(workSet *v1alpha1.WorkSet, h bundle.Hash) string {
 	return prefix(workSet) + hex.EncodeToString(h[:])[:digitsOf(workSet)]
 }
@@ -91,7 +92,7 @@ func prefix(workSet *v1alpha1.WorkSet) string {
 	return workSet.Name + "-"
 }
 
-// isName says whether a revision of the WorkSet may have this name, which a user may have chosen.
+// isName reports whether a revision of the WorkSet can have this name, which a user may have chosen.
 func isName(workSet *v1alpha1.WorkSet, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix(workSet))
 	return found && len(rest) == digitsOf(workSet) && strings.Trim(rest, "0123456789abcdef") == ""

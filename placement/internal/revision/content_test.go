@@ -20,7 +20,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// object is one that holds this text.
+// object returns an object that contains a text.
 func object(t require.TestingT, name, text string) bundle.Object {
 	quoted, err := json.Marshal(text)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func object(t require.TestingT, name, text string) bundle.Object {
 	return o
 }
 
-// contentOf reads a Content as it is in a WorkSet, and has two objects.
+// contentOf parses a Content in the form of a WorkSet, and adds two objects.
 func contentOf(t require.TestingT, spec string) *Content {
 	c := &Content{Objects: []bundle.Object{object(t, "a", "<1>"), object(t, "b", "2")}}
 	var s settings
@@ -39,7 +39,7 @@ func contentOf(t require.TestingT, spec string) *Content {
 	return c
 }
 
-// everything sets some of all there is.
+// everything sets a value in each field.
 const everything = `
 overrides:
   expandManifests: true
@@ -58,7 +58,8 @@ work:
   executor: {namespace: shop, name: robot}
 `
 
-// The hash of a release must be that of the release before: else every hub that is upgraded rolls out all that it has.
+// TestHashStays checks that the hash equals that of earlier releases: otherwise an upgrade would roll out all WorkSets
+// of a hub.
 func TestHashStays(t *testing.T) {
 	for _, test := range []struct{ reason, spec, want string }{
 		{"objects alone", `{}`, "fdf2e1d008a452facb5d0eb02c27e8465946bdb6e84ea43299b51193d5cbbceb"},
@@ -118,7 +119,8 @@ func TestHash(t *testing.T) {
 	require.NotEqual(t, (&Content{}).Hash(), full.Hash())
 }
 
-// Each default that the CustomResourceDefinition has for what is in a Content makes no other revision.
+// TestDefaults checks that each default of the CustomResourceDefinition for a field of a Content results in the same
+// revision.
 func TestDefaults(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.Unmarshal(readFile(t, "../../crds/placement.muster.dev_worksets.yaml"), definition))
@@ -209,7 +211,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// drawContent is any content that a WorkSet may have.
+// drawContent returns a random content that a WorkSet may have.
 func drawContent(t *rapid.T) *Content {
 	c := &Content{}
 	for i := range rapid.IntRange(0, 12).Draw(t, "objects") {
@@ -257,7 +259,8 @@ func drawContent(t *rapid.T) *Content {
 	return c
 }
 
-// The time is that of sorting hashes: 1,000 objects with 1 KiB and with 64 KiB of text take the same.
+// BenchmarkHash measures the hash. The time is that of sorting hashes: 1,000 objects with 1 KiB and with 64 KiB of
+// text take the same time.
 func BenchmarkHash(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("1000x%dKiB", size>>10), func(b *testing.B) {

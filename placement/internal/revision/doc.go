@@ -1,55 +1,56 @@
-// Package revision keeps the history of WorkSets: what their clusters have got, so that a rollout knows what it comes
-// from and can go back.
+// Package revision stores the history of WorkSets: the contents that their clusters have received, so that a rollout
+// knows the previous content and can be rolled back.
 //
-// A revision is a [Content]: objects, overrides, the division of replicas, and how Works treat them. It is named for
-// its [Content.Hash], so the same content is the same revision, whenever and by whichever process it is saved, and
-// none is ever changed. The hash is made to last: of the order of objects, of what is empty or has its default, and
-// of fields that later releases add it knows nothing, since a hash that changes with an upgrade would roll out every
-// WorkSet of the hub to all clusters.
+// A revision is a [Content]: objects, overrides, the division of replicas, and the options of Works. Its name contains
+// its [Content.Hash], so equal contents are the same revision, independently of the time and the process that saves
+// them. A revision never changes. The hash is stable across releases: it does not depend on the order of objects, on
+// fields that are empty or have their defaults, or on fields that later releases add. If an upgrade changed the hash,
+// it would roll out every WorkSet of the hub to all clusters.
 //
-// Hash, [Name] and [Prune] are pure; a [Store] keeps revisions on the hub. A controller calls [Store.List], makes the
-// Content that is wanted now, and calls [Store.Save] if the list does not begin with its hash; what it rolls out it has
-// from [Store.Load]; then it deletes what Prune says.
+// Content.Hash, [Name] and [Prune] are pure. A [Store] reads and writes revisions on the hub. A controller calls
+// [Store.List], computes the desired Content, and calls [Store.Save] if the newest revision has another hash. It reads
+// the content to roll out with [Store.Load]. Then it deletes the revisions that Prune returns.
 //
-// # On the hub
+// # Objects on the hub
 //
-// A revision is one or more [v1alpha1.WorkSetRevision] objects, in the namespace of the WorkSet, which owns them:
-// they go with it. The API server refuses changes of their spec. A revision with more than about
-// [workv1alpha1.MaxManifestBytes] of objects has several parts, and counts when all of them are there. For
-// web-5f6d8c9b7a12 they are
+// A revision consists of one or more [v1alpha1.WorkSetRevision] objects in the namespace of the WorkSet. The WorkSet
+// owns them, so they are deleted with it. The API server rejects changes of their spec. A revision with more than about
+// [workv1alpha1.MaxManifestBytes] of objects has several parts, and is complete when all of them exist. The objects of
+// web-5f6d8c9b7a12 are:
 //
-//	web-5f6d8c9b7a12                         or, of three, web-5f6d8c9b7a12-1, -2 and -3
+//	web-5f6d8c9b7a12                         or, for three parts, web-5f6d8c9b7a12-1, -2 and -3
 //	placement.muster.dev/workset=web         label, by v1alpha1.LabelValue
 //	placement.muster.dev/revision=...        label, by v1alpha1.LabelValue
-//	placement.muster.dev/revision-hash       annotation: the whole hash
+//	placement.muster.dev/revision-hash       annotation: the complete hash
 //	placement.muster.dev/revision-part       annotation: 1/3
-//	placement.muster.dev/revision-objects    annotation: how many the revision has
-//	placement.muster.dev/revision-number     annotation: the highest of the parts counts
+//	placement.muster.dev/revision-objects    annotation: the number of objects of the revision
+//	placement.muster.dev/revision-number     annotation: the highest number of the parts applies
 //
-// The annotations repeat the spec, and the field number, for who reads metadata alone. spec.content has a version of
-// its format; a release that does not know what a later one has written says so, and touches nothing.
+// The annotations repeat the spec and the field number for clients that read only metadata. spec.content contains the
+// version of its format. If a later release has written a format that this release does not know, the Store returns an
+// error and changes nothing.
 //
-// # Others
+// # Changes by other clients
 //
-// What others do to labels or annotations can hide a revision from List, but changes nothing of what Load returns, and
-// the next Save of that content mends it. Save never touches a WorkSetRevision that another object controls. Those of a
-// WorkSet that was deleted and made anew go with the deleted one: Save returns an error until the garbage collector has
-// taken them away, rather than adopt what it may be about to delete. Those that were left when a WorkSet was deleted
-// with --cascade=orphan are adopted, if their spec is what it would be.
+// A client that changes labels or annotations can hide a revision from List, but does not affect the result of Load.
+// The next Save of the content repairs the metadata. Save never changes a WorkSetRevision that another object controls.
+// If a WorkSet was deleted and created again, the WorkSetRevisions of the deleted one are deleted with it: Save returns
+// an error until the garbage collector has deleted them, and does not adopt objects that it may be about to delete.
+// WorkSetRevisions that remain after a deletion with --cascade=orphan are adopted if they have the expected spec.
 //
 // # Secrets
 //
-// A revision has all objects of its WorkSet in it, Secrets too, and who may read it reads them all. The ClusterRoles
-// view, edit and admin of Kubernetes do not include WorkSetRevisions, as they do ControllerRevisions; nor do they
-// include Works. They are read by who has a rule for them: cluster-admin, the controller, and users who may read all
-// resources of placement.muster.dev. So grant people worksets and not *, and aggregate no rule for worksetrevisions
-// to view, unless all who view may read the Secrets, too.
+// A revision contains all objects of its WorkSet, including Secrets, and a user who can read the revision can read all
+// of them. The ClusterRoles view, edit and admin of Kubernetes include ControllerRevisions, but neither
+// WorkSetRevisions nor Works. WorkSetRevisions can be read by users with an explicit rule: cluster-admin, the
+// controller, and users who may read all resources of placement.muster.dev. So grant users worksets and not *, and do
+// not aggregate a rule for worksetrevisions to view, unless all users with view may read the Secrets, too.
 //
-// An EncryptionConfiguration that names secrets does not cover custom resources. Where a hub encrypts Secrets at rest,
-// let its list of resources also have
+// An EncryptionConfiguration that names secrets does not cover custom resources. If a hub encrypts Secrets at rest, add
+// to its list of resources:
 //
 //   - worksetrevisions.placement.muster.dev
 //   - works.work.muster.dev
 //
-// What was stored before stays as it was until it is written again, as it is, by kubectl replace.
+// Existing objects are not encrypted until they are written again without changes by kubectl replace.
 package revision

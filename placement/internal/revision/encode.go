@@ -16,33 +16,33 @@ import (
 
 // Errors of [Store.Load].
 var (
-	// ErrNotFound is the error of a revision that the WorkSet does not have.
+	// ErrNotFound is the error for a revision that the WorkSet does not have.
 	ErrNotFound = errors.New("the WorkSet has no such revision")
-	// ErrIncomplete is the error of a revision of which a part is missing: it is still being saved, or a user deleted
+	// ErrIncomplete is the error for a revision with a missing part: the revision is still being saved, or a user deleted
 	// the part. Saving the content again completes it.
 	ErrIncomplete = errors.New("a part of it is missing")
-	// ErrCorrupt is the error of a revision that is not what was saved. It can only be deleted.
+	// ErrCorrupt is the error for a revision whose content is not the one that was saved. It can only be deleted.
 	ErrCorrupt = errors.New("the content does not match its hash")
-	// ErrLater is the error of a revision that a later release has written.
+	// ErrLater is the error for a revision that a later release has written.
 	ErrLater = errors.New("a later release has written it")
 )
 
-// format is the version of document. One that has another, or a field that is not known, was written by a later
+// format is the version of document. A document with another version, or with an unknown field, was written by a later
 // release.
 const format = 1
 
-// document is the content of one part of a revision. Its fields are in the order of their names; see encode.
+// document is the content of one part of a revision. Its fields are sorted by name; see encode.
 type document struct {
 	Format   int               `json:"format"`
 	Objects  []json.RawMessage `json:"objects,omitempty"`
-	Settings json.RawMessage   `json:"settings,omitempty"` // in the first
+	Settings json.RawMessage   `json:"settings,omitempty"` // in the first part
 }
 
-// encode returns the parts of a revision, each with so many bytes of settings and objects at most, or one that is
-// larger alone. They lack what is of the WorkSet.
+// encode returns the parts of a revision. Each has at most limit bytes of settings and objects, or a single object that
+// is larger. The fields that identify the WorkSet and the revision are not set.
 //
-// The text is the one that the API server makes of it: fields are in the order of their names, and < is \u003c. So its
-// length is what is stored, and a part that is there has the text that it would get.
+// The text is identical to the one that the API server stores: fields are sorted by name, and < is \u003c. So its
+// length is the stored length, and the text of an existing part equals the one that would be created.
 func encode(c *Content, limit int) ([]v1alpha1.WorkSetRevisionSpec, error) {
 	text, err := c.settings()
 	if err != nil {
@@ -81,7 +81,7 @@ func encode(c *Content, limit int) ([]v1alpha1.WorkSetRevisionSpec, error) {
 	return parts, nil
 }
 
-// read reads the content of a part. What is wrong with it is [ErrCorrupt], unless it was written by a later release.
+// read decodes the content of a part. The error is [ErrCorrupt], or [ErrLater] if a later release has written the part.
 func read(part []byte) (*document, error) {
 	var version struct {
 		Format int `json:"format"`
@@ -99,7 +99,7 @@ func read(part []byte) (*document, error) {
 	return d, nil
 }
 
-// strictly decodes what has no fields that are not known: to leave one out would make another revision of it.
+// strictly decodes JSON and rejects unknown fields: to omit a field would result in another revision.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -112,8 +112,8 @@ func strictly(text []byte, into any) error {
 	return fmt.Errorf("%w: it has fields that this release does not know", ErrLater)
 }
 
-// decode makes a Content of the parts of a revision, which are in their order, and checks that it is the one that was
-// saved. The objects are in the order of their hashes, and defaults are filled in.
+// decode returns the Content of the sorted parts of a revision, and verifies that it is the one that was saved. The
+// objects are sorted by their hashes, and defaults are set.
 func decode(parts []v1alpha1.WorkSetRevisionSpec) (*Content, error) {
 	c, s := &Content{}, settings{}
 	for i := range parts {
@@ -148,12 +148,12 @@ func decode(parts []v1alpha1.WorkSetRevisionSpec) (*Content, error) {
 	return c, nil
 }
 
-// place says which part of a revision is meant, from 1, and how many there are.
+// place is the number of a part of a revision, from 1, and the total number of parts.
 type place struct{ part, parts int }
 
 func (p place) String() string { return strconv.Itoa(p.part) + "/" + strconv.Itoa(p.parts) }
 
-// placeOf reads an annotation that a user may have changed. An invalid place is no place.
+// placeOf parses an annotation that a user may have changed. If it is invalid, placeOf returns the zero value.
 func placeOf(text string) place {
 	part, parts, _ := strings.Cut(text, "/")
 	if p := (place{number(part), number(parts)}); 1 <= p.part && p.part <= p.parts {
@@ -162,7 +162,7 @@ func placeOf(text string) place {
 	return place{}
 }
 
-// objectName is that of the WorkSetRevision that has this part of a revision.
+// objectName returns the name of the WorkSetRevision that contains this part of a revision.
 func (p place) objectName(revision string) string {
 	if p.parts == 1 {
 		return revision

@@ -80,7 +80,7 @@ func TestRoundTrip(t *testing.T) {
 	require.Greater(t, divided, 3, "no draw has many parts: it shows little")
 }
 
-// What a release has written every later one can read.
+// TestFormat1 checks that each release can read the revisions of earlier ones.
 func TestFormat1(t *testing.T) {
 	want := contentOf(t, everything)
 	parts, err := encode(want, 900)
@@ -154,7 +154,7 @@ func TestEncodeRefuses(t *testing.T) {
 	require.ErrorIs(t, err, bundle.ErrInvalid)
 }
 
-// Whatever is there, decode returns an error or a content that is stored as what it was read from says.
+// FuzzDecode checks for any input that decode returns an error, or a content whose encoding is equivalent to the input.
 func FuzzDecode(f *testing.F) {
 	for _, spec := range []string{`{}`, everything} {
 		parts, err := encode(contentOf(f, spec), 1<<20)

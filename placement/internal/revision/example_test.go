@@ -13,7 +13,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A WorkSet changes, and changes back; then one revision too many is deleted.
+// ExampleStore changes the content of a WorkSet and reverts the change. Then it deletes a revision that exceeds the
+// limit.
 func ExampleStore() {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -1,4 +1,4 @@
 package revision
 
-// SetLimit has the store make parts of so many bytes, so that tests of several parts need no megabytes.
+// SetLimit sets the maximum number of bytes of a part, so that tests of several parts need no megabytes.
 func (s *Store) SetLimit(bytes int) { s.limit = bytes }

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Revisions go with their WorkSet. One that is made anew under its name does not lose what it saves to the garbage
-// collector.
+// TestMadeAnew checks that revisions are deleted with their WorkSet, and that the garbage collector does not delete the
+// revisions of a WorkSet that is created again with the same name.
 func TestMadeAnew(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -60,7 +60,8 @@ func TestMadeAnew(t *testing.T) {
 	h.eventually("all are gone", func() bool { return len(h.stored()) == 0 })
 }
 
-// What is left of a WorkSet that was deleted alone is its successor's.
+// TestOrphans checks that revisions that remain after a deletion without dependents are adopted by the next WorkSet of
+// the name.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -87,7 +88,7 @@ func TestOrphans(t *testing.T) {
 	h.loads(workSet, info)
 }
 
-// What is not the WorkSet's is left alone, whatever it is called.
+// TestForeign checks that objects of other owners are not changed, whatever their names.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -136,7 +137,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Who changes what is on a revision hides it until it is saved again. It can be loaded all the time.
+// TestMeddling checks that a client that changes the metadata of a revision hides it until it is saved again, and that
+// it can be loaded all the time.
 func TestMeddling(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -165,7 +167,8 @@ func TestMeddling(t *testing.T) {
 	require.Len(t, h.stored(), 3)
 }
 
-// A hash that only begins as the name does is that of other content.
+// TestCollision checks that a hash with the digits of the name but another remainder is treated as that of other
+// content.
 func TestCollision(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -181,7 +184,7 @@ func TestCollision(t *testing.T) {
 	require.Equal(t, before, h.versions())
 }
 
-// Delete deletes what was listed, not what has its name since.
+// TestDeleteByUID checks that Delete deletes the listed objects, and not objects that have their names since.
 func TestDeleteByUID(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -195,9 +198,9 @@ func TestDeleteByUID(t *testing.T) {
 	require.Empty(t, h.stored())
 }
 
-// Who may view, edit or administer the namespace of a WorkSet with the roles that Kubernetes has for that cannot read
-// its revisions, in which there may be Secrets that he cannot read either. ControllerRevisions, which others keep such
-// things in, he can.
+// TestExposure checks that a user with the role view, edit or admin in the namespace of a WorkSet cannot read its
+// revisions, which may contain Secrets that the user cannot read either. The user can read ControllerRevisions, in
+// which other projects store such content.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -221,7 +224,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// The verbs of permissions.go are enough, and each is needed.
+// TestPermissions checks that the verbs of permissions.go are sufficient, and that each is necessary.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

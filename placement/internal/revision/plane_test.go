@@ -24,7 +24,8 @@ import (
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
 
-// plane has the definitions before its garbage collector first looks for kinds: the next look is half a minute later.
+// plane installs the definitions before its garbage collector first discovers kinds: the next discovery is half a
+// minute later.
 var plane = localplane.Shared{Options: localplane.Options{Name: "revision",
 	Prepare: mustertest.Prepare(scheme, crds.Install)}}
 
@@ -58,16 +59,16 @@ func (h *hub) workSet(name string) *v1alpha1.WorkSet {
 	return w
 }
 
-// wire counts requests, and fails writes.
+// wire counts requests, and can make writes fail.
 type wire struct {
 	reads, writes atomic.Int64
 	fail          func(write int64) error
 }
 
-// limit is how many bytes of content the parts of these stores have.
+// limit is the maximum number of bytes of content of a part in these stores.
 const limit = 3000
 
-// store is a new Store, as after a restart.
+// store returns a new Store, as after a restart.
 func (h *hub) store(w *wire) *revision.Store {
 	config := rest.CopyConfig(h.config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
@@ -92,7 +93,7 @@ func (h *hub) store(w *wire) *revision.Store {
 	return s
 }
 
-// stored are the WorkSetRevisions of the namespace by their names.
+// stored returns the WorkSetRevisions of the namespace by name.
 func (h *hub) stored() map[string]*v1alpha1.WorkSetRevision {
 	h.t.Helper()
 	var list v1alpha1.WorkSetRevisionList
@@ -104,7 +105,7 @@ func (h *hub) stored() map[string]*v1alpha1.WorkSetRevision {
 	return out
 }
 
-// versions are what changes when any of them is written.
+// versions returns the resourceVersions, which change with each write.
 func (h *hub) versions() map[string]string {
 	h.t.Helper()
 	out := map[string]string{}
@@ -119,7 +120,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, 2*time.Minute, what, holds)
 }
 
-// content has one object for each text.
+// content returns a Content with one object for each text.
 func content(t require.TestingT, texts ...string) *revision.Content {
 	c := &revision.Content{}
 	for i, text := range texts {
@@ -133,7 +134,7 @@ func content(t require.TestingT, texts ...string) *revision.Content {
 	return c
 }
 
-// large needs three parts.
+// large returns a Content that needs three parts.
 func large(t require.TestingT, text string) *revision.Content {
 	text = strings.Repeat(text, limit*2/3/len(text))
 	return content(t, text+"0", text+"1", text+"2<")
@@ -153,7 +154,7 @@ func list(t testing.TB, s *revision.Store, w *v1alpha1.WorkSet) []revision.Info 
 	return infos
 }
 
-// loads checks that the hub has all of a revision.
+// loads checks that the hub contains the complete revision.
 func (h *hub) loads(w *v1alpha1.WorkSet, info revision.Info) {
 	h.t.Helper()
 	c, err := h.store(&wire{}).Load(h.t.Context(), w, info.Name)

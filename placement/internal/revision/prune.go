@@ -11,25 +11,25 @@ import (
 	"github.com/muster-sdk/muster/placement/bundle"
 )
 
-// Info is what is known of a revision without reading it.
+// Info contains the metadata of a revision.
 type Info struct {
-	// Name of the revision, by [Name].
+	// Name is the name of the revision, as returned by [Name].
 	Name string
-	// Number counts up with each change. A revision that comes again gets a new one.
+	// Number increases with each change. If a former revision becomes the newest again, it gets a new number.
 	Number int64
-	// CreatedAt is when it was first there.
+	// CreatedAt is the time at which the revision was first created.
 	CreatedAt time.Time
-	// Objects is how many it has.
+	// Objects is the number of its objects.
 	Objects int
-	// Hash of its content.
+	// Hash is the hash of its content.
 	Hash bundle.Hash
-	// Complete says that all of it is there. What is not complete was not saved to the end, and cannot be loaded.
+	// Complete is true if all parts exist. Saving an incomplete revision was interrupted, and it cannot be loaded.
 	Complete bool
 
-	parts []part // in the order of their places
+	parts []part // sorted by place
 }
 
-// part is a WorkSetRevision.
+// part identifies one WorkSetRevision of a revision.
 type part struct {
 	name            string
 	uid             types.UID
@@ -37,14 +37,15 @@ type part struct {
 	place           place
 }
 
-// newestFirst orders revisions.
+// newestFirst compares revisions, so that the newest is sorted first.
 func newestFirst(a, b Info) int {
 	return cmp.Or(cmp.Compare(b.Number, a.Number), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.Name, b.Name))
 }
 
-// Prune returns the revisions to delete, the oldest first: all but those in use, and the newest of the others, as many
-// as the limit says. Incomplete ones that are not in use go, too, and do not count. Whatever the clusters are to have,
-// or have, is to be in use, complete or not. The order of the revisions makes no difference; they are not changed.
+// Prune returns the revisions to delete, the oldest first. It keeps the revisions in use, and of the others the newest
+// complete ones up to the limit. Incomplete revisions that are not in use are deleted, and do not count. inUse must
+// return true for every revision that clusters have or must have, complete or not. The order of all is not significant.
+// Prune does not change it.
 func Prune(all []Info, inUse func(name string) bool, limit int) []Info {
 	var out []Info
 	kept := 0

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// What is on the WorkSetRevisions, beside the labels of package v1alpha1. What List needs is there again: it reads
-// metadata alone, and not the megabytes beside it.
+// The label and annotations of WorkSetRevisions, in addition to the labels of package v1alpha1. They repeat the data
+// that List needs, because List reads only metadata, and not the megabytes of content.
 const (
 	revisionLabel     = v1alpha1.GroupName + "/revision"
 	hashAnnotation    = v1alpha1.GroupName + "/revision-hash"
@@ -30,8 +30,8 @@ const (
 )
 
 var (
-	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of
-	// it, that belongs to another owner or has another spec. The object stays: a user has to delete it.
+	// ErrForeign is the error of [Store.Save] if a WorkSetRevision with the name of the revision, or of a part of it,
+	// belongs to another owner or has another spec. The object is not changed: a user has to delete it.
 	ErrForeign = errors.New(
 		"a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
 
@@ -39,13 +39,13 @@ var (
 		"a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
 )
 
-// Save keeps the content as a revision of the WorkSet, with this number or, if that is not larger than those of all
-// others, the next. What is there already is not written again; but a complete one that is not the newest gets the
-// number. What was saved in part is completed. It costs a request for the metadata of all revisions; who has
-// [Store.List] called already knows by [Content.Hash] whether there is anything to save.
+// Save stores the content as a revision of the WorkSet. The revision gets this number or, if another revision has the
+// same or a larger number, the next one. Existing objects are not written again, except that a complete revision that
+// is not the newest gets the new number. An incomplete revision is completed. Save costs a request for the metadata of
+// all revisions; after [Store.List], a caller can compare [Content.Hash] to determine whether Save is necessary.
 //
-// The error is [ErrForeign], or one to try again after: a conflict with another client, or WorkSetRevisions that were
-// of another WorkSet of this name, which the garbage collector takes away.
+// The error is [ErrForeign], or one after which the caller must try again: a conflict with another client, or
+// WorkSetRevisions of an earlier WorkSet of this name, which the garbage collector deletes.
 func (s *Store) Save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, number int64) (Info, error) {
 	info, err := s.save(ctx, workSet, c, number)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content,
 	return have, err
 }
 
-// write makes the parts of a revision that are not there.
+// write creates the missing parts of a revision.
 func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, info Info) (Info, error) {
 	specs, err := encode(c, s.limit)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content
 		if there[p.name] = p.place.parts == len(specs); there[p.name] {
 			continue
 		}
-		if err := s.remove(ctx, workSet, p); err != nil { // another release has divided it in another way
+		if err := s.remove(ctx, workSet, p); err != nil { // another release has divided it into other parts
 			return Info{}, err
 		}
 	}
@@ -115,16 +115,16 @@ func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content
 	}
 	at := slices.IndexFunc(all, func(i Info) bool { return i.Hash == info.Hash && i.Complete })
 	if at < 0 {
-		return Info{}, fmt.Errorf("%s: %w", info.Name, ErrIncomplete) // a client deletes it
+		return Info{}, fmt.Errorf("%s: %w", info.Name, ErrIncomplete) // a client deletes parts of it
 	}
 	return all[at], nil
 }
 
-// shape is the WorkSetRevision that has a part of a revision.
+// shape returns the WorkSetRevision for a part of a revision.
 func shape(workSet *v1alpha1.WorkSet, info *Info, spec v1alpha1.WorkSetRevisionSpec) *v1alpha1.WorkSetRevision {
 	spec.WorkSet, spec.Revision = workSet.Name, info.Name
 	owner := *metav1.NewControllerRef(workSet, scope.WorkSetKind(workSet.Namespace))
-	owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of WorkSets, where that is enforced
+	owner.BlockOwnerDeletion = nil // OwnerReferencesPermissionEnforcement would require a permission on finalizers
 	labels := map[string]string(scope.RevisionLabels(client.ObjectKeyFromObject(workSet)))
 	labels[revisionLabel] = v1alpha1.LabelValue(info.Name)
 	return &v1alpha1.WorkSetRevision{
@@ -149,16 +149,16 @@ func (s *Store) create(ctx context.Context, workSet *v1alpha1.WorkSet, want *v1a
 	found := &v1alpha1.WorkSetRevision{}
 	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(want), found); {
 	case apierrors.IsNotFound(err):
-		return errLeftover // which has gone meanwhile
+		return errLeftover // it was deleted meanwhile
 	case err != nil:
 		return err
 	}
 	return s.mend(ctx, workSet, found, want)
 }
 
-// mend makes a WorkSetRevision one that List finds: another process has created it meanwhile, or a user changed its
-// labels, or its owner was deleted without its dependents. It must be the WorkSet's, or without an owner and labeled
-// as the WorkSet's, and have the spec that it would get.
+// mend repairs the metadata of an existing WorkSetRevision, so that List finds it: another process has created it
+// meanwhile, a user changed its labels, or its owner was deleted without its dependents. The WorkSet must control the
+// object, or the object has no controller and the labels of the WorkSet. Its spec must be the expected one.
 func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want *v1alpha1.WorkSetRevision) error {
 	owners := found.OwnerReferences
 	switch owner := metav1.GetControllerOfNoCopy(found); {
@@ -193,7 +193,7 @@ func sameOwnerLabels(a, b *v1alpha1.WorkSetRevision) bool {
 		a.Labels[v1alpha1.ClusterWorkSetLabel] == b.Labels[v1alpha1.ClusterWorkSetLabel]
 }
 
-// patch is what changes of a WorkSetRevision.
+// patch is a merge patch of a WorkSetRevision.
 type patch struct {
 	Metadata patchedMeta `json:"metadata"`
 	Number   int64       `json:"number"`
@@ -206,7 +206,7 @@ type patchedMeta struct {
 	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
 }
 
-// patch changes a part that is as it was read. What comes back is its metadata alone.
+// patch changes a part if it has not changed since it was read. The response contains only metadata.
 func (s *Store) patch(ctx context.Context, workSet *v1alpha1.WorkSet, p part, change patch) error {
 	change.Metadata.ResourceVersion = p.resourceVersion
 	text, err := json.Marshal(change)

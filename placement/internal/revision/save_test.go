@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A release that divides revisions in another way completes what the one before has left, and leaves alone what is
-// complete.
+// TestDividedOtherwise checks that a release with another limit of parts completes an incomplete revision of an earlier
+// release, and does not change a complete one.
 func TestDividedOtherwise(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

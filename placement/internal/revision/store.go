@@ -20,23 +20,24 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Store keeps the revisions of WorkSets on the hub. Its methods may be called concurrently, also for one WorkSet: what
-// two save at a time is there once. WorkSets are as the API server has them, with their UIDs.
+// Store reads and writes the revisions of WorkSets on the hub. Its methods may be called concurrently, also for one
+// WorkSet: a content that is saved twice at the same time exists once. WorkSets must be as read from the API server,
+// with their UIDs.
 type Store struct {
 	client client.Client
 	live   client.Reader
 	cache  *cache
-	limit  int // how many bytes of content one WorkSetRevision has
+	limit  int // the maximum number of bytes of content in one WorkSetRevision
 }
 
-// NewStore makes a Store that writes by c and reads by live, the APIReader of a manager: a reader with a cache would
-// keep all revisions of the hub in memory. It remembers up to 64 MiB of contents.
+// NewStore returns a Store that writes with c and reads with live, the APIReader of a manager: a reader with a cache
+// would keep all revisions of the hub in memory. The Store caches up to 64 MiB of contents.
 func NewStore(c client.Client, live client.Reader) *Store {
 	return &Store{client: c, live: live, cache: newCache(cacheBytes), limit: workv1alpha1.MaxManifestBytes}
 }
 
-// List returns the revisions of the WorkSet, the newest first, also those that are not complete. It reads metadata
-// alone, in one request, and nothing that was of another WorkSet of the same name or is being deleted.
+// List returns the revisions of the WorkSet, the newest first, including incomplete ones. It reads only metadata, in
+// one request. It excludes objects of an earlier WorkSet of the same name, and objects that are being deleted.
 func (s *Store) List(ctx context.Context, workSet *v1alpha1.WorkSet) ([]Info, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevisionList"))
@@ -51,7 +52,7 @@ func (s *Store) List(ctx context.Context, workSet *v1alpha1.WorkSet) ([]Info, er
 	return summarize(workSet, metas), nil
 }
 
-// summarize makes revisions of what is known of WorkSetRevisions.
+// summarize returns the revisions that the metadata of WorkSetRevisions describes.
 func summarize(workSet *v1alpha1.WorkSet, metas []*metav1.ObjectMeta) []Info {
 	infos := map[bundle.Hash]*Info{}
 	for _, m := range metas {
@@ -88,8 +89,8 @@ func summarize(workSet *v1alpha1.WorkSet, metas []*metav1.ObjectMeta) []Info {
 	return out
 }
 
-// complete says whether there are all parts of a revision, among such as are left of one that was divided in another
-// way. They are in order.
+// complete reports whether all parts of a revision exist. parts is sorted, and may include parts of the same revision
+// with another number of parts.
 func complete(parts []part) bool {
 	have := place{}
 	for _, p := range parts {
@@ -106,7 +107,7 @@ func complete(parts []part) bool {
 	return false
 }
 
-// number parses a label that a user may have changed. An invalid number is 0.
+// number parses an annotation that a user may have changed. An invalid number is 0.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -120,13 +121,13 @@ func controlled(m *metav1.ObjectMeta, by *v1alpha1.WorkSet) bool {
 	return owner != nil && owner.UID == by.UID
 }
 
-// Load returns the content of the revision of that name, which a user may have invented. The objects are in no order
-// that means anything, and fields that are not set have their defaults. The content is shared, and must not be
-// changed.
+// Load returns the content of the revision with a name, which a user may have invented. The order of the objects is not
+// significant, and fields that are not set have their defaults. The content is shared, and must not be changed.
 //
-// A revision that was used of late costs no request; so it may be one that was deleted since. Else it is a request for
-// each part, and one more where there are several. Load trusts no label, and checks that what it has read is what was
-// saved. The error is [ErrNotFound], [ErrIncomplete], [ErrCorrupt], [ErrLater], or of the API server.
+// A revision that was used recently is in the cache and costs no request, so it may have been deleted since. Otherwise
+// Load makes a request for each part, and one more if there are several. Load does not rely on labels, and verifies
+// that the content is the one that was saved. The error is [ErrNotFound], [ErrIncomplete], [ErrCorrupt], [ErrLater], or
+// an error of the API server.
 func (s *Store) Load(ctx context.Context, workSet *v1alpha1.WorkSet, name string) (*Content, error) {
 	key := cacheKey{workSet.UID, name}
 	if c := s.cache.get(key); c != nil {
@@ -178,7 +179,7 @@ func (s *Store) load(ctx context.Context, workSet *v1alpha1.WorkSet, name string
 	return c, size, err
 }
 
-// fetch reads one part. What is not the WorkSet's is not found.
+// fetch reads one part. If the WorkSet does not control the object, the error is [ErrNotFound].
 func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet,
 	name string) (*v1alpha1.WorkSetRevisionSpec, error) {
 	found := &v1alpha1.WorkSetRevision{}
@@ -189,8 +190,8 @@ func (s *Store) fetch(ctx context.Context, workSet *v1alpha1.WorkSet,
 	return &found.Spec, err
 }
 
-// Delete deletes revisions, as they were listed: what has their names since is left alone, and what is gone is no
-// error.
+// Delete deletes revisions as they were listed. An object that was created with the same name since is not deleted, and
+// an object that does not exist any more is not an error.
 func (s *Store) Delete(ctx context.Context, workSet *v1alpha1.WorkSet, infos ...Info) error {
 	var errs []error
 	for _, info := range infos {
@@ -218,7 +219,7 @@ func (s *Store) remove(ctx context.Context, workSet *v1alpha1.WorkSet, p part) e
 	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevision"))
 	found := s.live.Get(ctx, client.ObjectKeyFromObject(object), now)
 	if found == nil && now.UID != p.uid || apierrors.IsNotFound(found) {
-		return nil // that one is gone: another has its name
+		return nil // the listed object is gone: another one has its name
 	}
 	return err
 }

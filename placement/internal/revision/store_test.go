@@ -21,7 +21,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// A history, and what each step of it costs.
+// TestHistory creates a history, and checks the number of requests of each step.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	h, w := newHub(t), &wire{}
@@ -79,7 +79,8 @@ func names(infos []revision.Info) (out []string) {
 	return out
 }
 
-// What the API server makes of a WorkSet, and of a revision, changes no hash.
+// TestAPIServerChangesNoHash checks that the defaults and the encoding of the API server do not change the hash of a
+// WorkSet or a revision.
 func TestAPIServerChangesNoHash(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -108,8 +109,8 @@ func TestAPIServerChangesNoHash(t *testing.T) {
 	require.Equal(t, w.Spec.Work, loaded.Work, "Load fills in the same")
 }
 
-// The API server is why a revision is what it was: no client can change its spec, while its labels and its number can
-// change whatever is in it.
+// TestImmutable checks that no client can change the spec of a revision, and that labels and number can be changed for
+// any content.
 func TestImmutable(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -146,7 +147,7 @@ func TestImmutable(t *testing.T) {
 	h.loads(workSet, info)
 }
 
-// The process is killed before any write of a revision of three parts.
+// TestCrash kills the process before each write of a revision of three parts.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -200,8 +201,8 @@ func TestCrash(t *testing.T) {
 	require.Empty(t, list(t, s, workSet))
 }
 
-// Several save at once, as two leaders may for a moment: each revision is there once, and every error is cured by
-// another try.
+// TestConcurrently checks that concurrent calls of Save, as by two leaders for a short time, create each revision once,
+// and that a retry resolves every error.
 func TestConcurrently(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -231,7 +232,7 @@ func TestConcurrently(t *testing.T) {
 	}
 }
 
-// Names as long as they may be, of WorkSets that differ in the last letter.
+// TestLongNames checks the names for WorkSets with names of maximum length that differ in the last letter.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -257,7 +258,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// As much as fits into an object of a Work fits into a revision, and so does a revision of many.
+// TestSizes checks that the maximum size of an object of a Work fits into a revision, as does a revision of many
+// objects.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -282,7 +284,7 @@ func TestSizes(t *testing.T) {
 	h.loads(workSet, save(t, s, workSet, &revision.Content{}, 3))
 }
 
-// A revision that a user names in a spec is one of this WorkSet or none.
+// TestLoadWhatIsNot checks that Load returns only revisions of this WorkSet for a name that a user chose.
 func TestLoadWhatIsNot(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

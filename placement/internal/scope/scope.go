@@ -56,7 +56,7 @@ func Name(key client.ObjectKey) string {
 	return key.String()
 }
 
-// DecisionLabels are the labels of the PlacementDecisions of a Placement, by which they are found.
+// DecisionLabels returns the labels by which the PlacementDecisions of a Placement are listed.
 func DecisionLabels(placement client.ObjectKey) client.MatchingLabels {
 	if placement.Namespace == "" {
 		return client.MatchingLabels{v1alpha1.ClusterPlacementLabel: v1alpha1.LabelValue(placement.Name)}
@@ -64,7 +64,7 @@ func DecisionLabels(placement client.ObjectKey) client.MatchingLabels {
 	return client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}
 }
 
-// RevisionLabels are the labels of the WorkSetRevisions of a WorkSet, by which they are found.
+// RevisionLabels returns the labels by which the WorkSetRevisions of a WorkSet are listed.
 func RevisionLabels(set client.ObjectKey) client.MatchingLabels {
 	if set.Namespace == "" {
 		return client.MatchingLabels{v1alpha1.ClusterWorkSetLabel: v1alpha1.LabelValue(set.Name)}
@@ -116,8 +116,8 @@ func ListWorkSets(ctx context.Context, reader client.Reader, namespace string,
 }
 
 // Watched reports whether a manager's cache contains the PlacementDecisions and WorkSetRevisions of cluster-scoped
-// objects. A manager whose cache is limited to other namespaces must leave cluster-scoped objects to another one: it
-// would take existing decisions for missing. The cache must have synced.
+// objects. A manager whose cache is limited to other namespaces must leave cluster-scoped objects to another manager,
+// because existing decisions would seem to be missing. The cache must have synced.
 func Watched(ctx context.Context, cache client.Reader) bool {
 	err := cache.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterScopeNamespace, Name: "any"},
 		&v1alpha1.PlacementDecision{})

@@ -1,3 +1,3 @@
-// Package selector reads the selectors of clusters and objects that a WorkSet has in several places, so that they mean
-// the same in each. It is pure.
+// Package selector evaluates the selectors of clusters and objects that occur in several places of a WorkSet, so that
+// they have the same meaning in each place. It is pure: it uses no client and no clock.
 package selector

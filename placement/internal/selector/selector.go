@@ -16,15 +16,16 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Clusters are those of one selector. The zero value is all of them. They may be asked by many at once.
+// Clusters is a compiled selector of clusters. The zero value selects all clusters. It may be used concurrently.
 type Clusters struct {
 	names   map[string]bool        // nil: any
-	filter  scheduler.FilterPlugin // nil: it asks for no labels, and has no expressions
+	filter  scheduler.FilterPlugin // nil: the selector has neither labels nor expressions
 	request *scheduler.Request
 }
 
-// ForClusters has the scheduler's own plugin read labels and expressions, so that they mean here what they mean in a
-// policy. It keeps nothing of the spec. An error names the field below the path, such as weights[1].clusters.cel[0].
+// ForClusters compiles a selector. The plugin of the scheduler evaluates labels and expressions, so that they have the
+// same meaning as in a policy. ForClusters retains nothing of the spec. An error names the field below the path, such
+// as weights[1].clusters.cel[0].
 func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, error) {
 	var c Clusters
 	if len(spec.Names) > 0 {
@@ -48,7 +49,7 @@ func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, er
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	c.filter, c.request = plugin.(scheduler.FilterPlugin), &scheduler.Request{Policy: policy}
-	// What cannot be compiled fails for every cluster alike.
+	// An expression that cannot be compiled fails for every cluster.
 	if status := plugin.(scheduler.PreFilterPlugin).PreFilter(context.Background(), nil,
 		c.request); status.Code() == scheduler.Error {
 		return c, errors.New(strings.ReplaceAll(status.Reason(), "policy.affinity.required[0]", path.String()))
@@ -56,13 +57,14 @@ func ForClusters(spec *v1alpha1.ClusterSelector, path *field.Path) (Clusters, er
 	return c, nil
 }
 
-// Match says whether the cluster is one of them. One that an expression has no answer for is not.
+// Match reports whether the selector selects the cluster. A cluster for which an expression has no result is not
+// selected.
 func (c *Clusters) Match(cluster *scheduler.Cluster) bool {
 	return (c.names == nil || c.names[cluster.Name]) &&
 		(c.filter == nil || c.filter.Filter(context.Background(), nil, c.request, cluster) == nil)
 }
 
-// Object says whether any of the selectors matches the object.
+// Object reports whether any of the selectors matches the object.
 func Object(selectors []v1alpha1.ObjectSelector, id *workv1alpha1.ResourceIdentifier) bool {
 	return slices.ContainsFunc(selectors, func(s v1alpha1.ObjectSelector) bool {
 		return (s.Group == nil || *s.Group == id.Group) && matches(s.Kind, id.Kind) && matches(s.Namespace, id.Namespace) &&

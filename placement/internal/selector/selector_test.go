@@ -14,7 +14,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// All of a selector must match. What it means in detail is tested where it is used, by package placement/override.
+// ExampleForClusters checks that all parts of a selector must match. Package placement/override tests the details.
 func ExampleForClusters() {
 	europe, err := selector.ForClusters(&v1alpha1.ClusterSelector{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}},
