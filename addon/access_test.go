@@ -31,7 +31,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// newRegisteringHub has the namespace of credentials as well.
+// newRegisteringHub returns a hub that also has the namespace of credentials.
 func newRegisteringHub(t *testing.T) *hub {
 	h := newHostingHub(t)
 	err := h.client.Create(t.Context(),
@@ -40,7 +40,7 @@ func newRegisteringHub(t *testing.T) *hub {
 	return h
 }
 
-// secretOf is what Works bring to the agent of an add-on; nil: nothing.
+// secretOf returns the Secret with the agent's credential in Works; nil: there is none.
 func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
 	h.t.Helper()
 	for _, w := range works {
@@ -55,7 +55,7 @@ func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
 	return nil
 }
 
-// backdate has a credential be one that was issued long ago.
+// backdate changes the record of a credential so that it was issued long ago.
 func (h *hub) backdate(name, member string) {
 	h.t.Helper()
 	secret := &corev1.Secret{}
@@ -69,7 +69,7 @@ func (h *hub) backdate(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
 }
 
-// lookAgain has a MemberAddon looked at.
+// lookAgain triggers a reconcile of a MemberAddon.
 func (h *hub) lookAgain(name, member string) {
 	h.t.Helper()
 	m := h.memberAddon(name, member)
@@ -78,8 +78,8 @@ func (h *hub) lookAgain(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestRegistration_AccessSurvivesFailures: what a member was told before goes on running there while it is held, or
-// anything is wrong: so its agent's credential is renewed, and nothing else of it changes.
+// TestRegistration_AccessSurvivesFailures checks that the assigned add-on keeps running while the member is on hold
+// or has a problem: the credential of its agent is renewed, and nothing else changes.
 func TestRegistration_AccessSurvivesFailures(t *testing.T) {
 	testkit.Virtual(t, testRegistrationAccessSurvivesFailures)
 }
@@ -170,7 +170,7 @@ func testRegistrationAccessSurvivesFailures(t *testing.T) {
 	h.eventually("that is good", func() bool { return may(h.agentOf("x", "d")) })
 }
 
-// TestWhatKeepsFromAccess: people read why an agent has no access, or cannot keep the one that it has.
+// TestWhatKeepsFromAccess checks that the conditions report why an agent has no access, or cannot keep its access.
 func TestWhatKeepsFromAccess(t *testing.T) { testkit.Virtual(t, testWhatKeepsFromAccess) }
 
 func testWhatKeepsFromAccess(t *testing.T) {
@@ -232,8 +232,8 @@ func testWhatKeepsFromAccess(t *testing.T) {
 	})
 }
 
-// TestRegistration_UnrequestedAccessIsRemoved: what an agent has on the hub goes when it does not ask for it any more,
-// though its status says that it has none.
+// TestRegistration_UnrequestedAccessIsRemoved checks that the objects of an agent on the hub are deleted when it does
+// not request access any more, although its status has no registration.
 func TestRegistration_UnrequestedAccessIsRemoved(t *testing.T) {
 	testkit.Virtual(t, testRegistrationUnrequestedAccessIsRemoved)
 }

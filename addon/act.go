@@ -44,14 +44,14 @@ func (l *memberReconciliation) act(ctx context.Context) {
 			return
 		}
 		to := &made.part
-		if l.desired.hosting != nil { // the cluster of the agent
+		if l.desired.hosting != nil { // the credential belongs to the cluster of the agent
 			to = &made.hosting
 		}
 		to.objects = append(to.objects, more...)
 	}
 	next := l.assigned
 	if next.revision != l.desired.content.revision {
-		// with the precision of the status
+		// The status has microsecond precision.
 		next = assignment{l.desired.content.revision, l.now.UTC().Truncate(time.Microsecond)}
 	}
 	current, err := l.distributeAll(ctx, made, next)

@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// echo is an add-on in Go that has a ConfigMap on each member.
+// echo is an add-on in Go with a ConfigMap on each member.
 type echo struct{ name string }
 
 func (e echo) Name() string { return e.name }
@@ -39,7 +39,7 @@ func (h *hub) addon(name string, change func(*v1alpha1.AddonSpec)) *v1alpha1.Add
 	return a
 }
 
-// placed gives an add-on to the members of a Placement of that name.
+// placed installs an add-on on the members of a Placement of that name.
 func (h *hub) placed(placement string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
@@ -47,7 +47,7 @@ func (h *hub) placed(placement string) func(*v1alpha1.AddonSpec) {
 	}
 }
 
-// memberAddon is the add-on on a member; nil: there is none.
+// memberAddon returns the add-on on a member; nil: it does not exist.
 func (h *hub) memberAddon(name, member string) *v1alpha1.MemberAddon {
 	h.t.Helper()
 	m := &v1alpha1.MemberAddon{}
@@ -71,7 +71,8 @@ func (h *hub) works(name, member string) []workv1alpha1.Work {
 	return list.Items
 }
 
-// TestInstall: an add-on of a Placement comes to its members, is well, and goes with the choice.
+// TestInstall checks that an add-on of a Placement is installed on its members, becomes healthy, and is removed when
+// the Placement does not select them any more.
 func TestInstall(t *testing.T) { testkit.Virtual(t, testInstall) }
 
 func testInstall(t *testing.T) {

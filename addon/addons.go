@@ -99,7 +99,7 @@ func (c addons) guard(ctx context.Context, addon *v1alpha1.Addon) error {
 	return nil
 }
 
-// enqueueMembersOf reconciles the MemberAddons of an Addon that does not exist, which report this.
+// enqueueMembersOf enqueues the MemberAddons of an Addon that does not exist, so that they report this.
 func (c addons) enqueueMembersOf(ctx context.Context, name string) error {
 	c.state.removePermits(name)
 	c.configs.Forget(keyOf("", name))

@@ -28,10 +28,10 @@ type Agent interface {
 	Manifests(ctx context.Context, in Input) ([]client.Object, error)
 }
 
-// What more an [Agent] may be.
+// An [Agent] can implement these interfaces in addition.
 type (
-	// Versioned agents have their new versions rolled out like new configurations. Otherwise changed manifests reach
-	// all members at once.
+	// Versioned agents have new versions of their manifests rolled out like new configurations. Without Versioned,
+	// changed manifests reach all members immediately.
 	Versioned interface {
 		// Version returns the version of the manifests: any text that changes with them.
 		Version() string
@@ -70,15 +70,15 @@ type (
 type Input struct {
 	Addon       *v1alpha1.Addon
 	MemberAddon *v1alpha1.MemberAddon
-	// Member is the member as the hub knows it. Nil: it is not a member any more. The agent is called again when one of
-	// these changes: labels, annotations, spec.claim, whether the member is joined, healthy or leaving, its namespace,
-	// status.version, status.properties and status.apis. All other fields, such as status.resources and those that
-	// change with heartbeats, can be outdated, and cause no call. Manifests that change with the member reach it
-	// immediately, outside of any rollout, unless the rollout holds the member.
+	// Member is the member as observed by the hub. Nil: it is not a member any more. The agent is called again when one
+	// of these changes: labels, annotations, spec.claim, whether the member is joined, healthy or leaving, its
+	// namespace, status.version, status.properties and status.apis. All other fields, such as status.resources and
+	// those that change with heartbeats, can be outdated, and cause no call. Manifests that change with the member
+	// reach it immediately, outside of any rollout, unless the member is on hold in a rollout.
 	Member *membershipv1alpha1.MemberCluster
 	// InstallNamespace is the namespace of the add-on on the member.
 	InstallNamespace string
-	// Hosting is where the agent for the member runs, in a namespace of its own: objects with the annotation
+	// Hosting is the place where the agent for the member runs, in a namespace of its own: objects with the annotation
 	// addon.muster.dev/location: Hosting are applied there, and all others on the member. The manifests must contain
 	// this Namespace. Nil: the agent runs on the member, and all objects are applied there.
 	Hosting *v1alpha1.HostingStatus

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// callOf is the call of a function of an agent in Go for a MemberAddon or, by its name alone, an Addon. An add-on in
-// Go may use a part of the workers, so that one that does not respond leaves workers to the other add-ons. An Addon
-// is never reconciled concurrently.
+// callOf returns the key of the call of a function of an agent in Go for a MemberAddon or, without a namespace, for
+// an Addon. Calls for MemberAddons of one add-on form a group, which may use a part of the workers, so an agent that
+// does not respond leaves workers for other add-ons. An Addon is never reconciled concurrently.
 func callOf(owner types.NamespacedName, addon, function string) calls.Key {
 	k := calls.Key{Owner: owner, Function: function + " of add-on " + addon}
 	if owner.Namespace != "" {
@@ -78,14 +78,15 @@ func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content
 	return allowed
 }
 
-// await reconciles the MemberAddon again if a function of the agent has not returned yet.
+// await requeues the MemberAddon if a function of the agent has not returned yet.
 func (l *memberReconciliation) await(c *content) {
 	if l.result.busy = l.result.busy || c.busy; c.late {
 		l.requeueAfter(pollInterval)
 	}
 }
 
-// refused records the error of a function, and reports whether it only has not returned yet.
+// refused records the error of a function, and reports whether the error is temporary: the function has not returned
+// yet, or could not be called.
 func (c *content) refused(reason, message string, err error) (passing bool) {
 	late, busy := errors.Is(err, calls.ErrOverdue), errors.Is(err, calls.ErrBusy)
 	c.late, c.busy = c.late || late, c.busy || busy

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// TestOwnNamespace: who may write a MemberAddon cannot have by it what is in namespaces that are not the member's.
+// TestOwnNamespace checks that a user who can write a MemberAddon cannot use configurations of other namespaces.
 func TestOwnNamespace(t *testing.T) { testkit.Virtual(t, testOwnNamespace) }
 
 func testOwnNamespace(t *testing.T) {

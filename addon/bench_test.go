@@ -27,7 +27,7 @@ import (
 //	go test -run '^$' -bench . -benchtime 1x -timeout 30m ./addon -args -members 500
 var benchMembers = flag.Int("members", 100, "how many members the benchmarks of add-ons have")
 
-// fleet makes members that are well, all chosen by the Placement "all".
+// fleet creates healthy members that the Placement "all" selects.
 func (h *hub) fleet(n int) (names []string) {
 	h.t.Helper()
 	for i := range n {
@@ -38,8 +38,8 @@ func (h *hub) fleet(n int) (names []string) {
 	return names
 }
 
-// BenchmarkInstall takes a new Addon to all members, until the last Work is written. The floor is to create a
-// MemberAddon and a Work like these for each member with as many writers.
+// BenchmarkInstall installs a new Addon on all members, until the last Work is written. The floor is the creation of
+// a MemberAddon and a Work like these for each member with as many writers.
 func BenchmarkInstall(b *testing.B) {
 	h := newHubOnPlane(b)
 	names := h.fleet(testkit.Size(*benchMembers))
@@ -114,8 +114,8 @@ func (h *hub) bare(name string, members []string) {
 	})
 }
 
-// BenchmarkRestart starts the controllers where everything is in place, until they are done with all that they have
-// read. Nothing is written.
+// BenchmarkRestart starts the controllers with everything in place, until the workqueues are empty. Nothing is
+// written.
 func BenchmarkRestart(b *testing.B) {
 	h := newHubOnPlane(b)
 	names := h.fleet(testkit.Size(*benchMembers))
@@ -146,7 +146,7 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// counting is an add-on that notes for which members it was asked.
+// counting is an add-on that records the members for which it was called.
 type counting struct {
 	echo
 	*userChanges

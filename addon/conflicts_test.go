@@ -26,7 +26,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// contested is a hub where another client is quicker with the first write of each kind.
+// contested is a hub on which another client conflicts with the first write of each kind.
 type contested struct {
 	mu   sync.Mutex
 	left map[string]int // by verb and resource
@@ -58,15 +58,15 @@ func (c *contested) through(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// tidyReporter is an add-on with access to the hub, and a Job that runs before it is removed.
+// tidyReporter is an add-on with access to the hub, and a Job that runs before its removal.
 type tidyReporter struct{ reporter }
 
 func (r tidyReporter) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
 	return cleaner{r.echo}.Manifests(ctx, in)
 }
 
-// TestConflicts: that another client is quicker at any write of an add-on's life ends in what it ends in otherwise,
-// without an error in the log.
+// TestConflicts checks that conflicts with another client at any write of the lifecycle of an add-on do not change
+// the result, and cause no error in the log.
 func TestConflicts(t *testing.T) { testkit.Virtual(t, testConflicts) }
 
 func testConflicts(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// contentOf identifies a content by the configurations of a Placement and of a member.
+// contentOf is the input of a content: the configurations of a Placement and of a member.
 type contentOf struct {
 	placement        []v1alpha1.ConfigReference
 	member           *v1alpha1.MemberAddon // nil: nothing
@@ -37,8 +37,8 @@ type content struct {
 	busy             bool // a function could not be called, and the end of its call triggers a reconcile
 }
 
-// contents returns the content for each, in their order. The user is enqueued when a configuration among the results
-// changes, and not for those of former calls.
+// contents returns the content for each input, in their order. The user is enqueued when a configuration among the
+// results changes, and not when one of an earlier call does.
 func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon *v1alpha1.Addon,
 	all ...contentOf) ([]content, error) {
 	references, made := make([][]config.Reference, len(all)), make([]content, len(all))
@@ -143,7 +143,7 @@ func (c *content) problem(reason, message string) {
 	c.problems = append(c.problems, health.Problem{Reason: reason, Message: message})
 }
 
-// read adds a configuration.
+// read adds a configuration of group addon.muster.dev to the content.
 func (c *content) read(of *config.Reference, object *unstructured.Unstructured,
 	settings *[]v1alpha1.AddonConfigSpec) error {
 	if of.Group != v1alpha1.GroupName {

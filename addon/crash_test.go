@@ -27,8 +27,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestCrash ends the controllers at each of the writes of an add-on's life, before it is sent or before its answer is
-// there, and has others go on.
+// TestCrash stops the controllers at each write of the lifecycle of an add-on, before the request is sent or before
+// its response arrives, and lets other controllers continue.
 func TestCrash(t *testing.T) {
 	writes := 0
 	t.Run("whole", func(t *testing.T) {
@@ -63,10 +63,10 @@ func newCrashHub(t *testing.T) *hub {
 	return h
 }
 
-// least is how many writes a life has at the least.
+// least is the minimum number of writes of a lifecycle.
 const least = 20
 
-// lifeTest is an add-on with controllers of its own, which lives beside others.
+// lifeTest is an add-on with separate controllers, next to other add-ons.
 type lifeTest struct {
 	*hub
 
@@ -75,8 +75,8 @@ type lifeTest struct {
 	look func() // called whenever something is waited for; may be nil
 }
 
-// live has an add-on live from its creation to its end, and looks at what there is at each turn. It may take so many
-// writes; 0: any number.
+// live runs the lifecycle of an add-on, and checks its objects after each step. most is the maximum number of writes;
+// 0: any number.
 func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	l := &lifeTest{hub: h.in(t), name: name}
 	l.manage = func(o *manager.Options) {
@@ -141,8 +141,7 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	}
 }
 
-// all reports whether all members have the add-on with a color, by one Work that was written so often, and all say that
-// it is well.
+// all returns nil if all members have the add-on with a color, in one Work with this generation, and all are healthy.
 func (l *lifeTest) all(color string, generation int64) error {
 	for _, m := range []string{"a", "b"} {
 		works, on := l.works(l.name, m), l.memberAddon(l.name, m)
@@ -162,7 +161,7 @@ func (l *lifeTest) all(color string, generation int64) error {
 	return nil
 }
 
-// once requires that nothing was made anew, that the hooks ran on each member, and that nothing was forced.
+// once requires that no object was created again, that the hooks ran on each member, and that no removal was forced.
 func (l *lifeTest) once() {
 	l.t.Helper()
 	hooks, works, addon := l.steps(l.name)
@@ -197,7 +196,7 @@ func (l *lifeTest) once() {
 	require.Zero(l.t, l.seen.first(records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).is))
 }
 
-// until waits until nothing is wrong any more.
+// until waits until a function returns no error.
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
 	var last error

@@ -19,7 +19,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// teller is an add-on that tells its health itself, and takes no AddonConfig without variables.
+// teller is an add-on that reports its health itself, and rejects AddonConfigs without variables.
 type teller struct {
 	echo
 	version string
@@ -41,8 +41,8 @@ func (teller) Health(_ context.Context, _ addon.Input, works []health.Work) (hea
 	return health.Answer{Health: rollout.Succeeded, Message: "It says so itself."}, nil
 }
 
-// TestHealthOfWhatRuns: an add-on is asked for its health also where it cannot be told what is new, since what it was
-// told before still runs.
+// TestHealthOfWhatRuns checks that an add-on is also called for its health if a new revision cannot be assigned,
+// because the assigned revision still runs.
 func TestHealthOfWhatRuns(t *testing.T) { testkit.Virtual(t, testHealthOfWhatRuns) }
 
 func testHealthOfWhatRuns(t *testing.T) {

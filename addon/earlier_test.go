@@ -13,9 +13,9 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// TestEarlierAddon_KeptIsReported checks that an Addon names the members whose MemberAddons were created for an earlier
-// Addon and are kept although no Placement has chosen the members, and that the message ends with the choice of the
-// member, and with the deletion of the MemberAddon by a user.
+// TestEarlierAddon_KeptIsReported checks that an Addon names the members whose MemberAddons were created for an
+// earlier Addon and are kept although no Placement has selected the members, and that the message ends when a
+// Placement selects the member, or a user deletes the MemberAddon.
 func TestEarlierAddon_KeptIsReported(t *testing.T) { testkit.Virtual(t, testEarlierAddon) }
 
 func testEarlierAddon(t *testing.T) {

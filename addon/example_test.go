@@ -15,12 +15,12 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// greeter is an add-on that greets on each member, in the words of the variable GREETING of its AddonConfigs.
+// greeter is an add-on with a greeting on each member: the variable GREETING of its AddonConfigs.
 type greeter struct{}
 
 func (greeter) Name() string { return "greeter" }
 
-// Version has a new release reach the members in the order, and at the pace, that the Addon's rollout allows.
+// Version returns the version. A new version is rolled out in the order and at the rate of the Addon's rollout.
 func (greeter) Version() string { return "1.0" }
 
 func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
@@ -40,7 +40,7 @@ func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, er
 	}}, nil
 }
 
-// An add-on in Go, and a hub that has it. Who gets it an Addon of the name says:
+// An add-on in Go, and a hub with it. An Addon of the same name selects its members:
 //
 //	apiVersion: addon.muster.dev/v1alpha1
 //	kind: Addon

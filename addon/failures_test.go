@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestConfig_Failures: a member whose configuration is not right keeps what it has, runs on and says so, and all others
-// have what is new.
+// TestConfig_Failures checks that a member with an invalid configuration keeps its revision, stays available and
+// reports the problem, and that all other members are updated.
 func TestConfig_Failures(t *testing.T) { testkit.Virtual(t, testConfigFailures) }
 
 func testConfigFailures(t *testing.T) {
@@ -121,7 +121,8 @@ func testConfigFailures(t *testing.T) {
 	}
 }
 
-// TestInstallNamespace: the Addon's goes below that of a configuration, and both below the member's own.
+// TestInstallNamespace checks the precedence of install namespaces: the MemberAddon, then a configuration, then the
+// Addon.
 func TestInstallNamespace(t *testing.T) { testkit.Virtual(t, testInstallNamespace) }
 
 func testInstallNamespace(t *testing.T) {
@@ -150,8 +151,8 @@ func testInstallNamespace(t *testing.T) {
 	h.updated("reader", "c")
 }
 
-// TestTemplate: an add-on without code has what its template says on each member, and where that cannot be said one
-// member alone has less.
+// TestTemplate checks that an add-on without code has the manifests of its template on each member, and that a member
+// for which the template cannot be rendered does not affect others.
 func TestTemplate(t *testing.T) { testkit.Virtual(t, testTemplate) }
 
 func testTemplate(t *testing.T) {
@@ -206,7 +207,7 @@ func testTemplate(t *testing.T) {
 	require.Equal(t, "green", h.data("plain", "b")["color"])
 }
 
-// failingAgent is an add-on in Go that does for each member what a test sets.
+// failingAgent is an add-on in Go whose result for each member is set by a test.
 type failingAgent struct {
 	name string
 	do   func(ctx context.Context, in addon.Input) ([]client.Object, error)
@@ -218,7 +219,8 @@ func (a failingAgent) Manifests(ctx context.Context, in addon.Input) ([]client.O
 	return a.do(ctx, in)
 }
 
-// TestAgent_Failures: an add-on that panics, fails or does not answer keeps no other from the same members.
+// TestAgent_Failures checks that an add-on that panics, fails or does not respond does not affect other add-ons on
+// the same members.
 func TestAgent_Failures(t *testing.T) { testkit.Virtual(t, testAgentFailures) }
 
 func testAgentFailures(t *testing.T) {

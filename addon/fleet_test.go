@@ -21,7 +21,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// versioned is an add-on in Go that has a version.
+// versioned is an add-on in Go with a version.
 type versioned struct{ name, version string }
 
 func (v versioned) Name() string    { return v.name }
@@ -45,10 +45,10 @@ type fleet struct {
 	began   time.Time
 }
 
-// fleetSize is how many members TestFleet has.
+// fleetSize is the number of members in TestFleet.
 var fleetSize = testkit.WithoutRace(100, 40)
 
-// maxFailures is how many members may fail.
+// maxFailures is the number of members that may fail.
 const maxFailures = 2
 
 func newFleet(t *testing.T, size int, rollout placementv1alpha1.RolloutStrategy) *fleet {
@@ -83,13 +83,13 @@ func (f *fleet) restart() {
 	f.begin()
 }
 
-// count begins to count writes.
+// count starts to count writes.
 func (f *fleet) count() {
 	f.wire.Reset()
 	f.began = time.Now()
 }
 
-// all waits until all members have a text among their manifests and are well, and nothing is written any more.
+// all waits until all members have a text in their manifests and are healthy, and nothing is written any more.
 func (f *fleet) all(text string) map[string]int {
 	f.t.Helper()
 	f.eventuallySlow("all have "+text, func() bool {
@@ -101,7 +101,7 @@ func (f *fleet) all(text string) map[string]int {
 	return f.rests()
 }
 
-// rests waits until nothing is written any more, and makes sure of what is bounded. It returns what was written.
+// rests waits until nothing is written any more, and checks the limits. It returns the writes.
 func (f *fleet) rests() map[string]int {
 	f.t.Helper()
 	f.quiet(f.t)
@@ -113,7 +113,7 @@ func (f *fleet) rests() map[string]int {
 	return n
 }
 
-// halts waits until the rollout has halted and nothing is written any more, and returns the members that have a text.
+// halts waits until the rollout has halted and nothing is written any more, and returns the members with a text.
 func (f *fleet) halts(text string) []string {
 	f.t.Helper()
 	f.eventuallySlow("it halts", func() bool {
@@ -137,7 +137,7 @@ func (f *fleet) eventuallySlow(what string, holds func() bool) {
 	mustertest.Holds(f.t, 3*time.Minute, what, holds)
 }
 
-// refuse has every fourth member refuse a text.
+// refuse makes every fourth member fail with a text.
 func (f *fleet) refuse(text string) {
 	var some []string
 	for i := 3; i < len(f.names); i += 4 {
@@ -148,7 +148,7 @@ func (f *fleet) refuse(text string) {
 	})
 }
 
-// TestFleet has an add-on on many members go through changes of its configuration and its version, of which some fail.
+// TestFleet changes the configuration and the version of an add-on on many members; some changes fail.
 func TestFleet(t *testing.T) { testkit.Virtual(t, testFleet) }
 
 func testFleet(t *testing.T) {
@@ -207,7 +207,8 @@ func (f *fleet) isCorrected() {
 		"what it waits for now, that it is told, that it is well")
 }
 
-// waits has all slots taken by members that do not answer. No other member gets one, and the state is kept.
+// waits checks that no other member is updated while all slots are taken by members that do not respond, and that the
+// state survives a restart.
 func (f *fleet) waits() {
 	f.members.fallSilent()
 	f.color("colors", "gray")

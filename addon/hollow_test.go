@@ -16,7 +16,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// hollow is all members: each answers for its Works as an agent does, and has no cluster behind it.
+// hollow simulates the agents of all members, without clusters: each reports on its Works.
 type hollow struct {
 	h *hub
 
@@ -27,7 +27,7 @@ type hollow struct {
 	silent  func(work *workv1alpha1.Work) bool         // about which they say nothing; nil: none
 }
 
-// obey has all members do as they are told until the test ends.
+// obey simulates the agents of all members until the test ends.
 func (h *hub) obey() *hollow {
 	members := &hollow{h: h}
 	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
@@ -36,21 +36,21 @@ func (h *hub) obey() *hollow {
 	return members
 }
 
-// die has a member do nothing any more.
+// die stops the agent of a member.
 func (m *hollow) die(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dead = append(m.dead, m.h.namespaceOf(name))
 }
 
-// fallSilent has no member do anything until the next judge.
+// fallSilent stops all agents until the next setReadiness.
 func (m *hollow) fallSilent() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hushed = true
 }
 
-// setReadiness says which Works come out well, from now on.
+// setReadiness sets which Works become ready from now on.
 func (m *hollow) setReadiness(ready func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
 	m.isReady, m.hushed = ready, false
@@ -69,7 +69,7 @@ func (m *hollow) setReadiness(ready func(*workv1alpha1.Work) bool) {
 	}
 }
 
-// hush has members say nothing about some Works, from now on. Those are still taken back.
+// hush sets Works on which agents report nothing from now on. Agents still delete their objects.
 func (m *hollow) hush(silent func(*workv1alpha1.Work) bool) {
 	m.mu.Lock()
 	m.silent = silent
@@ -78,7 +78,7 @@ func (m *hollow) hush(silent func(*workv1alpha1.Work) bool) {
 	m.setReadiness(isReady)
 }
 
-// answer does what a Work says, and says so. It fails with a conflict if the Work is another one by now.
+// answer handles a Work and writes its status. It fails with a conflict if the Work has changed.
 func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
 	m.mu.Lock()
 	dead, isReady, silent := m.hushed || slices.Contains(m.dead, work.Namespace), m.isReady, m.silent

@@ -25,7 +25,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// cleaner is an add-on with a Job that runs before it is removed.
+// cleaner is an add-on with a Job that runs before its removal.
 type cleaner struct{ echo }
 
 func (c cleaner) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
@@ -46,7 +46,7 @@ func cleanup(name, namespace string) *batchv1.Job {
 	}
 }
 
-// polite is an add-on that says goodbye itself.
+// polite is an add-on that implements PreDeleter.
 type polite struct {
 	echo
 	mu      *sync.Mutex
@@ -69,7 +69,7 @@ func (p *polite) count() int {
 	return p.asked
 }
 
-// template makes an AddonTemplate with a ConfigMap and a hook, and returns the reference to it.
+// template creates an AddonTemplate with a ConfigMap and a hook, and returns the reference to it.
 func (h *hub) template(name string) v1alpha1.ConfigReference {
 	h.t.Helper()
 	t := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}}
@@ -88,7 +88,7 @@ func (h *hub) template(name string) v1alpha1.ConfigReference {
 		ObjectName: v1alpha1.ObjectName{Name: t.Name}}
 }
 
-// templated is an add-on of a template, for the members of a Placement.
+// templated installs an add-on of a template on the members of a Placement.
 func (h *hub) templated(placement string, template v1alpha1.ConfigReference) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		h.placed(placement)(s)
@@ -97,7 +97,7 @@ func (h *hub) templated(placement string, template v1alpha1.ConfigReference) fun
 	}
 }
 
-// hooksOn is the Work of an add-on's hooks; nil: there is none.
+// hooksOn returns the Work of an add-on's hooks; nil: it does not exist.
 func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
 	h.t.Helper()
 	works := h.works(name, member)
@@ -109,7 +109,7 @@ func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
 	return nil
 }
 
-// intact reports whether the add-on's own Works are as they were.
+// intact reports whether the add-on's Works without hooks are unchanged.
 func (h *hub) intact(name, member string) bool {
 	h.t.Helper()
 	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool {
@@ -120,7 +120,7 @@ func (h *hub) intact(name, member string) bool {
 	})
 }
 
-// reason is that of a condition that is True.
+// reason returns the reason of a condition that is True.
 func reason(m *v1alpha1.MemberAddon, kind string) string {
 	if m == nil {
 		return ""
@@ -131,7 +131,7 @@ func reason(m *v1alpha1.MemberAddon, kind string) string {
 	return ""
 }
 
-// reported is how often an Event with a reason was about a MemberAddon.
+// reported returns the number of Events with a reason about a MemberAddon.
 func (h *hub) reported(name, member, reason string) (n int) {
 	h.t.Helper()
 	var list eventsv1.EventList
@@ -147,7 +147,7 @@ func (h *hub) reported(name, member, reason string) (n int) {
 	return n
 }
 
-// installed makes an Addon and waits until members have it.
+// installed creates an Addon and waits until members have it.
 func (h *hub) installed(name string, spec func(*v1alpha1.AddonSpec), members ...string) *v1alpha1.Addon {
 	h.t.Helper()
 	a := h.addon(name, spec)
@@ -164,14 +164,14 @@ func (h *hub) gone(o client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// in is the hub for a subtest.
+// in returns the hub for a subtest.
 func (h *hub) in(t testing.TB) *hub {
 	sub := *h
 	sub.t = t
 	return &sub
 }
 
-// TestHooks: what runs before an add-on is removed, on the member and on the hub.
+// TestHooks checks the hooks that run before an add-on is removed, on the member and on the hub.
 func TestHooks(t *testing.T) { testkit.Virtual(t, testHooks) }
 
 func testHooks(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// locate finds the place of the agent for a hosting member. A problem with the hosting member leaves everything where
-// it is.
+// locate determines the desired place of the agent for a hosting member. If there is a problem with the hosting
+// member, nothing is moved.
 func (l *memberReconciliation) locate(ctx context.Context, named string) error {
 	if named == "" || named == l.observed.member.Name {
 		return nil
@@ -140,7 +140,7 @@ func (r *record) applied() bool {
 	return h.Observed == h.Generation && !h.Deleting && h.Applied == metav1.ConditionTrue
 }
 
-// workHealth returns the state of the Works, without those of a former site that are being deleted.
+// workHealth returns the health of the Works, without those of a former site that are being deleted.
 func (l *memberReconciliation) workHealth() []health.Work {
 	var said []health.Work
 	for _, r := range l.observed.works {
@@ -167,8 +167,8 @@ func (c *shared) addonsHostedBy(ctx context.Context,
 }
 
 // takeBackHosted deletes the Works on hosting members of a MemberAddon that does not exist, if their deletion was
-// requested before its finalizer was removed, as a forced leave of the member does. Works in the member's own namespace
-// are deleted with it.
+// requested before its finalizer was removed, as a forced leave of the member does. Works in the member's own
+// namespace are deleted with the namespace.
 func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) error {
 	works, hooks, err := c.works(key)
 	if err != nil {
@@ -200,11 +200,11 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 	return nil
 }
 
-// locateExisting finds the place of the agent for a removal: the assigned one, and not the desired one.
+// locateExisting determines the place of the agent for a removal: the assigned one, and not the desired one.
 func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 	l.desired.host, l.desired.hosting = nil, l.object.Status.Hosting
 	if l.desired.hosting == nil && l.object.Status.AppliedRevision == "" && l.observed.member != nil {
-		// the status lacks the assignment
+		// The status does not contain the assignment.
 		for _, r := range l.observed.works {
 			if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 				return err
@@ -220,8 +220,9 @@ func (l *memberReconciliation) locateExisting(ctx context.Context) (err error) {
 	return err
 }
 
-// waitedFor returns the member whose agent must act, and its name if it hosts the add-on's agent. The member itself is
-// the first one, because it may need the add-on's agent, on the hosting member, to clean up.
+// waitedFor returns the member whose agent must act next, and its name if it hosts the add-on's agent. The Works of
+// the member itself are deleted first, because the add-on's agent on the hosting member may be needed to clean up the
+// member.
 func (l *memberReconciliation) waitedFor(
 	ctx context.Context) (member *membershipv1alpha1.MemberCluster, hosting string, err error) {
 	for _, works := range [][]*record{l.observed.works, l.observed.hooks} {
@@ -268,8 +269,8 @@ func split(works []*record) (own, hosted []*record) {
 	return own, hosted
 }
 
-// listLive lists the Works of the add-on on the API server: in the member's own namespace, and wherever there can be
-// some that the cache does not contain.
+// listLive lists the Works of the add-on from the API server, in the member's own namespace and in all other
+// namespaces that can contain Works which the cache does not contain yet.
 func (l *memberReconciliation) listLive(ctx context.Context) error {
 	namespaces := map[string]bool{l.key.Namespace: true}
 	for _, r := range slices.Concat(l.observed.works, l.observed.hooks) {
@@ -290,7 +291,7 @@ func (l *memberReconciliation) listLive(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			switch r := recordOf(&list.Items[i]); {
-			case r.owner() != l.key: // of another member whose agent runs here
+			case r.owner() != l.key: // the Work belongs to another member whose agent runs here
 			case r.isHooks():
 				l.observed.hooks = append(l.observed.hooks, r)
 			default:

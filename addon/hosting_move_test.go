@@ -12,8 +12,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestMove: an agent that is to run elsewhere stays where it is until it is there, also if the controllers start anew
-// in between.
+// TestMove checks that an agent which moves to another member stays in its place until it runs there, also if the
+// controllers restart meanwhile.
 func TestMove(t *testing.T) { testkit.Virtual(t, testMove) }
 
 func testMove(t *testing.T) {
@@ -55,8 +55,8 @@ func testMove(t *testing.T) {
 	r.quiet(t)
 }
 
-// TestMoveBack: who changes his mind finds nothing left of where the agent never was, even if that member does not
-// respond.
+// TestMoveBack checks that a user can revert a move, and that nothing remains on the member where the agent never
+// ran, even if that member does not respond.
 func TestMoveBack(t *testing.T) { testkit.Virtual(t, testMoveBack) }
 
 func testMoveBack(t *testing.T) {
@@ -79,7 +79,7 @@ func testMoveBack(t *testing.T) {
 	r.quiet(t)
 }
 
-// TestMoveRollsOut: agents move as fast as the rollout has it, and no faster.
+// TestMoveRollsOut checks that agents move at the rate of the rollout.
 func TestMoveRollsOut(t *testing.T) { testkit.Virtual(t, testMoveRollsOut) }
 
 func testMoveRollsOut(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// diary is what has happened to Works, in the order in which it has.
+// diary records events of Works in their order.
 type diary struct {
 	mu  sync.Mutex
 	all []string
@@ -72,7 +72,8 @@ func (d *diary) at(entry string) int {
 	return -1
 }
 
-// TestHostedRemoval: hooks run where they belong, then the member is cleaned, and its agent goes after that.
+// TestHostedRemoval checks that hooks run on their own cluster, then the objects on the member are deleted, and then
+// its agent.
 func TestHostedRemoval(t *testing.T) { testkit.Virtual(t, testHostedRemoval) }
 
 func testHostedRemoval(t *testing.T) {
@@ -104,8 +105,8 @@ func testHostedRemoval(t *testing.T) {
 	}
 }
 
-// TestHostedRemovalFromTheDead: neither a member nor a hosting member that does nothing holds the removal longer than
-// the deadline, and what the other one has is taken back.
+// TestHostedRemovalFromTheDead checks that a member or a hosting member that does not respond delays the removal no
+// longer than the deadline, and that the objects on the other one are deleted.
 func TestHostedRemovalFromTheDead(t *testing.T) {
 	for _, dead := range []string{"a", "h"} {
 		t.Run(dead, func(t *testing.T) {
@@ -141,8 +142,8 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 	}
 }
 
-// TestHostedRemovalAfterGone: when the member is gone its agent goes, and when the hosting member is gone, nothing
-// waits for it.
+// TestHostedRemovalAfterGone checks that the agent of a member that does not exist is deleted, and that nothing waits
+// for a hosting member that does not exist.
 func TestHostedRemovalAfterGone(t *testing.T) {
 	for _, gone := range []string{"a", "h"} {
 		t.Run(gone, func(t *testing.T) {
@@ -174,8 +175,9 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 	}
 }
 
-// TestHostedOrphans: a MemberAddon that is missing is no request to delete what its agent has on a hosting member. If
-// the deletion of the MemberAddon was observed before, the Works have the note of that, and are deleted.
+// TestHostedOrphans checks that a missing MemberAddon is not a request to delete the objects of its agent on a
+// hosting member. If the deletion of the MemberAddon was observed before, the Works have the annotation of the
+// request, and are deleted.
 func TestHostedOrphans(t *testing.T) { testkit.Virtual(t, testHostedOrphans) }
 
 func testHostedOrphans(t *testing.T) {

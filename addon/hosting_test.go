@@ -20,7 +20,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// lodger is an add-on in Go with something for the member and something for where its agent runs, and hooks for both if
+// lodger is an add-on in Go with objects for the member and for the cluster of its agent, and with hooks for both if
 // it has a farewell.
 type lodger struct {
 	name     string
@@ -55,7 +55,7 @@ func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 	return objects, nil
 }
 
-// newHostingHub has members a and b, which a Placement chooses, and h and i, which may host.
+// newHostingHub returns a hub with members a and b, which a Placement selects, and h and i, which may host agents.
 func newHostingHub(t *testing.T) *hub {
 	h := newHub(t)
 	h.members("a", "b", "h", "i")
@@ -63,7 +63,7 @@ func newHostingHub(t *testing.T) *hub {
 	return h
 }
 
-// hosted gives an add-on to the members of a Placement, with its agents on that member.
+// hosted installs an add-on on the members of a Placement, with its agents on a hosting member.
 func (h *hub) hosted(on string) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		h.placed("all")(s)
@@ -75,7 +75,7 @@ func (h *hub) hosted(on string) func(*v1alpha1.AddonSpec) {
 	}
 }
 
-// move has the agents of an add-on run elsewhere; empty: on the members themselves.
+// move sets the hosting member of the agents of an add-on; empty: the members themselves.
 func (h *hub) move(name, to string) {
 	h.t.Helper()
 	a := h.get(name)
@@ -87,7 +87,7 @@ func (h *hub) move(name, to string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
 }
 
-// worksFor are the Works of a member's add-on on another one.
+// worksFor returns the Works of a member's add-on on another member.
 func (h *hub) worksFor(name, member, on string) []workv1alpha1.Work {
 	h.t.Helper()
 	var list workv1alpha1.WorkList
@@ -96,7 +96,7 @@ func (h *hub) worksFor(name, member, on string) []workv1alpha1.Work {
 	return list.Items
 }
 
-// worksOn are the Works of a member's add-on on the member itself.
+// worksOn returns the Works of a member's add-on on the member itself.
 func (h *hub) worksOn(name, member string) (own []workv1alpha1.Work) {
 	h.t.Helper()
 	for _, w := range h.works(name, member) {
@@ -107,7 +107,7 @@ func (h *hub) worksOn(name, member string) (own []workv1alpha1.Work) {
 	return own
 }
 
-// names are those of what is in Works.
+// names returns the names of the objects in Works.
 func names(works []workv1alpha1.Work) string {
 	var all []string
 	for _, w := range works {
@@ -123,7 +123,8 @@ func names(works []workv1alpha1.Work) string {
 	return strings.Join(all, " ")
 }
 
-// runs reports whether the add-on is well on a member, with its agent on that one; empty: on the member itself.
+// runs reports whether the add-on is healthy on a member, with its agent on the given one; empty: on the member
+// itself.
 func (h *hub) runs(name, member, on string) bool {
 	h.t.Helper()
 	m := h.memberAddon(name, member)
@@ -146,7 +147,7 @@ func (h *hub) runs(name, member, on string) bool {
 	return m.Status.Hosting != nil && *m.Status.Hosting == want && names(h.worksOn(name, member)) == "rules"
 }
 
-// revive has a member that did nothing do what it has been told meanwhile.
+// revive restarts the agent of a member, which then handles its Works.
 func (m *hollow) revive(name string) {
 	m.mu.Lock()
 	for i, dead := range m.dead {
@@ -159,7 +160,8 @@ func (m *hollow) revive(name string) {
 	m.setReadiness(isReady)
 }
 
-// TestHosted: the agents of several members run on another one, are told apart there, and go when the add-on does.
+// TestHosted checks that the agents of several members run on another one without conflicts, and are deleted with the
+// add-on.
 func TestHosted(t *testing.T) { testkit.Virtual(t, testHosted) }
 
 func testHosted(t *testing.T) {
@@ -208,7 +210,7 @@ func testHosted(t *testing.T) {
 	require.Empty(t, h.works("x", "h"))
 }
 
-// TestHostedTemplate: what a template says of locations counts as well.
+// TestHostedTemplate checks the locations in a template.
 func TestHostedTemplate(t *testing.T) { testkit.Virtual(t, testHostedTemplate) }
 
 func testHostedTemplate(t *testing.T) {
@@ -239,7 +241,7 @@ func testHostedTemplate(t *testing.T) {
 	require.Contains(t, string(h.worksOn("x", "a")[0].Spec.Manifests[0].Raw), "muster-addons")
 }
 
-// TestHostedUnsupported: a member that cannot host says so, and nothing is taken away from where it is.
+// TestHostedUnsupported checks that an invalid hosting member is reported, and that nothing is removed.
 func TestHostedUnsupported(t *testing.T) { testkit.Virtual(t, testHostedUnsupported) }
 
 func testHostedUnsupported(t *testing.T) {
@@ -313,7 +315,8 @@ func testHostedUnsupported(t *testing.T) {
 	}
 }
 
-// TestForgedLabels: an agent that gives labels of others to a Work of its own does nothing to them.
+// TestForgedLabels checks that an agent which sets the labels of another member on its Works does not affect that
+// member.
 func TestForgedLabels(t *testing.T) { testkit.Virtual(t, testForgedLabels) }
 
 func testForgedLabels(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// painters are add-ons in Go, each of which has a ConfigMap in the color of its configuration.
+// painters returns add-ons in Go, each with a ConfigMap in the color of its configuration.
 func (h *hub) painters(names ...string) addon.Options {
 	o := addon.Options{}
 	for _, name := range names {
@@ -22,7 +22,7 @@ func (h *hub) painters(names ...string) addon.Options {
 	return o
 }
 
-// by has an add-on installed by Placements, in the color of the Placement's name, and otherwise in none.
+// by installs an add-on by Placements. The color is the name of the Placement; without a Placement there is none.
 func (h *hub) by(placements ...string) func(*v1alpha1.AddonSpec) {
 	for _, name := range placements {
 		h.color(name, name)
@@ -38,7 +38,7 @@ func (h *hub) by(placements ...string) func(*v1alpha1.AddonSpec) {
 	}
 }
 
-// own makes a MemberAddon as a person does.
+// own creates a MemberAddon as a user does.
 func (h *hub) own(name, member string, change func(*v1alpha1.MemberAddonSpec)) *v1alpha1.MemberAddon {
 	h.t.Helper()
 	m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(member), Name: h.name(name)}}
@@ -49,7 +49,7 @@ func (h *hub) own(name, member string, change func(*v1alpha1.MemberAddonSpec)) *
 	return m
 }
 
-// change changes an Addon.
+// change changes the spec of an Addon.
 func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
 	h.t.Helper()
 	a := h.get(name)
@@ -58,7 +58,7 @@ func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
 }
 
-// has waits until a member has an add-on in a color, and is well with it.
+// has waits until a member has an add-on in a color, and is healthy.
 func (h *hub) has(name, member, color string) {
 	h.t.Helper()
 	h.eventually(member+" has "+name+" in "+color, func() bool {
@@ -109,7 +109,7 @@ func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.Condition
 	return is
 }
 
-// unplace takes a Placement away, as when a user deletes it and creates it again.
+// unplace deletes a Placement, as a user does who creates it again later.
 func (h *hub) unplace(name string) {
 	h.t.Helper()
 	require.NoError(h.t,
@@ -119,7 +119,7 @@ func (h *hub) unplace(name string) {
 		&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 }
 
-// undecide changes a Placement, which has chosen no cluster yet as it is now.
+// undecide changes a Placement so that it has no decision for its current spec.
 func (h *hub) undecide(name string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{}
@@ -158,5 +158,5 @@ func (h *hub) leaves(name string) {
 	h.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave })
 }
 
-// anything lets a MemberAddon name what is in the namespace of the test.
+// anything allows a MemberAddon to reference configurations in the namespace of the test.
 func anything(*v1alpha1.MemberAddon, v1alpha1.ConfigReference) error { return nil }

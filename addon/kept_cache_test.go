@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// slowBody delays what is read while it is slow.
+// slowBody delays reads while it is set to slow.
 type slowBody struct {
 	io.ReadCloser
 	slow *atomic.Bool
@@ -33,8 +33,8 @@ func (b slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestKept_CacheWithoutTheRemovedFinalizer: a MemberAddon whose removal was forced, and which the finalizer of another
-// component keeps, goes on reporting that it was forced if the cache does not show the last writes yet.
+// TestKept_CacheWithoutTheRemovedFinalizer checks a MemberAddon whose removal was forced, and which the finalizer of
+// another component keeps: it still reports that it was forced if the cache has not observed the last writes yet.
 func TestKept_CacheWithoutTheRemovedFinalizer(t *testing.T) {
 	testkit.Virtual(t, testKeptCacheWithoutTheRemovedFinalizer)
 }

@@ -19,8 +19,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestKept: a MemberAddon that a finalizer of another controller keeps says so, and holds up no rollout of its Addon,
-// nor its status, also after a restart.
+// TestKept checks that a MemberAddon which a finalizer of another controller keeps reports this, and delays neither a
+// rollout nor the status of its Addon, also after a restart.
 func TestKept(t *testing.T) { testkit.Virtual(t, testKept) }
 
 func testKept(t *testing.T) {
@@ -81,7 +81,7 @@ func testKept(t *testing.T) {
 	})
 }
 
-// TestStatusDenied: a MemberAddon whose status cannot be written holds up no rollout of its Addon.
+// TestStatusDenied checks that a MemberAddon whose status cannot be written delays no rollout of its Addon.
 func TestStatusDenied(t *testing.T) { testkit.Virtual(t, testStatusDenied) }
 
 func testStatusDenied(t *testing.T) {

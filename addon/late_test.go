@@ -22,8 +22,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// latecomer is an add-on of which one function does not return before it is to, where it is asked about one member, or
-// no member in particular.
+// latecomer is an add-on of which one function does not return before it is released, for one member or for none in
+// particular.
 type latecomer struct {
 	echo
 	late, member string
@@ -79,7 +79,7 @@ func (l *latecomer) PreDelete(_ context.Context, in addon.Input) (bool, error) {
 	return true, nil
 }
 
-// poke has a MemberAddon looked at.
+// poke triggers a reconcile of a MemberAddon.
 func (h *hub) poke(name, member string) {
 	h.t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/poked":%q}}}`,
@@ -89,8 +89,8 @@ func (h *hub) poke(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// TestLateFunctions: a function that does not return is told of by name, is not called again before it does, and
-// blocks no other add-on.
+// TestLateFunctions checks that a function which does not return is reported by name, is not called again before it
+// returns, and does not block other add-ons.
 func TestLateFunctions(t *testing.T) { testkit.Virtual(t, testLateFunctions) }
 
 func testLateFunctions(t *testing.T) {

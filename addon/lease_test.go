@@ -16,7 +16,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// TestLease: an add-on is well as long as its agent renews its Lease, which it may, and may not those of others.
+// TestLease checks that an add-on is healthy while its agent renews its Lease, and that the agent cannot renew other
+// Leases.
 func TestLease(t *testing.T) { testkit.Virtual(t, testLease) }
 
 func testLease(t *testing.T) {

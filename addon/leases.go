@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// leases contains when renewals of the Leases of add-ons were observed, by the hub's clock. The clocks of members can
+// leases records when renewals of the Leases of add-ons were observed, by the hub's clock. The clocks of members can
 // be wrong.
 type leases struct {
 	clock   clock.PassiveClock

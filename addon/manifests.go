@@ -18,7 +18,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// manifests are the objects of an add-on for a member.
+// manifests are the rendered objects of an add-on for a member.
 type manifests struct {
 	part              // for the member itself
 	hosting      part // for the hosting member
@@ -35,7 +35,7 @@ type part struct {
 var errNoAgent = errors.New("the hub has no agent in Go with this name, and the configs contain no AddonTemplate: " +
 	"add one, or register the agent with addon.Options.Agents")
 
-// manifests returns the objects of an add-on for a member, from its template or its agent.
+// manifests returns the manifests of an add-on for a member, from its template or its agent.
 func (c *shared) manifests(ctx context.Context, in *Input, of *content) (*manifests, error) {
 	if agent := c.agents[in.Addon.Name]; agent != nil {
 		return c.ask(ctx, agent, in)

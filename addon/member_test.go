@@ -16,7 +16,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// byMember is an add-on in the color of what its member is.
+// byMember is an add-on in the color of the input of its member.
 type byMember struct {
 	name  string
 	calls *atomic.Int64
@@ -35,7 +35,8 @@ func (b byMember) Manifests(_ context.Context, in addon.Input) ([]client.Object,
 	}}, nil
 }
 
-// TestMemberChangesReach: what follows from a member that has changed reaches it, and its heartbeats cost nothing.
+// TestMemberChangesReach checks that changed manifests after a change of a member reach it, and that its heartbeats
+// cause no writes.
 func TestMemberChangesReach(t *testing.T) { testkit.Virtual(t, testMemberChangesReach) }
 
 func testMemberChangesReach(t *testing.T) {

@@ -86,7 +86,7 @@ type memberDesired struct {
 	aside           bool                              // only overrides of the member are invalid
 }
 
-// memberAccess is the registration of the agent with the hub, and the objects that grant it.
+// memberAccess is the registration of the agent with the hub, and the objects that grant its access.
 type memberAccess struct {
 	present    removal.Presence
 	registered bool                       // the registration was observed
@@ -115,7 +115,7 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	switch err := c.cache.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
 		c.forget(key)
-		// No other controller removes its objects outside of its namespace.
+		// Objects outside of the namespace are removed by no other controller.
 		_, err := c.revoke(ctx, key.Name, key.Namespace)
 		return 0, errors.Join(c.takeBackHosted(ctx, key), err)
 	case err != nil:
@@ -151,8 +151,8 @@ func (c members) reconcile(ctx context.Context, key types.NamespacedName) (after
 	return l.result.after, l.result.failed
 }
 
-// waits reports whether the reconcile waits for functions of the add-on that are busy, for so short a time that no
-// condition needs to say so. The end of a call triggers the waiting objects.
+// waits reports whether the reconcile must wait because functions of the add-on are busy. It returns false after
+// [Options].CallTimeout, so that a condition reports it. The end of a call enqueues the waiting objects.
 func (l *memberReconciliation) waits() bool {
 	switch {
 	case !l.result.busy:
@@ -238,7 +238,7 @@ func (c *shared) memberIn(ctx context.Context, namespace string) (*membershipv1a
 	return &found.Items[0], nil
 }
 
-// decide computes the desired content, and has it written if the rollout permits it.
+// decide computes the desired content, and delivers it if the rollout permits it.
 func (l *memberReconciliation) decide(ctx context.Context) error {
 	l.result.health = health.Observed{
 		Generation: l.object.Generation, Before: l.object.Status.Conditions, Now: l.now,
@@ -317,7 +317,7 @@ func supportedConfigs(addon *v1alpha1.Addon) (kinds []metav1.GroupResource) {
 	return kinds
 }
 
-// permitted reports whether the member gets the desired revision, and records why not.
+// permitted reports whether the member may be updated to the desired revision, and records the reason if not.
 func (l *memberReconciliation) permitted() bool {
 	v := permit.Next(permit.Observed{
 		Permit: l.observed.permit.Permit, Desired: l.desired.content.revision, Of: l.desired.rolloutRevision,
@@ -399,8 +399,8 @@ func (l *memberReconciliation) name() string {
 	return l.key.Namespace
 }
 
-// observedByHub reports whether the hub has reconciled a member. It has not reconciled a new member yet, or one that
-// was restored without its status; such a member has no namespace.
+// observedByHub reports whether the hub has reconciled a member. This is false for a new member, and for one that was
+// restored without its status: such a member has no namespace.
 func observedByHub(m *membershipv1alpha1.MemberCluster) bool {
 	return m.Status.Namespace != "" ||
 		meta.FindStatusCondition(m.Status.Conditions, membershipv1alpha1.ConditionAccepted) != nil

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// metrics are the metrics of the add-ons. The process that leads shows them, because another one reconciles nothing.
+// metrics are the metrics of the add-ons. Only the leader exposes them, because other processes reconcile nothing.
 type metrics struct {
 	reader client.Reader // the cache
 	calls  *prometheus.HistogramVec
@@ -65,7 +65,7 @@ func (m *metrics) reported(addon string, before, after []metav1.Condition) {
 	}
 }
 
-// States of an add-on on a member. It has one at a time: the first that applies.
+// States of an add-on on a member. The first one that applies is the state.
 const (
 	stateRemoving    = "removing"
 	stateDegraded    = "degraded"

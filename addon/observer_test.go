@@ -22,7 +22,7 @@ type renewal struct {
 	object  client.Object
 }
 
-// observer has seen all that has become of the Works and MemberAddons of an add-on, in the order in which it did.
+// observer records the events of the Works and MemberAddons of an add-on, in their order.
 type observer struct {
 	h *hub
 
@@ -31,7 +31,7 @@ type observer struct {
 	look func(s renewal) // called with each; nil: no call
 }
 
-// watchAddon sees what becomes of an add-on's Works and MemberAddons until the test ends.
+// watchAddon observes an add-on's Works and MemberAddons until the test ends.
 func (h *hub) watchAddon(name string, look func(renewal)) *observer {
 	h.t.Helper()
 	o := &observer{h: h, look: look}
@@ -70,7 +70,7 @@ func (o *observer) saw(kind watch.EventType, object client.Object) {
 	}
 }
 
-// first is the version at which something was seen to hold first; zero: it was not.
+// first returns the version at which a condition was first observed; zero: never.
 func (o *observer) first(holds func(renewal) bool) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,7 +85,7 @@ func (o *observer) first(holds func(renewal) bool) uint64 {
 	return 0
 }
 
-// inOrder requires that all of it was seen on a member, each after the one before.
+// inOrder requires that all steps were observed on a member, each after the one before.
 func (o *observer) inOrder(member string, steps ...step) {
 	o.h.t.Helper()
 	last := uint64(0)
@@ -97,13 +97,13 @@ func (o *observer) inOrder(member string, steps ...step) {
 	}
 }
 
-// step is something that can be seen.
+// step is a condition that can be observed.
 type step struct {
 	what string
 	is   func(renewal) bool
 }
 
-// What can be seen of Works and MemberAddons.
+// steps returns the observable steps of Works and MemberAddons.
 func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 	of := func(what string, is func(client.Object) bool) func(string) step {
 		return func(does string) step {
@@ -127,7 +127,7 @@ func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
 	}), of("MemberAddon", func(o client.Object) bool { return !isWork(o) })
 }
 
-// records is a MemberAddon that says something by a condition.
+// records returns the step that a MemberAddon has a condition with a reason.
 func records(kind, reason string) step {
 	return step{kind + " " + reason, func(s renewal) bool {
 		m, is := s.object.(*v1alpha1.MemberAddon)

@@ -18,10 +18,10 @@ type Options struct {
 	// Registration gives agents of add-ons access to the hub. Nil: no agent has access, and an add-on that requests
 	// it is degraded with a message.
 	Registration *Registration
-	// Allow reports whether spec.configs of a MemberAddon may contain a reference; the error is the reason why not. A
+	// Allow decides whether spec.configs of a MemberAddon may contain a reference; the error is the reason why not. A
 	// user who can write a MemberAddon can install on the member whatever the configurations contain, with the
 	// permissions of the controllers. Nil: all configurations of group addon.muster.dev, and those of other kinds in
-	// the MemberAddon's namespace. Allow is not called for Addons and their defaults.
+	// the MemberAddon's namespace, are allowed. Allow is not called for Addons and their defaults.
 	Allow func(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) error
 	// Tenancy restricts each Placement of an Addon to the members that the ClusterSetBindings of its namespace grant. A
 	// member that is not granted gets no MemberAddon, and keeps one that the Placement has installed until the Placement

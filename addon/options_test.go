@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nothing is an add-on of a name.
+// nothing is an add-on with only a name.
 type nothing string
 
 func (n nothing) Name() string { return string(n) }
 
 func (nothing) Manifests(context.Context, Input) ([]client.Object, error) { return nil, nil }
 
-// TestOptionsThatAreWrong: the error names the option and says what is wrong with it.
+// TestOptionsThatAreWrong checks that the error names the option and the problem.
 func TestOptionsThatAreWrong(t *testing.T) {
 	for _, row := range []struct {
 		reason  string

@@ -11,8 +11,9 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestAddons_OrphanedMemberAddons: a MemberAddon in a namespace of no member stays, unless the Addon is deleted: that a
-// MemberCluster is missing, for example on a hub that was restored, is no request to remove what its member has.
+// TestAddons_OrphanedMemberAddons checks that a MemberAddon in a namespace of no member stays, unless the Addon is
+// deleted: a missing MemberCluster, for example on a restored hub, is not a request to remove the add-ons of its
+// member.
 func TestAddons_OrphanedMemberAddons(t *testing.T) {
 	for _, row := range []struct {
 		reason           string

@@ -16,7 +16,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// group puts the first members into a group that is to be first.
+// group puts the first members into a group that is updated first.
 func (f *fleet) group(canaries int) {
 	p := &placementv1alpha1.Placement{}
 	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all"}, p))
@@ -35,8 +35,8 @@ func (f *fleet) group(canaries int) {
 	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 
-// TestRollout_PartsOfAGroup: members of the second part of a mandatory group are not updated while a member of the
-// first part fails.
+// TestRollout_PartsOfAGroup checks that members of the second part of a mandatory group are not updated while a
+// member of the first part fails.
 func TestRollout_PartsOfAGroup(t *testing.T) { testkit.Virtual(t, testRolloutPartsOfAGroup) }
 
 func testRolloutPartsOfAGroup(t *testing.T) {
@@ -70,8 +70,8 @@ func testRolloutPartsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestMandatoryGroup: no other member is updated to what one member of a mandatory group failed with, however many
-// may fail.
+// TestMandatoryGroup checks that no other member is updated to a revision with which a member of a mandatory group
+// has failed, regardless of the number of permitted failures.
 func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }
 
 func testMandatoryGroup(t *testing.T) {
@@ -102,7 +102,7 @@ func testMandatoryGroup(t *testing.T) {
 	f.check(t)
 }
 
-// TestSoak: a slot is free when its member has been well for as long as was asked for, and not when it begins to be.
+// TestSoak checks that a slot is free when its member has been healthy for the soak time, and not earlier.
 func TestSoak(t *testing.T) { testkit.Virtual(t, testSoak) }
 
 func testSoak(t *testing.T) {

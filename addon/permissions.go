@@ -1,7 +1,7 @@
 package addon
 
-// The permissions that the controllers need, from which the file in the folder rbac is made. What configurations of
-// other kinds need has to be granted besides: get, list and watch on each kind that an Addon names in spec.configs.
+// The controllers need these permissions. The file in the folder rbac is generated from the markers. Configurations
+// of other kinds need additional permissions: get, list and watch on each kind that an Addon names in spec.configs.
 
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=addons,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=addons/status,verbs=patch

@@ -23,13 +23,13 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// role is the one in the folder rbac.
+// role returns the ClusterRole in the folder rbac.
 func role(t testing.TB) *rbacv1.ClusterRole {
 	t.Helper()
 	return mustertest.ClusterRole(t, "rbac/role.yaml")
 }
 
-// restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
+// restricted returns the client configuration of a user with exactly the permissions in the folder rbac.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
 	role := role(h.t)
@@ -40,7 +40,7 @@ func (h *hub) restricted() *rest.Config {
 	return config
 }
 
-// verbs are what is done to which resources over a client.
+// verbs records the verbs and resources of requests of a client.
 type verbs struct {
 	mu        sync.Mutex
 	done      map[string]bool
@@ -72,7 +72,8 @@ func (v *verbs) note(done string) {
 	v.done[done] = true
 }
 
-// The role in the folder rbac is enough for all that the controllers do, and nothing of it is too much.
+// TestPermissions checks that the role in the folder rbac is sufficient for the controllers, and that all of it is
+// necessary.
 func TestPermissions(t *testing.T) {
 	h := newHubOnPlane(t)
 	h.members("a", "b")

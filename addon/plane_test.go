@@ -30,7 +30,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// plane is what tests run on, in parallel, since they mostly wait.
+// plane is the pool of planes of the tests, which run in parallel because they mostly wait.
 var plane = localplane.NewPool(3, localplane.Options{
 	Name:    "addon",
 	Prepare: mustertest.Prepare(scheme, installs...),
@@ -38,7 +38,7 @@ var plane = localplane.NewPool(3, localplane.Options{
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
-// hub is a namespace of a plane, add-ons and members whose names begin with its name.
+// hub is a namespace of a plane, with add-ons and members whose names begin with its name.
 type hub struct {
 	t         testing.TB
 	client    client.WithWatch
@@ -55,14 +55,14 @@ var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToSch
 var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install, placementcrds.Install,
 	workcrds.InstallOnHub}
 
-// newHub returns a hub in memory, which the test has for itself.
+// newHub returns a hub in memory for one test.
 func newHub(t testing.TB) *hub {
 	s := testkit.Memory(t, scheme, installs...)
 	c := mustertest.Client(t, s.Admin(), scheme)
 	return &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
 }
 
-// newHubOnPlane returns a hub on a control plane, for tests of what Kubernetes itself does.
+// newHubOnPlane returns a hub on a control plane, for tests that need controllers of Kubernetes.
 func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
@@ -72,7 +72,7 @@ func newHubOnPlane(t testing.TB) *hub {
 	return h
 }
 
-// clear takes away the add-ons of the test, so that no other test's controllers have to do with them.
+// clear deletes the add-ons of the test, so that the controllers of other tests do not reconcile them.
 func (h *hub) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -99,12 +99,12 @@ func (h *hub) clear() {
 	}
 }
 
-// name is that of an add-on or a member of this test.
+// name returns the full name of an add-on or a member of this test.
 func (h *hub) name(short string) string { return h.namespace + "-" + short }
 
 func (h *hub) namespaceOf(member string) string { return "member-" + h.name(member) }
 
-// members makes MemberClusters that are well, each with its namespace.
+// members creates healthy MemberClusters, each with its namespace.
 func (h *hub) members(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -117,7 +117,7 @@ func (h *hub) health(name string, status metav1.ConditionStatus) {
 	testkit.Health(h.t, h.client, h.name(name), status)
 }
 
-// choose has a Placement choose members, whatever it had chosen before.
+// choose sets the members that a Placement selects.
 func (h *hub) choose(placement string, names ...string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
@@ -126,7 +126,7 @@ func (h *hub) choose(placement string, names ...string) {
 	}, names)
 }
 
-// chooseClusterScoped writes a ClusterPlacement that has chosen members.
+// chooseClusterScoped writes a ClusterPlacement that has selected members.
 func (h *hub) chooseClusterScoped(placement string, names ...string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Name: placement}}
@@ -136,7 +136,7 @@ func (h *hub) chooseClusterScoped(placement string, names ...string) {
 	}, names)
 }
 
-// decide writes an object, whose fields are those of p, and its PlacementDecisions with some metadata.
+// decide writes a Placement object with the fields of p, and its PlacementDecisions with some metadata.
 func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of metav1.ObjectMeta, names []string) {
 	h.t.Helper()
 	kind, err := h.client.GroupVersionKindFor(object)
@@ -170,7 +170,7 @@ func (h *hub) decide(p *placementv1alpha1.Placement, object client.Object, of me
 	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), object, client.MergeFrom(before)))
 }
 
-// running is a manager with the controllers.
+// running is a running manager with the controllers.
 type running struct {
 	wire *mustertest.RequestCounter
 	stop func()
@@ -195,7 +195,7 @@ func (h *hub) start(o addon.Options) *running {
 	return r
 }
 
-// quiet waits until nothing has been written for a while.
+// quiet waits until nothing was written for a while.
 func (r *running) quiet(t testing.TB) {
 	t.Helper()
 	// Longer than the two seconds for which the status of a MemberAddon waits for the answer of its member.
@@ -207,7 +207,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// untilNil is eventually for a function that explains what is wrong.
+// untilNil waits until a function returns no error.
 func (h *hub) untilNil(what string, wrong func() error) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, time.Minute, what, wrong)

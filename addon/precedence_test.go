@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/internal/testkit"
 )
 
-// reader is an add-on in Go that has on each member what its configurations say, in their order.
+// reader is an add-on in Go whose objects on each member are the contents of its configurations, in their order.
 type reader struct{ name string }
 
 func (r reader) Name() string { return r.name }
@@ -44,13 +44,13 @@ func (reader) ValidateConfig(config *unstructured.Unstructured) error {
 	return nil
 }
 
-// kinds are those that reader takes.
+// kinds are the kinds that reader supports.
 var (
 	addonConfigs = v1alpha1.ConfigKind{Group: v1alpha1.GroupName, Resource: "addonconfigs"}
 	configMaps   = v1alpha1.ConfigKind{Resource: "configmaps"}
 )
 
-// references are those of configurations as "addonconfigs <name>".
+// references returns the references of configurations such as "addonconfigs <name>".
 func (h *hub) references(named []string) (all []v1alpha1.ConfigReference) {
 	groups := map[string]string{"addonconfigs": v1alpha1.GroupName, "addontemplates": v1alpha1.GroupName}
 	for _, n := range named {
@@ -62,7 +62,7 @@ func (h *hub) references(named []string) (all []v1alpha1.ConfigReference) {
 	return all
 }
 
-// put makes an object, or makes it as it is to be.
+// put creates or updates an object.
 func (h *hub) put(o client.Object) {
 	h.t.Helper()
 	o.SetResourceVersion("")
@@ -95,7 +95,7 @@ func variables(namesAndValues ...string) func(*v1alpha1.AddonConfigSpec) {
 	}
 }
 
-// manifest is the first manifest of that kind that a member has of an add-on; nil: none.
+// manifest returns the first manifest of a kind of an add-on on a member; nil: none.
 func (h *hub) manifest(name, member, kind string) *unstructured.Unstructured {
 	h.t.Helper()
 	for _, w := range h.works(name, member) {
@@ -121,7 +121,7 @@ func (h *hub) data(name, member string) map[string]string {
 	return data
 }
 
-// updated waits until a member has what it is to be, and says so.
+// updated waits until a member has the desired revision, and reports it.
 func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
 	h.t.Helper()
 	var m *v1alpha1.MemberAddon
@@ -133,7 +133,7 @@ func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
 	return m
 }
 
-// TestPrecedence: which configurations count for a member, and what the status says of them.
+// TestPrecedence checks which configurations apply to a member, and their status.
 func TestPrecedence(t *testing.T) { testkit.Virtual(t, testPrecedence) }
 
 func testPrecedence(t *testing.T) {

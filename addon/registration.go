@@ -69,7 +69,7 @@ func registrations(registered cache.Cache) (sources []source.Source) {
 	return sources
 }
 
-// register gives the add-on's agent the requested access to the hub. It reports whether the manifests can be delivered:
+// register requests the access to the hub for the add-on's agent. It reports whether the manifests can be delivered:
 // they wait for the credential.
 func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.TemplateRegistration) (ready bool) {
 	l.access.registered = true
@@ -93,7 +93,7 @@ func (l *memberReconciliation) register(ctx context.Context, want *v1alpha1.Temp
 	return l.access.manifest != nil
 }
 
-// withdraw removes the access of an agent that does not request it any more.
+// withdraw revokes the access of an agent that does not request it any more.
 func (l *memberReconciliation) withdraw(ctx context.Context) error {
 	if l.registrar == nil {
 		return nil
@@ -130,8 +130,8 @@ func (l *memberReconciliation) keepAccess(ctx context.Context) {
 	}
 }
 
-// lastRegistration returns the status of a registration that this reconcile did not observe: the last one, for as long
-// as it can still be true.
+// lastRegistration returns the registration according to the last status, for a reconcile that did not observe the
+// registration. An expired credential is reported as such.
 func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
 	if r := status.Registration; r != nil {
 		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {
@@ -146,7 +146,7 @@ func lastRegistration(status *v1alpha1.MemberAddonStatus, now time.Time) health.
 	return health.Registration{}
 }
 
-// registration returns the request for an agent without its rules.
+// registration returns the registration request for an agent, without its rules.
 func (l *memberReconciliation) registration() registration.Request {
 	return registration.Request{
 		MemberAddon: l.object, InstallNamespace: l.result.status.InstallNamespace,
@@ -181,7 +181,7 @@ func (l *memberReconciliation) recordAccessError(err error) {
 	l.result.failed = errors.Join(l.result.failed, err)
 	switch {
 	case onlyConflicts(err): // the next reconcile retries
-	case l.result.health.Registration.State == health.Registered: // and stays registered until it expires
+	case l.result.health.Registration.State == health.Registered: // stays registered until the credential expires
 		l.result.health.Registration.Message = err.Error()
 	default:
 		l.result.health.Problems = append(l.result.health.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering,
@@ -189,7 +189,7 @@ func (l *memberReconciliation) recordAccessError(err error) {
 	}
 }
 
-// revoke removes the access of the add-on's agent to the hub, and reports what is left of it.
+// revoke revokes the access of the add-on's agent to the hub, and reports which objects of it remain.
 func (c *shared) revoke(ctx context.Context, addon, namespace string) (removal.Presence, error) {
 	if c.registrar == nil {
 		return removal.Absent, nil

@@ -20,14 +20,14 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// reporter is an add-on whose agent reads ConfigMaps of its member's namespace on the hub.
+// reporter is an add-on whose agent reads ConfigMaps in its member's namespace on the hub.
 type reporter struct{ echo }
 
 func (reporter) Registration(addon.Input) *v1alpha1.TemplateRegistration {
 	return mayReadConfigMaps(v1alpha1.RegistrationToken)
 }
 
-// certified is a reporter by certificate.
+// certified is a reporter with a certificate.
 type certified struct{ echo }
 
 func (certified) Registration(addon.Input) *v1alpha1.TemplateRegistration {
@@ -39,13 +39,12 @@ func mayReadConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateReg
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
 }
 
-// registration is of a hub in memory, whose certificate is in no client configuration.
+// registration returns the registration options for a hub in memory, whose certificate is in no client configuration.
 func (h *hub) registration() *addon.Registration {
 	return &addon.Registration{Server: h.memory.URL(), CA: h.memory.CertificateAuthority()}
 }
 
-// agentOf is a client of the hub as an add-on's agent has it, by what its Works bring to the member; nil: they bring
-// none.
+// agentOf returns a client of the hub with the credential of an add-on's agent in its Works; nil: they have none.
 func (h *hub) agentOf(name, member string) client.Client {
 	h.t.Helper()
 	for _, w := range h.works(name, member) {
@@ -72,8 +71,8 @@ func (h *hub) agentOf(name, member string) client.Client {
 	return nil
 }
 
-// TestRegistration: an agent has on the hub what it asks for, in the namespace of its member, and nothing when it is
-// gone.
+// TestRegistration checks that an agent has the requested access to the hub, in the namespace of its member, and no
+// access after its removal.
 func TestRegistration(t *testing.T) {
 	for credential, reports := range map[v1alpha1.RegistrationCredential]func(echo) addon.Agent{
 		v1alpha1.RegistrationToken:       func(e echo) addon.Agent { return reporter{e} },

@@ -23,7 +23,7 @@ import (
 
 // removing is the state of a removal between reconciles.
 type removing struct {
-	requestedSince time.Time // since when the deletion of the MemberAddon is observed to be a request
+	requestedSince time.Time // since when the deletion of the MemberAddon has been observed as a request
 	confirmed      bool      // the request is confirmed
 
 	function    removal.Hook    // the last answer of the agent
@@ -31,7 +31,7 @@ type removing struct {
 	attempt     removal.Attempt // the last attempt, if it failed
 }
 
-// preDelete is what runs before an add-on is removed.
+// preDelete describes the hooks that run before an add-on is removed.
 type preDelete struct {
 	sites []site // the sites with hooks
 	input *Input
@@ -78,7 +78,7 @@ func (l *memberReconciliation) remove(ctx context.Context) (after time.Duration,
 		}
 		step = removal.Next(o)
 	}
-	// otherwise the object is deleted immediately
+	// If RemoveFinalizer is the only action, the object is deleted immediately, so its status is not written.
 	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) {
 		if err := l.reportRemoval(ctx, &step); err != nil {
 			return 0, err
@@ -165,7 +165,7 @@ func (l *memberReconciliation) jobs(ctx context.Context, p *preDelete) (removal.
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 			return hook, err
 		} else if host == nil && r.hosted() && hook.State != removal.Removing {
-			hook.State = removal.Succeeded // no agent can run it any more
+			hook.State = removal.Succeeded // no agent can run the hooks any more
 		}
 		all = append(all, hook)
 	}
@@ -224,8 +224,8 @@ func presence(works []*record) removal.Presence {
 	return is
 }
 
-// preDelete returns what runs before the add-on is removed. It does not render the manifests if the member has nothing
-// of the add-on, or if it is known that nothing runs.
+// preDelete returns the hooks that run before the add-on is removed. It does not render the manifests if the member
+// has nothing of the add-on, or if it is known that there are no hooks.
 func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error) {
 	p := &preDelete{}
 	if err := l.locateExisting(ctx); err != nil {
@@ -263,7 +263,7 @@ func (l *memberReconciliation) preDelete(ctx context.Context) (*preDelete, error
 	return p, nil
 }
 
-// observeLive reads the state from the API server.
+// observeLive reads the MemberAddon and its Works from the API server.
 func (l *memberReconciliation) observeLive(ctx context.Context) error {
 	object := &v1alpha1.MemberAddon{}
 	if err := l.live.Get(ctx, l.key, object); apierrors.IsNotFound(err) {

@@ -20,7 +20,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// within gives the removal of an add-on a deadline.
+// within sets the deadline of the removal of an add-on.
 func within(seconds int32, spec func(*v1alpha1.AddonSpec)) func(*v1alpha1.AddonSpec) {
 	return func(s *v1alpha1.AddonSpec) {
 		spec(s)
@@ -30,7 +30,8 @@ func within(seconds int32, spec func(*v1alpha1.AddonSpec)) func(*v1alpha1.AddonS
 
 func isHooks(w *workv1alpha1.Work) bool { return strings.HasSuffix(w.Name, "-hooks") }
 
-// TestDeadline: what does not end by itself ends by force, which is on record before anything is let go.
+// TestDeadline checks that a removal which does not end by itself is forced, and that this is recorded before
+// anything is released.
 func TestDeadline(t *testing.T) { testkit.Virtual(t, testDeadline) }
 
 func testDeadline(t *testing.T) {
@@ -97,8 +98,8 @@ func testDeadline(t *testing.T) {
 	})
 }
 
-// TestGone: a MemberCluster that is missing is no request to remove its add-ons. A request to remove one from a member
-// that is gone has no deadline, and the agent says goodbye before.
+// TestGone checks that a missing MemberCluster is not a request to remove its add-ons. A requested removal from a
+// member that does not exist has no deadline, and the PreDeleter is called before.
 func TestGone(t *testing.T) { testkit.Virtual(t, testGone) }
 
 func testGone(t *testing.T) {
@@ -136,8 +137,8 @@ func testGone(t *testing.T) {
 	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(stays) })
 }
 
-// TestForeignNamespace: what a person has made in a namespace of no member stays, but does not keep an Addon that is to
-// go.
+// TestForeignNamespace checks that a MemberAddon that a user created in a namespace of no member stays, but does not
+// block the deletion of an Addon.
 func TestForeignNamespace(t *testing.T) { testkit.Virtual(t, testForeignNamespace) }
 
 func testForeignNamespace(t *testing.T) {
@@ -158,8 +159,8 @@ func testForeignNamespace(t *testing.T) {
 	h.eventually("all is gone", func() bool { return h.gone(a) && h.gone(theirs) })
 }
 
-// TestComesBack: what a person deletes comes back anew while a Placement chooses the member, and not before all of it
-// was taken back.
+// TestComesBack checks that a MemberAddon which a user deletes is created again while a Placement selects the member,
+// but not before its removal is complete.
 func TestComesBack(t *testing.T) { testkit.Virtual(t, testComesBack) }
 
 func testComesBack(t *testing.T) {
@@ -192,7 +193,8 @@ func testComesBack(t *testing.T) {
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID)
 }
 
-// TestManyRemovals: of an Addon that is deleted only so many go at a time, and dead members block no other.
+// TestManyRemovals checks the limit of concurrent removals when an Addon is deleted, and that unreachable members do
+// not block others.
 func TestManyRemovals(t *testing.T) { testkit.Virtual(t, testManyRemovals) }
 
 func testManyRemovals(t *testing.T) {
@@ -250,8 +252,8 @@ func testManyRemovals(t *testing.T) {
 	t.Logf("%d at a time at the most", peak)
 }
 
-// TestTemplateGone: without its template it is not known which hooks an add-on has; that it has some is known all the
-// same.
+// TestTemplateGone checks an add-on whose template is missing: its hooks are unknown, but their existence is still
+// known.
 func TestTemplateGone(t *testing.T) { testkit.Virtual(t, testTemplateGone) }
 
 func testTemplateGone(t *testing.T) {
@@ -290,7 +292,8 @@ func testTemplateGone(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(hooked), hooked)))
 }
 
-// TestOneFails: a member that cannot be given an add-on keeps no other from it, nor from what is rolled out.
+// TestOneFails checks that a member on which an add-on cannot be installed delays neither other members nor the
+// rollout.
 func TestOneFails(t *testing.T) { testkit.Virtual(t, testOneFails) }
 
 func testOneFails(t *testing.T) {

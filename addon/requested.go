@@ -23,15 +23,16 @@ import (
 // generatedBy describes the origin of a generated Work.
 func generatedBy(owner types.NamespacedName) string { return "MemberAddon " + owner.String() }
 
-// generated reports whether a Work contains its origin, and no request of a deletion that did not happen.
+// generated reports whether a Work has the annotation with its origin, and no request of a deletion that did not
+// happen.
 func generated(work *workv1alpha1.Work, owner types.NamespacedName) bool {
 	return work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(owner) &&
 		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
 }
 
-// request annotates a Work with the UID of the MemberAddon that requests its deletion. Without the annotation the agent
-// keeps the objects, because it assumes that a user deleted the Work by mistake. It returns the resource version of the
-// Work that has the annotation; empty: the Work does not exist any more.
+// request annotates a Work with the UID of the MemberAddon that requests its deletion. Without the annotation the
+// agent keeps the objects, because a user may have deleted the Work by mistake. It returns the resource version of
+// the Work that has the annotation; empty: the Work does not exist any more.
 func (c *shared) request(ctx context.Context, r *record, by types.UID) (version string, _ error) {
 	if by == "" || r.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(by) {
 		return r.ResourceVersion, nil
@@ -44,9 +45,9 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) (version 
 	return work.ResourceVersion, nil
 }
 
-// requested reports whether a user requested the deletion of an object that generates Works, according to its
-// definition. A request takes effect after it has been observed for a moment, since the given time; until then wait is
-// positive.
+// requested reports whether a user requested the deletion of an object that generates Works, according to the state
+// of its definition. A request takes effect after it has been observed for a moment, since the given time; until then
+// wait is positive.
 func (c *shared) requested(ctx context.Context, resource string, deleted time.Time,
 	since *time.Time) (is bool, wait time.Duration, _ error) {
 	state, err := definition.Of(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
@@ -65,8 +66,8 @@ func (c *shared) requested(ctx context.Context, resource string, deleted time.Ti
 	return true, max(0, since.Add(definition.ConfirmAfter).Sub(c.Clock.Now())), nil
 }
 
-// removalRequested reports whether a user requested the deletion of the MemberAddon. The removal of its definition, and
-// the deletion of the namespace of a member that does not leave, are not requests.
+// removalRequested reports whether a user requested the deletion of the MemberAddon. The removal of its definition is
+// not a request. The deletion of the namespace is not a request unless the member leaves.
 func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time.Duration, error) {
 	if l.confirmed {
 		return true, 0, nil
@@ -85,7 +86,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 			return false, 0, nil
 		}
 	}
-	// Works on hosting members remain when the finalizer of the MemberAddon is removed
+	// Works on hosting members remain when the finalizer of the MemberAddon is removed.
 	for _, works := range [][]*record{l.observed.works, l.observed.hooks} {
 		for _, r := range works {
 			if !r.hosted() {
@@ -100,7 +101,7 @@ func (l *memberReconciliation) removalRequested(ctx context.Context) (bool, time
 	return true, 0, nil
 }
 
-// abandon releases a MemberAddon without deleting its Works.
+// abandon removes the finalizer from a MemberAddon without deleting its Works.
 func (l *memberReconciliation) abandon(ctx context.Context) error {
 	l.log.Info("A MemberAddon is deleted without a request, and its Works are kept", "memberaddon", l.key)
 	next := l.object.DeepCopy()
@@ -109,7 +110,7 @@ func (l *memberReconciliation) abandon(ctx context.Context) error {
 	return wrap(client.IgnoreNotFound(err), "take the finalizer off MemberAddon", l.object)
 }
 
-// abandon releases an Addon without deleting its MemberAddons.
+// abandon removes the finalizer from an Addon without deleting its MemberAddons.
 func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
 	c.log.Info("An Addon is deleted with its definition, and its MemberAddons are kept", "addon", addon.Name)
 	next := addon.DeepCopy()

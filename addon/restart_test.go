@@ -15,8 +15,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestFailureWithoutAWord: members that cannot be told what is new, since the agent cannot say what that is for them,
-// count as failures also for controllers that begin anew: no member gets its turn once more.
+// TestFailureWithoutAWord checks that members for which the agent cannot render a new revision also count as failures
+// after a restart of the controllers: no other member gets a permit instead.
 func TestFailureWithoutAWord(t *testing.T) { testkit.Virtual(t, testFailureWithoutAWord) }
 
 func testFailureWithoutAWord(t *testing.T) {

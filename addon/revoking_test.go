@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// denying answers what it denies as an admission webhook does that does not allow it.
+// denying rejects requests as an admission webhook does.
 func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -37,8 +37,8 @@ func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.Round
 	}
 }
 
-// TestRevokingRefused: a removal that may not end the access of its agent says why, fails at its deadline, and ends as
-// soon as it may.
+// TestRevokingRefused checks a removal that cannot revoke the access of its agent: it reports the reason, is degraded
+// at its deadline, and completes as soon as the access can be revoked.
 func TestRevokingRefused(t *testing.T) { testkit.Virtual(t, testRevokingRefused) }
 
 func testRevokingRefused(t *testing.T) {

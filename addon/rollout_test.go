@@ -17,7 +17,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// color makes an AddonConfig, or changes it.
+// color creates or changes an AddonConfig.
 func (h *hub) color(config, color string) {
 	h.t.Helper()
 	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: config}}
@@ -38,7 +38,7 @@ func (h *hub) reference(config string) v1alpha1.ConfigReference {
 	}
 }
 
-// colorOf is what the Works of a member say; empty: there are none.
+// colorOf returns the color in the Works of a member; empty: there are none.
 func (h *hub) colorOf(name, member string) string {
 	for _, w := range h.works(name, member) {
 		for _, m := range w.Spec.Manifests {
@@ -67,8 +67,8 @@ func count(names []string, holds func(string) bool) (n int) {
 	return n
 }
 
-// TestRollout: a new configuration goes on slot by slot, halts where more members fail than may, and goes on when they
-// are mended.
+// TestRollout checks that a new configuration is rolled out slot by slot, halts when more members fail than
+// permitted, and continues when they have recovered.
 func TestRollout(t *testing.T) { testkit.Virtual(t, testRollout) }
 
 func testRollout(t *testing.T) {

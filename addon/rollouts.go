@@ -89,7 +89,7 @@ func (l *addonReconciliation) placement(ctx context.Context, namespace, name str
 	return known, nil
 }
 
-// roll computes the rollout for each Placement.
+// roll computes the next step of the rollout for each Placement.
 func (l *addonReconciliation) roll(ctx context.Context) error {
 	if len(l.plan.Shares) == 0 {
 		l.configs.Forget(keyOf("", l.addon.Name))
@@ -131,7 +131,8 @@ func (l *addonReconciliation) requeueAfter(after time.Duration) {
 	}
 }
 
-// next returns the next step of a rollout. Nil: not now; the status contains the reason if a user has to act.
+// next returns the next step of a rollout. Nil: the rollout does not continue now; the status contains the reason if
+// a user has to act.
 func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content,
 	status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
@@ -159,7 +160,7 @@ func (l *addonReconciliation) next(share *install.Share, p *v1alpha1.PlacementIn
 			continue
 		}
 		if has != nil && !known {
-			return nil // it will be reconciled soon
+			return nil // the MemberAddon will be reconciled soon
 		}
 		namespaces[cluster.Name] = namespace
 		target := s.Target(o.Revision, permits[namespace].Permit)

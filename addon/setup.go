@@ -41,7 +41,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// shared is the part that both controllers use.
+// shared is the state that both controllers share.
 type shared struct {
 	Options
 	clients
@@ -58,7 +58,7 @@ type shared struct {
 	cached        cached
 }
 
-// clients read and write the hub, and record what happens there.
+// clients are the clients of the hub, and the recorders of Events and metrics.
 type clients struct {
 	client    client.Client
 	live      client.Reader // not a cache
@@ -81,11 +81,11 @@ type queues struct {
 type cached struct {
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
-	ending   map[types.UID]time.Time // since when the deletion of an Addon is observed to be a request
+	ending   map[types.UID]time.Time // since when the deletion of an Addon has been observed as a request
 	wrote    map[string]time.Time    // the last write of the status of an Addon, by name
 }
 
-// The indexes of the manager's cache that are made here.
+// Indexes that these controllers add to the manager's cache.
 const (
 	nameIndex      = "muster-addon.name"      // of MemberAddons
 	namespaceIndex = "muster-addon.namespace" // of MemberClusters by namespace
@@ -186,7 +186,7 @@ func (c *shared) index(mgr manager.Manager) error {
 	return nil
 }
 
-// lookTimeout is the maximum duration of a reconcile: two minutes, and eight calls of an agent.
+// lookTimeout returns the maximum duration of a reconcile: two minutes, and eight calls of an agent.
 func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
 
 func (c *shared) setupAddons(mgr manager.Manager, tenants <-chan struct{}) error {
@@ -324,8 +324,7 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 	}
 }
 
-// requested reports whether a condition is False only while an update or a removal is carried out, which a user
-// requested.
+// requested reports whether a condition is only affected by an update or a removal that a user requested.
 func requested(is *metav1.Condition, all []metav1.Condition) bool {
 	switch is.Reason {
 	case v1alpha1.ReasonUpdating, v1alpha1.ReasonApplying, v1alpha1.ReasonWaitingForTurn, v1alpha1.ReasonRemoving:

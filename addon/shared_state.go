@@ -56,7 +56,7 @@ func (b *sharedState) addon(addon string) *addonState {
 	return p
 }
 
-// setPermits sets the members that have the add-on, with their Placements.
+// setPermits replaces the permits of the members of an add-on.
 func (b *sharedState) setPermits(addon string, permits map[string]memberPermit) {
 	b.mu.Lock()
 	p := b.addon(addon)
@@ -70,8 +70,8 @@ func (b *sharedState) setPermits(addon string, permits map[string]memberPermit) 
 	b.notify(addon, changed)
 }
 
-// roll updates the permits of the members in a rollout: members on hold get no new permit, all others that for the
-// revision.
+// roll updates the permits of the members in a rollout: members on hold get no new permit, and all others get the
+// permit for the revision.
 func (b *sharedState) roll(addon string, r *rolling, now time.Time) {
 	b.mu.Lock()
 	p := b.addon(addon)
@@ -108,7 +108,7 @@ func (b *sharedState) notify(addon string, namespaces []string) {
 	}
 }
 
-// forced returns the last forced removals of members that do not have the add-on any more.
+// forced returns the latest forced removals of members that do not have the add-on any more.
 func (b *sharedState) forced(addon string) []v1alpha1.ForcedRemoval {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *sharedState) removeMember(key types.NamespacedName) {
 	}
 }
 
-// undecided removes the rollout permits of an add-on that does not exist.
+// removePermits removes the rollout permits of an add-on that does not exist.
 func (b *sharedState) removePermits(addon string) {
 	b.mu.Lock()
 	p := b.addon(addon)

@@ -17,8 +17,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// lookout sees all Works of an add-on as the API server has them, one change after the other, and has something to say
-// of each.
+// lookout observes all changes of the Works of an add-on on the API server in their order, and records violations.
 type lookout struct {
 	slots int
 
@@ -28,7 +27,7 @@ type lookout struct {
 	wrong []string
 }
 
-// observe watches the Works of an add-on, of which each member has one, until the test ends.
+// observe watches the Works of an add-on, one for each member, until the test ends.
 func (h *hub) observe(name string, slots int) *lookout {
 	o := &lookout{slots: slots, works: map[string]*workv1alpha1.Work{}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,7 +55,7 @@ func (o *lookout) complain(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-// saw takes in a change. Never are there more members on their way than there are slots.
+// saw handles a change. The number of members that are being updated never exceeds the number of slots.
 func (o *lookout) saw(what watch.EventType, work *workv1alpha1.Work) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +73,7 @@ func (o *lookout) saw(what watch.EventType, work *workv1alpha1.Work) {
 	}
 }
 
-// onTheWay reports whether a member has been told what it has not answered yet, by word of success or failure.
+// onTheWay reports whether a member has a revision on which it has not reported success or failure yet.
 func onTheWay(w *workv1alpha1.Work) bool {
 	answered := w.Status.ObservedGeneration == w.Generation
 	return !answered || !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionAvailable) && !failed(w)
@@ -85,7 +84,7 @@ func failed(w *workv1alpha1.Work) bool {
 		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionDegraded)
 }
 
-// check makes sure that nothing was wrong so far, and that the slots were used.
+// check requires that there were no violations, and that the slots were used.
 func (o *lookout) check(t require.TestingT) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +94,7 @@ func (o *lookout) check(t require.TestingT) {
 	o.most = 0
 }
 
-// have are the namespaces of the members whose Work has a text among its manifests.
+// have returns the namespaces of the members whose Work has a text in its manifests.
 func (o *lookout) have(text string) (all []string) {
 	for namespace, w := range o.now() {
 		if says(w, text) {
@@ -105,7 +104,7 @@ func (o *lookout) have(text string) (all []string) {
 	return all
 }
 
-// says reports whether a Work has a text among its manifests.
+// says reports whether a Work has a text in its manifests.
 func says(w *workv1alpha1.Work, text string) bool {
 	return slices.ContainsFunc(w.Spec.Manifests, func(m workv1alpha1.Manifest) bool {
 		return strings.Contains(string(m.Raw), text)

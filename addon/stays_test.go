@@ -13,7 +13,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// leave has a member be on its way out.
+// leave starts the leave of a member.
 func (h *hub) leave(name string) {
 	h.t.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
@@ -23,8 +23,8 @@ func (h *hub) leave(name string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
 }
 
-// TestStays: what is on its way out stays as it is until it goes, and is not made what members without a Placement
-// have.
+// TestStays checks that an add-on on a leaving member stays unchanged until it is removed, and does not get the
+// configuration of members without a Placement.
 func TestStays(t *testing.T) { testkit.Virtual(t, testStays) }
 
 func testStays(t *testing.T) {

@@ -31,11 +31,11 @@ func (s *strategies) begin() {
 	s.running = s.start(s.options)
 }
 
-// settles waits until nothing is written any more: what has not happened by then does not.
+// settles waits until nothing is written any more.
 func (s *strategies) settles() { s.t.Helper(); s.quiet(s.t) }
 
-// TestStrategies walks through the tables of package install, row by row. Each row has an add-on and Placements of its
-// own, which are told by the name of the row, and members whose names are in its list.
+// TestStrategies checks the tables of package install, row by row. Each row has a separate add-on and Placements with
+// the name of the row, and the members in its list.
 func TestStrategies(t *testing.T) { testkit.Virtual(t, testStrategies) }
 
 func testStrategies(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestTaken: an add-on that finds another's Work under the name of its own says so, wherever that is, and takes nothing
-// away.
+// TestTaken checks that an add-on reports a foreign Work with the name of its own Work, in any namespace, and does
+// not change it.
 func TestTaken(t *testing.T) { testkit.Virtual(t, testTaken) }
 
 func testTaken(t *testing.T) {

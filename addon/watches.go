@@ -44,7 +44,8 @@ func (c *shared) workChanged(before, after any) {
 	}
 }
 
-// userChanges passes changes of users to an object. The controllers write its status.
+// userChanges passes updates of fields that users write. Updates of the status, which the controllers write, are
+// dropped.
 func userChanges[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
@@ -140,8 +141,8 @@ func (c *shared) memberEvents() handler.TypedEventHandler[*membershipv1alpha1.Me
 }
 
 // addonsAbout returns the Addons that a change of a member affects: those on the member, and those whose Placement
-// selects it. A member that is added, removed, first reconciled or gets its namespace affects all Addons, because
-// MemberAddons in namespaces of no member are reported when all members are known.
+// selects it. The addition or deletion of a member, its first reconcile and the assignment of its namespace affect
+// all Addons, because MemberAddons in namespaces of no member are reported when all members are known.
 func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alpha1.MemberCluster) (names []string) {
 	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace ||
 		observedByHub(before) != observedByHub(after) {
@@ -240,7 +241,7 @@ func (c *shared) configsChanged(user types.NamespacedName) {
 	c.enqueueMember(user)
 }
 
-// informers run in addition to the manager's cache.
+// informers are the informers that run in addition to the manager's cache.
 type informers struct {
 	*shared
 	works, leases toolscache.SharedIndexInformer
@@ -255,14 +256,14 @@ func (i informers) Start(ctx context.Context) error {
 	return nil
 }
 
-// synced is a source that delays reconciles until its informers are synced. What is not observed yet would be treated
-// as missing.
+// synced is a source that delays reconciles until its informers are synced. Otherwise, objects that were not observed
+// yet would be treated as missing.
 type synced struct {
 	informers []toolscache.InformerSynced
 	tenants   <-chan struct{}
 }
 
-// Start does nothing: the manager starts the informers.
+// Start does nothing: [informers] runs the informers.
 func (synced) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }

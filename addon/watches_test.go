@@ -24,7 +24,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// indexed is a cache with the indexes that these controllers make.
+// indexed is a cache with the indexes of the controllers.
 type indexed struct {
 	cache.Cache // not used
 	client.Client
@@ -63,7 +63,7 @@ func decisionOf(namespace, placement string, clusters ...string) *placementv1alp
 	return d
 }
 
-// TestAddonsAbout: a change of a member has those Addons looked at that it can matter to, and no others.
+// TestAddonsAbout checks that a change of a member enqueues exactly the Addons that it can affect.
 func TestAddonsAbout(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
@@ -109,7 +109,7 @@ func TestAddonsAbout(t *testing.T) {
 	}
 }
 
-// TestMemberChanges: an add-on is asked again when its member changes, and not by what comes with heartbeats.
+// TestMemberChanges checks that an add-on is rendered again when its member changes, and not after heartbeats.
 func TestMemberChanges(t *testing.T) {
 	type cluster = *membershipv1alpha1.MemberCluster
 	condition := func(kind string) func(cluster) {
@@ -186,7 +186,7 @@ func (k *known) List(_ context.Context, into client.ObjectList, _ ...client.List
 	return nil
 }
 
-// BenchmarkLook looks at an Addon that 1,000 members have, as each change of one of them comes to.
+// BenchmarkLook reconciles an Addon with 1,000 members, as after each change of one of them.
 func BenchmarkLook(b *testing.B) {
 	k := &known{addon: addonOf("logs", "all")}
 	k.placement = &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all", UID: "all"}}

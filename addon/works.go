@@ -26,8 +26,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// record is what the controller keeps of a Work of an add-on: not its manifests, but what is needed to compare them
-// with the desired ones, and its state. It is immutable.
+// record is the part of a Work of an add-on that the controller caches: its state, and the hashes that are needed to
+// compare its manifests with the desired ones. It is immutable.
 type record struct {
 	metav1.ObjectMeta // name, versions, labels and annotations
 
@@ -41,9 +41,9 @@ type record struct {
 	credential *bundle.Object // the credential without its text; nil: none
 }
 
-// workBase is the beginning of the names of a MemberAddon's Works in a namespace. Names of WorkSets' Works contain a
-// '.' earlier. A hosting member has Works of several MemberAddons; there the name identifies the owner in a way that no
-// agent can forge.
+// workBase returns the beginning of the names of a MemberAddon's Works in a namespace. Names of WorkSets' Works
+// contain a '.' earlier. A hosting member has Works of several MemberAddons; there the name contains a hash of the
+// owner, which an agent cannot forge.
 func workBase(owner types.NamespacedName, namespace string) string {
 	if namespace == owner.Namespace {
 		return "addon-" + owner.Name
@@ -51,7 +51,7 @@ func workBase(owner types.NamespacedName, namespace string) string {
 	return "addon-" + template.HostingNamespace(owner.Name, owner.Namespace)
 }
 
-// workLabels are the labels of the Works of a MemberAddon in a namespace.
+// workLabels returns the labels of the Works of a MemberAddon in a namespace.
 func workLabels(owner types.NamespacedName, namespace string) map[string]string {
 	all := map[string]string{v1alpha1.AddonLabel: owner.Name}
 	if namespace != owner.Namespace {
@@ -60,12 +60,13 @@ func workLabels(owner types.NamespacedName, namespace string) map[string]string 
 	return all
 }
 
-// hooksName is the name of the Work with a MemberAddon's hooks in a namespace. All other names end with a number.
+// hooksName returns the name of the Work with a MemberAddon's hooks in a namespace. All other names end with a
+// number.
 func hooksName(owner types.NamespacedName, namespace string) string {
 	return workBase(owner, namespace) + "-hooks"
 }
 
-// worksInformer watches the Works of add-ons, and keeps only records of them.
+// worksInformer returns an informer that watches the Works of add-ons, and caches only records of them.
 func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
 	informer := toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList {
 		return &workv1alpha1.WorkList{}
@@ -84,7 +85,7 @@ func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
 	})
 }
 
-// listWatch lists and watches objects with the label of add-ons.
+// listWatch returns a ListWatch of objects with the label of add-ons.
 func listWatch(c client.WithWatch, list func() client.ObjectList) *toolscache.ListWatch {
 	ours := client.HasLabels{v1alpha1.AddonLabel}
 	return &toolscache.ListWatch{
@@ -98,11 +99,11 @@ func listWatch(c client.WithWatch, list func() client.ObjectList) *toolscache.Li
 	}
 }
 
-// ownerIndex finds the objects of a MemberAddon.
+// ownerIndex is the index of Works by MemberAddon.
 const ownerIndex = "muster-addon"
 
-// owner returns the MemberAddon of a Work. Zero: none. An agent can change the labels of a Work, which must not make it
-// a Work of another member. So its name must match as well.
+// owner returns the MemberAddon of a Work. Zero: none. An agent can change the labels of a Work, so the name of the
+// Work must match as well: otherwise an agent could assign it to another member.
 func (r *record) owner() types.NamespacedName {
 	key := keyOf(firstOf(r.Labels[v1alpha1.HostedForLabel], r.Namespace), r.Labels[v1alpha1.AddonLabel])
 	if key.Namespace != r.Namespace && r.Name[:max(strings.LastIndex(r.Name, "-"), 0)] != workBase(key, r.Namespace) {
@@ -111,7 +112,7 @@ func (r *record) owner() types.NamespacedName {
 	return key
 }
 
-// hosted reports whether the Work is for another member than its owner's.
+// hosted reports whether the Work is in the namespace of another member than its owner.
 func (r *record) hosted() bool { return r.Namespace != r.owner().Namespace }
 
 // isHooks reports whether the Work contains hooks.
@@ -179,7 +180,7 @@ type written struct {
 	fingerprint bundle.Fingerprint
 }
 
-// distribution are the desired Works of a MemberAddon for one cluster.
+// distribution is the desired state of the Works of a MemberAddon for one cluster.
 type distribution struct {
 	*part
 	key       types.NamespacedName
@@ -192,8 +193,8 @@ type distribution struct {
 // hasHooks reports whether hooks run before the add-on is removed.
 func (d *distribution) hasHooks() bool { return len(d.hooks) > 0 }
 
-// distribute updates the Works of an add-on, and reports whether they were up to date. The caller repeats it until they
-// are.
+// distribute updates the Works of an add-on, and reports whether they were up to date. The caller repeats it until it
+// returns true.
 func (c *shared) distribute(ctx context.Context, d *distribution, has []*record) (current bool, err error) {
 	options, existing, byName := bundle.HashOptions(&d.spec), make([]bundle.Existing, len(has)),
 		make(map[string]*record, len(has))
@@ -269,8 +270,8 @@ func (c *shared) writer() workwriter.Writer { return workwriter.Writer{Client: c
 // errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
 var errForeign = errors.New("the object does not belong to the add-on")
 
-// taken finds the owner of an existing Work: this MemberAddon, whose cache does not contain the Work yet, or another
-// one.
+// taken returns an error that depends on the owner of an existing Work: errAgain if the owner is this MemberAddon,
+// whose cache does not contain the Work yet, or errForeign.
 func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {
 	work := &metav1.PartialObjectMetadata{}
 	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))

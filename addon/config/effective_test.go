@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// ref reads "resource name", "resource namespace/name" or "resource.group name".
+// ref parses "resource name", "resource namespace/name" or "resource.group name".
 func ref(text string) v1alpha1.ConfigReference {
 	kind, name, _ := strings.Cut(text, " ")
 	var r v1alpha1.ConfigReference
@@ -33,7 +33,7 @@ func refs(texts ...string) []v1alpha1.ConfigReference {
 	return out
 }
 
-// takes is an add-on that declares the kinds, each as "resource.group" and then its defaults.
+// takes returns an add-on that declares the kinds, each as "resource.group" and then its defaults.
 func takes(kinds ...[]string) *v1alpha1.AddonSpec {
 	spec := &v1alpha1.AddonSpec{}
 	for _, kind := range kinds {

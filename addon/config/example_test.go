@@ -10,7 +10,8 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// The member's own configuration goes before the defaults, kind by kind, and a Secret is nothing that the add-on takes.
+// The member's own configuration has precedence over the defaults, kind by kind, and the add-on does not support
+// Secrets.
 func ExampleEffective() {
 	addon := &v1alpha1.AddonSpec{Configs: []v1alpha1.ConfigKind{
 		{Group: v1alpha1.GroupName, Resource: "addonconfigs",
@@ -34,7 +35,7 @@ func ExampleEffective() {
 	// The add-on does not support secrets member-east/token, listed in the MemberAddon: remove the reference, or declare the kind in spec.configs of the Addon.
 }
 
-// Two AddonConfigs, of which the later one goes before, and what becomes of a Pod.
+// Two AddonConfigs, of which the later one has precedence, and the resulting Pod.
 func ExampleSettings_Apply() {
 	settings := config.Values([]v1alpha1.AddonConfigSpec{
 		{

@@ -71,14 +71,14 @@ func Resolve(references []Reference, last []v1alpha1.ConfigStatus,
 type Content struct {
 	// Addon is the name of the add-on.
 	Addon string
-	// Version of the Go agent. It must change when the same configurations lead to other manifests. Empty for a template,
-	// which is one of the configurations.
+	// Version is the version of the Go agent. It must change when the same configurations lead to other manifests.
+	// Empty for a template, which is one of the configurations.
 	Version string
 	// InstallNamespace is the namespace of the agent on the member.
 	InstallNamespace string
 	// HostingMember is the name of the desired hosting member. Empty: none.
 	HostingMember string
-	// Configs that apply, as [Resolve] returns them.
+	// Configs are the configurations that apply, as [Resolve] returns them.
 	Configs []v1alpha1.ConfigStatus
 }
 

@@ -78,7 +78,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// A hash that changed with a release would roll out every add-on of every hub.
+// TestHashesLast checks that hashes do not change: a hash that changed with a release would roll out every add-on of
+// every hub.
 func TestHashesLast(t *testing.T) {
 	require.Equal(t, "33aafd9bf306cd30011aa5fce8154c5a",
 		config.Hash(object(t,
@@ -147,7 +148,7 @@ func TestResolve(t *testing.T) {
 	require.Equal(t, got, again)
 }
 
-// content is that of metrics.
+// content returns the content of the add-on metrics.
 func content(change ...func(*config.Content)) config.Content {
 	c := config.Content{Addon: "metrics", Version: "1.2.0", InstallNamespace: "muster-addons",
 		Configs: []v1alpha1.ConfigStatus{

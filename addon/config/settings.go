@@ -10,15 +10,15 @@ import (
 type Settings struct {
 	// InstallNamespace is the namespace of the add-on's agent on the member. Empty: not set.
 	InstallNamespace string
-	// Variables by name.
+	// Variables are the values of variables by name.
 	Variables map[string]string
-	// NodePlacement of pods, or nil.
+	// NodePlacement is the placement of pods, or nil.
 	NodePlacement *v1alpha1.NodePlacement
-	// Registries of images. The first matching one applies.
+	// Registries are the registries of images. The first matching one applies.
 	Registries []v1alpha1.Registry
-	// Proxy of containers, or nil.
+	// Proxy is the proxy of containers, or nil.
 	Proxy *v1alpha1.Proxy
-	// Resources of containers. The last matching entry applies.
+	// Resources are the resources of containers. The last matching entry applies.
 	Resources []v1alpha1.ContainerResources
 }
 

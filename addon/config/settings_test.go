@@ -223,7 +223,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Each kind that has pods, and where.
+// TestApplyFindsPods checks each kind that has pods, and the path of its pod spec.
 func TestApplyFindsPods(t *testing.T) {
 	settings := config.Values(specs(t, `{nodePlacement: {nodeSelector: {found: "yes"}}}`))
 	for _, tc := range []struct{ kind, path string }{
@@ -289,7 +289,7 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// Run it with the race detector.
+// TestSettingsAreShared is for the race detector.
 func TestSettingsAreShared(t *testing.T) {
 	settings := config.Values(specs(t,
 		`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], `+

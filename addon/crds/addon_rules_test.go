@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// textRules are those of a text with a form and a length.
+// textRules returns the rules of a text with a form and a length.
 func textRules(name, said string, limit int, in func(text string) string, wrong ...string) []rule {
 	rules := []rule{{name + " without an end", in(as(limit + 1)), in(as(limit)), name, ""}}
 	for _, text := range wrong {
@@ -14,7 +14,7 @@ func textRules(name, said string, limit int, in func(text string) string, wrong 
 	return rules
 }
 
-// referenceRules are those of a list of configurations, which in makes a part of a spec.
+// referenceRules returns the rules of a list of configurations, of which in makes a part of a spec.
 func referenceRules(at string, in func(configs string) string) []rule {
 	one := func(fields string) string { return in(`[{` + fields + `}]`) }
 	const config, template = `group: addon.muster.dev, resource: addonconfigs`,
@@ -66,7 +66,7 @@ func referenceRules(at string, in func(configs string) string) []rule {
 	)
 }
 
-// objectNameRules are those of an ObjectName.
+// objectNameRules returns the rules of an ObjectName.
 func objectNameRules(at string, in func(fields string) string) []rule {
 	return slices.Concat(
 		textRules(
@@ -92,7 +92,7 @@ func objectNameRules(at string, in func(fields string) string) []rule {
 	)
 }
 
-// taken are the kinds that the configurations of [referenceRules] are of.
+// taken are the kinds of the configurations of [referenceRules].
 var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, ` +
 	`resource: addontemplates}, {resource: configmaps}, {group: ` + as(
 	253,
@@ -100,7 +100,7 @@ var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group
 	63,
 ) + `}]`
 
-// placed is an Addon that is given to the clusters of a Placement.
+// placed returns an Addon that is installed on the clusters of a Placement.
 func placed(fields string) string {
 	return taken + `, hostingMembers: [hub, ` + as(
 		63,

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 )
 
-// What kubectl get shows, as the API server has it.
+// TestColumns checks the columns of kubectl get, as the API server returns them.
 func TestColumns(t *testing.T) {
 	c := installed(t)
 	conditions := func(status ...string) (all []metav1.Condition) {

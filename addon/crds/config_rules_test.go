@@ -11,7 +11,7 @@ func mirrored(source, to string) string {
 	return `registries: [{source: ` + source + `, mirror: ` + to + `}]`
 }
 
-// keys are a map in YAML, with a number in each key.
+// keys returns a map in YAML, with a number in each key.
 func keys(n int, value string) string {
 	entries := list(n, `k#: `+value)
 	return `{` + entries[1:len(entries)-1] + `}`

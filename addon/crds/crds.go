@@ -1,6 +1,6 @@
 // Package crds installs the CustomResourceDefinitions of add-ons on a hub.
 //
-// They are embedded in the program, so that its API and its controllers are always of one version.
+// The definitions are embedded in the program, so the API and the controllers always have the same version.
 package crds
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall"
 )
 
-// Files are the definitions, one YAML file each.
+// Files contains the CustomResourceDefinitions, one YAML file each.
 //
 //go:embed *.yaml
 var Files embed.FS

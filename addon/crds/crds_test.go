@@ -24,7 +24,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "addon-crds"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
-// install once: to apply definitions again takes the API server a second, for all their rules.
+// install is set up once: applying the definitions again takes the API server a second, because of all their rules.
 var install struct {
 	sync.Once
 	err error

@@ -22,7 +22,7 @@ import (
 // Objects of the maximum size fit into the API server's cost budget for rules and into etcd's object limit, and no
 // status is lost because of its length.
 
-// annotations are as long as they may be.
+// annotations returns annotations of the maximum size.
 func annotations() map[string]string {
 	return map[string]string{"example.com/note": strings.Repeat("x", 256<<10-len("example.com/note"))}
 }
@@ -125,7 +125,7 @@ func largestAddon(t *testing.T) v1alpha1.AddonSpec {
 	return spec
 }
 
-// largestStatus has as many entries as there may be, with messages of ASCII letters.
+// largestStatus returns a status with the maximum number of entries, with messages of ASCII letters.
 func largestStatus() v1alpha1.AddonStatus {
 	now := metav1.Now()
 	counts := placementv1alpha1.RolloutCounts{

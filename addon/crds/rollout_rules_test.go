@@ -4,7 +4,7 @@ import "slices"
 
 // The rules of a rollout and its approvals. They are those of a WorkSet, except that an add-on cannot be rolled back.
 
-// rolloutRules are those of a RolloutStrategy, which in makes a part of a spec.
+// rolloutRules returns the rules of a RolloutStrategy, of which in makes a part of a spec.
 func rolloutRules(at string, in func(rollout string) string) []rule {
 	stage := func(fields string) string { return `{type: Stages, stages: [{` + fields + `}]}` }
 	rules := slices.Concat(
@@ -182,7 +182,7 @@ func rolloutRules(at string, in func(rollout string) string) []rule {
 	return rules
 }
 
-// shareRules are those of a number or a percentage of clusters that is at least one.
+// shareRules returns the rules of a number or a percentage of clusters that is at least one.
 func shareRules(field, name string, in func(share string) string) []rule {
 	said := name + " must be a number from 1, or a percentage from 1% to 100%"
 	return []rule{

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 )
 
-// What the API server and Validate must both refuse, or both accept.
+// Specs that the API server and Validate must both reject, or both accept.
 
 // rule is one invalid value with its error, and a similar valid value. Both replace fields of a minimal spec.
 type rule struct {
@@ -28,7 +28,7 @@ type rule struct {
 	want         string // of both; empty where the API server has but a pattern to show
 }
 
-// kind is one that the definitions have.
+// kind is a kind of the definitions.
 type kind struct {
 	name, resource, namespace string
 	minimal                   string // spec
@@ -91,7 +91,7 @@ func kinds() []kind {
 	}
 }
 
-// object is a minimal one with some fields of its spec replaced.
+// object returns a minimal object with some fields of its spec replaced.
 func (k *kind) object(t *testing.T, fields string) *unstructured.Unstructured {
 	t.Helper()
 	spec, other := map[string]any{}, map[string]any{}
@@ -106,7 +106,7 @@ func (k *kind) object(t *testing.T, fields string) *unstructured.Unstructured {
 	return object
 }
 
-// decoded is an object as a Go program has it, which must not know less than YAML says.
+// decoded returns an object as a Go type, which must have all fields of the YAML.
 func decoded[T client.Object](t *testing.T, object *unstructured.Unstructured, into T) T {
 	t.Helper()
 	text, err := object.MarshalJSON()
@@ -129,7 +129,7 @@ func complaintsOf(t *testing.T, err error) []crdtest.Complaint {
 	)
 }
 
-// first leaves out that a kind is not among those of the Addon where it is none at all.
+// first drops the complaint that a kind is not declared by the Addon if the kind is invalid itself.
 func first(found []crdtest.Complaint) []crdtest.Complaint {
 	if len(found) < 2 {
 		return found
@@ -139,7 +139,7 @@ func first(found []crdtest.Complaint) []crdtest.Complaint {
 	})
 }
 
-// list is one in YAML, of entries with a number in them.
+// list returns a list in YAML, of entries with a number in them.
 func list(n int, entry string) string {
 	return "[" + strings.Join(
 		times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }),
@@ -159,7 +159,8 @@ func as(n int) string { return strings.Repeat("a", n) }
 
 func below(name string) string { return strings.TrimSuffix("spec."+name, ".") }
 
-// Each rule refuses what is wrong, once and at the field that is wrong; and accepts what is just right.
+// TestValidate checks that each rule rejects invalid values, once and at the invalid field, and accepts valid values
+// at the limit.
 func TestValidate(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -174,7 +175,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// So does the API server; and no rule of the definitions is left that no test breaks.
+// TestAPIServerAgrees checks the same for the API server, and that each rule of the definitions is violated by a
+// test.
 func TestAPIServerAgrees(t *testing.T) {
 	c := installed(t)
 	for _, k := range kinds() {
@@ -194,7 +196,7 @@ func TestAPIServerAgrees(t *testing.T) {
 	}
 }
 
-// refused has the API server refuse what is wrong as Validate does, and returns what it says.
+// refused requires that the API server and Validate reject an object alike, and returns the complaints.
 func (k *kind) refused(t *testing.T, c client.Client, test rule) []crdtest.Complaint {
 	t.Helper()
 	object := k.object(t, test.wrong)
@@ -213,7 +215,7 @@ func (k *kind) refused(t *testing.T, c client.Client, test rule) []crdtest.Compl
 	return got
 }
 
-// bothAccept says that the API server takes it, and Validate what the API server makes of it.
+// bothAccept requires that the API server accepts an object, and that Validate accepts the stored object.
 func (k *kind) bothAccept(t *testing.T, c client.Client, reason, fields string) {
 	t.Helper()
 	object := k.object(t, fields)

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// What becomes of objects that an API server has stored.
+// Objects after an API server has stored them.
 
 // stored creates an object for the time of the test.
 func stored[T client.Object](t *testing.T, c client.Client, object T) T {
@@ -32,7 +32,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// One that says no more than it must gets the documented defaults.
+// TestDefaults checks that an object with only required fields gets the documented defaults.
 func TestDefaults(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct {
@@ -83,7 +83,7 @@ func template(t *testing.T, text string) v1alpha1.AddonTemplateSpec {
 	return spec
 }
 
-// The name of an add-on is part of other names, and a MemberAddon has the name of its Addon.
+// TestNames checks names: the name of an add-on is part of other names, and a MemberAddon has the name of its Addon.
 func TestNames(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct {
@@ -142,7 +142,7 @@ func TestScopesAndSubresources(t *testing.T) {
 	require.EqualValues(t, 2, addon.Generation)
 }
 
-// Each of two approvers owns one approval and removes only that one.
+// TestApprovalsOfSeveralPeople checks that each of two approvers owns one approval and removes only that one.
 func TestApprovalsOfSeveralPeople(t *testing.T) {
 	c := installed(t)
 	addon := stored(

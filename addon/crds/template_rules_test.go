@@ -312,7 +312,7 @@ var templateRules = slices.Concat(
 
 const policyRule = `{verbs: [get], apiGroups: [""], resources: [configmaps]}`
 
-// optionRules are rules of the one option of a template.
+// optionRules returns rules of the one option of a template.
 func optionRules(rules ...rule) []rule {
 	for i := range rules {
 		rules[i].wrong = `manifestOptions: [` + rules[i].wrong + `]`

@@ -18,7 +18,7 @@ import (
 
 // AddonObserved is the observed state of an add-on on all members.
 type AddonObserved struct {
-	// Generation of the Addon to which the status applies.
+	// Generation is the generation of the Addon to which the status applies.
 	Generation int64
 	// Before is the current status. A condition that does not change keeps its transition time.
 	Before v1alpha1.AddonStatus
@@ -26,13 +26,14 @@ type AddonObserved struct {
 	Now time.Time
 	// Deleting is true if the Addon has a deletionTimestamp.
 	Deleting bool
-	// Members that have a MemberAddon of this Addon, in any order, without duplicates.
+	// Members are the members that have a MemberAddon of this Addon, in any order, without duplicates.
 	Members []Member
 	// Awaited is the number of selected members that have no MemberAddon yet.
 	Awaited int
-	// Placements of the install strategy in the order of the spec. Status copies the first 16 of them.
+	// Placements are the Placements of the install strategy in the order of the spec. Status copies the first 16 of
+	// them.
 	Placements []v1alpha1.PlacementStatus
-	// Problems of the add-on as a whole, in any order.
+	// Problems are the problems of the add-on as a whole, in any order.
 	Problems []Problem
 	// Forced are forced removals of members that no longer have a MemberAddon, in any order. Removals that Members or
 	// Before already contain may be included.
@@ -48,7 +49,7 @@ type Member struct {
 	Available, Degraded metav1.ConditionStatus
 	// Removing is true if the MemberAddon has a deletionTimestamp.
 	Removing bool
-	// Message of the status, at most 512 bytes.
+	// Message is the message of the status, at most 512 bytes.
 	Message string
 	// Forced is the record of a forced removal. Nil: the removal was not forced.
 	Forced *v1alpha1.ForcedRemoval
@@ -106,7 +107,7 @@ func Status(o AddonObserved) v1alpha1.AddonStatus {
 
 const maxPlacements = 16 // the limit of the API
 
-// summary is the sum of the members of an add-on.
+// summary sums up the members of an add-on.
 type summary struct {
 	AddonObserved
 	counts        v1alpha1.AddonCounts
@@ -161,7 +162,8 @@ func (s *summary) installed() metav1.Condition {
 	return is(kind, v1alpha1.ReasonUpdated, s.progress())
 }
 
-// available is about the members that have the add-on. Condition Installed says whether all of them have it.
+// available returns the condition Available. It covers the members that have the add-on. The condition Installed
+// reports whether all selected members have it.
 func (s *summary) available() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	wanted := s.counts.Total - s.counts.Removing
@@ -217,7 +219,7 @@ func (s *summary) message() string {
 			s.counts.Removing), s.removed())
 }
 
-// wrong describes the failures that require a change by a user. It is empty if there are none.
+// failureText describes the failures that require a change by a user. It is empty if there are none.
 func (s *summary) failureText() string {
 	halted := s.halted()
 	switch {
@@ -244,7 +246,7 @@ func (s *summary) example(m *Member) string {
 	return fmt.Sprintf("%s: %s", m.Name, messages.Message(m.Message))
 }
 
-// standing describes the progress of the members.
+// progress describes the progress of the members.
 func (s *summary) progress() string {
 	updated, wanted := int(s.counts.Updated), s.wanted()
 	switch {
@@ -279,7 +281,7 @@ func (s *summary) waiting() string {
 	return ""
 }
 
-// goodbye describes the members from which the add-on is being removed.
+// removing describes the members from which the add-on is being removed.
 func (s *summary) removing() string {
 	if s.counts.Removing == 0 {
 		return ""

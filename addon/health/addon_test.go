@@ -13,7 +13,7 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// fleet is members, each as "name updated available degraded removing", of which all but the name may be missing.
+// fleet returns members, each as "name updated available degraded removing"; all but the name are optional.
 func fleet(texts ...string) (all []Member) {
 	for _, text := range texts {
 		name, rest, _ := strings.Cut(text, " ")

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The evaluation of one member with two Works, and the status of an Addon on 5,000 members. The floor is to touch each
-// member once.
+// BenchmarkAssess evaluates one member with two Works, and the status of an Addon on 5,000 members. The floor is to
+// read each member once.
 func BenchmarkAssess(b *testing.B) {
 	o := assigned(says(allWell), says(onItsWay))
 	o.Before = Assess(o).Conditions

@@ -55,7 +55,7 @@ func (m *member) byAnswer() result {
 	return result{rollout.Unknown, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on does not report its health.")}
 }
 
-// byLease uses the time at which the hub observed the last renewal. A renewal before the member was assigned its
+// byLease evaluates the time at which the hub observed the last renewal. A renewal before the member was assigned its
 // revision proves nothing about that revision, so the agent then has one more lease duration: an agent that an update
 // has broken is a failure, and an agent that starts slowly is not.
 func (m *member) byLease() result {
@@ -85,7 +85,8 @@ func (m *member) byLease() result {
 	return result{rollout.Succeeded, v1alpha1.ReasonAvailable, "The add-on agent renews its Lease."}
 }
 
-// neverRenewed evaluates an agent that has never renewed its Lease: it is starting for as long as a start may take.
+// neverRenewed evaluates an agent that has never renewed its Lease. The agent is starting until a grace period has
+// passed since the assignment of its revision: [startTime], or the lease duration if that is longer.
 func (m *member) neverRenewed(duration time.Duration) result {
 	fails := m.Since.Add(max(duration, startTime))
 	m.wake(fails)

@@ -99,8 +99,8 @@ func (m *member) registrationReady() metav1.Condition {
 	return is(kind, v1alpha1.ReasonNotRequired, "")
 }
 
-// manifestsApplied uses the last report of an unreachable member. A member that waits for a rollout permit has its
-// previous revision.
+// manifestsApplied returns the condition ManifestsApplied. For an unreachable member, it is based on the last report.
+// A member that waits for a rollout permit has its previous revision.
 func (m *member) manifestsApplied() metav1.Condition {
 	const kind = v1alpha1.ConditionManifestsApplied
 	switch p := m.problem(kind); {
@@ -120,8 +120,8 @@ func (m *member) manifestsApplied() metav1.Condition {
 	return not(kind, v1alpha1.ReasonApplying, m.worst.text())
 }
 
-// isAvailable describes what runs on the member: an invalid configuration does not make the previous revision
-// unavailable.
+// isAvailable returns the condition Available. It describes the revision that runs on the member: an invalid
+// configuration does not make the previous revision unavailable.
 func (m *member) isAvailable() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	switch a := m.available; {

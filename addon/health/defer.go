@@ -3,9 +3,10 @@ package health
 import "time"
 
 const (
-	// permitTime is how long a rollout decision may take before the status says that the member waits for a permit.
+	// permitTime is how long a rollout decision may take before the status reports that the member waits for a permit.
 	permitTime = time.Second
-	// reportTime is how long a member may take to report on a revision before the status says that it has not.
+	// reportTime is how long a member may take to report on a revision before the status reports that it has not done
+	// so.
 	reportTime = 2 * time.Second
 )
 
@@ -22,7 +23,7 @@ func Defer(o Observed, open time.Time) time.Duration {
 		}
 	}
 	wait := reportTime - o.Now.Sub(o.Since)
-	// the times come from the clocks of two processes
+	// The times are from the clocks of two processes.
 	if o.Revision == "" || !o.Reachable || o.Current && allReported(o.Works) || wait > reportTime {
 		return 0
 	}

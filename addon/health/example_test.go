@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// An add-on that a member refuses, and its Addon.
+// An add-on that a member rejects, and its Addon.
 func Example() {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	work.Status.ObservedGeneration, work.Status.Message = 2, "apps/Deployment monitoring/agent: spec.replicas: "+

@@ -86,7 +86,8 @@ func TestForced(t *testing.T) {
 	}
 }
 
-// The newest forced removals are recorded once each, however often they are reported, before and after a restart.
+// TestForcedIsBounded checks that the newest forced removals are recorded once each, regardless of the number of
+// reports, before and after a restart.
 func TestForcedIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before v1alpha1.AddonStatus

@@ -24,7 +24,7 @@ const startTime = 10 * time.Minute
 
 // Observed is the observed state of an add-on on one member.
 type Observed struct {
-	// Generation of the MemberAddon to which the report applies.
+	// Generation is the generation of the MemberAddon to which the report applies.
 	Generation int64
 	// Before are the current conditions. A condition that does not change keeps its transition time, and conditions of
 	// other types stay.
@@ -36,9 +36,9 @@ type Observed struct {
 	Reachable bool
 	// Hosting is the name of the hosting member if that one is unreachable. Empty: the member itself.
 	Hosting string
-	// Problems that no member can solve, in any order.
+	// Problems are errors that no member can solve, in any order.
 	Problems []Problem
-	// Registration of the add-on's agent. The zero value: no registration is required.
+	// Registration is the registration of the add-on's agent. The zero value: no registration is required.
 	Registration Registration
 
 	// Desired is the revision that the member must have in the end. Empty: not known yet.
@@ -50,7 +50,7 @@ type Observed struct {
 	Hold rollout.HoldReason
 	// Current is true if the Works on the hub match Revision: up-to-date content, none missing, none in excess.
 	Current bool
-	// Works of the add-on without hooks, in any order.
+	// Works are the Works of the add-on without hooks, in any order.
 	Works []Work
 
 	// Check defines how the health is determined. The zero value is type Works.
@@ -58,7 +58,7 @@ type Observed struct {
 	// Renewed is the time of the last Lease renewal that the hub observed, by the clock of the hub. Zero: none. After a
 	// restart, it is the time of the first observation.
 	Renewed time.Time
-	// Answer of the add-on's health function.
+	// Answer is the result of the add-on's health function.
 	Answer Answer
 
 	// Removal is the state of the removal. Nil: the MemberAddon is not being deleted.
@@ -70,7 +70,7 @@ type Problem struct {
 	// Reason is a reason of the API. ConfigNotFound, ConfigInvalid and Unsupported belong to the condition Configured,
 	// Registering belongs to RegistrationReady, and all others, such as NoAgent and ManifestsFailed, to ManifestsApplied.
 	Reason string
-	// Message says what is wrong and what to do.
+	// Message describes the error and the next step.
 	Message string
 	// Retried is true if the operation is retried. Such a problem is reported, but is not a failure.
 	Retried bool
@@ -79,8 +79,8 @@ type Problem struct {
 // Registration is the state of the access of the add-on's agent to the hub.
 type Registration struct {
 	State RegistrationState
-	// Message says what the registration waits for. For a Registered one, it is an error that occurred since. Empty:
-	// nothing to add.
+	// Message describes what the registration waits for. For a Registered one, it is an error that occurred since.
+	// Empty: nothing to add.
 	Message string
 }
 
@@ -104,7 +104,7 @@ type Answer struct {
 
 // Removal is the state of a removal, as package removal reports it.
 type Removal struct {
-	// Reason and Message of the step.
+	// Reason and Message describe the step.
 	Reason, Message string
 	// Failed is true if the removal does not proceed.
 	Failed bool
@@ -112,11 +112,11 @@ type Removal struct {
 
 // Report is the result of [Assess].
 type Report struct {
-	// Conditions of the MemberAddon.
+	// Conditions are the conditions of the MemberAddon.
 	Conditions []metav1.Condition
 	// Message is a summary for users, at most 1024 bytes.
 	Message string
-	// Health of the member at the revision that it was assigned.
+	// Health is the health of the member at the revision that it was assigned.
 	Health rollout.Health
 	// After is the duration after which the result changes by time alone. Zero: never.
 	After time.Duration
@@ -183,7 +183,7 @@ func newMember(o Observed) *member {
 	return m
 }
 
-// judge determines the health of the member at its assigned revision; see the table of the package.
+// evaluate returns the health of the member at its assigned revision; see the table of the package.
 func (m *member) evaluate() result {
 	switch {
 	case m.Removal != nil:
@@ -237,9 +237,9 @@ func (m *member) all(is func(*Work) bool) bool {
 	return true
 }
 
-// failedForGood reports whether a Work has failed for good and no other Work of the add-on can solve it. Another Work
-// may define the kind or release the object, which the agent notices at its next attempt. A fully applied Work can
-// still be Degraded, which counts only if the health check covers it.
+// failedForGood reports whether a Work has failed permanently and no other Work of the add-on can solve it. Another
+// Work may define the kind or release the object, which the agent observes at its next attempt. A fully applied Work
+// can still be Degraded, which counts only if the health check covers it.
 func (m *member) failedForGood(w *Work) bool {
 	switch {
 	case w == nil || w.Degraded != metav1.ConditionTrue:
@@ -268,7 +268,7 @@ func (m *member) byWorks() bool {
 	return true
 }
 
-// rank is the severity of the state of a Work. Higher is worse.
+// rank returns the severity of the state of a Work. Higher is worse.
 func (m *member) rank(w *Work) int {
 	switch {
 	case m.failedForGood(w) && !w.applied():

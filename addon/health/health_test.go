@@ -17,7 +17,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// workOf is a Work whose agent reports these conditions, as in "Applied=True/Applied Available=False/Progressing".
+// workOf returns a Work whose agent reports these conditions, as in "Applied=True/Applied
+// Available=False/Progressing".
 func workOf(text string) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3},
 		Status: workv1alpha1.WorkStatus{ObservedGeneration: 3, Message: "web: it says so"}}
@@ -62,7 +63,7 @@ const (
 	repeated = "Applied=False/Failed Available=False/NotApplied Degraded=False/AsDesired"
 )
 
-// assigned is an add-on on a reachable member that has the desired revision.
+// assigned returns the state of an add-on on a reachable member that has the desired revision.
 func assigned(works ...Work) Observed {
 	return Observed{
 		Generation: 2, Now: noon, Reachable: true, Desired: "r2", Revision: "r2", Since: noon.Add(-time.Hour),
@@ -377,7 +378,7 @@ func TestMessagesOfConditions(t *testing.T) {
 	}
 }
 
-// usual are the reasons that need not be said.
+// usual are the reasons that the tables omit.
 var usual = map[string]string{"Configured": "Configured", "RegistrationReady": "NotRequired",
 	"ManifestsApplied": "Applied", "Available": "Available", "Degraded": "AsDesired"}
 
@@ -430,7 +431,7 @@ func TestSince(t *testing.T) {
 	require.True(t, Since(nil).IsZero())
 }
 
-// A reason to hold that the rollout learns to give must be thought about here.
+// TestStatus_Blocked covers all hold reasons: a new one must be added here.
 func TestStatus_Blocked(t *testing.T) {
 	for _, reason := range []rollout.HoldReason{
 		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused,

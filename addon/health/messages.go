@@ -45,7 +45,7 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// unreachable includes the last report of an unreachable member.
+// unreachable returns the message about an unreachable member, including its last report.
 func (m *member) unreachable() string {
 	head := "The member cannot be reached."
 	if m.Hosting != "" {
@@ -70,7 +70,7 @@ func (m *member) unreachable() string {
 	return messages.Join(head, "Last report: "+messages.Message(last))
 }
 
-// unsettled describes what must happen before the health can be evaluated.
+// pendingMessage describes what must happen before the health can be evaluated.
 func (m *member) pendingMessage() string {
 	switch {
 	case !m.Reachable:

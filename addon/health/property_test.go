@@ -84,8 +84,8 @@ func stored[T any](t require.TestingT, made T) (back T) {
 	return back
 }
 
-// The result does not change after it is stored and read again. Otherwise a MemberAddon at rest would be written
-// forever.
+// TestAssessIsAFixedPoint checks that the result does not change after it is stored and read again. Otherwise a
+// MemberAddon at rest would be written forever.
 func TestAssessIsAFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -113,7 +113,7 @@ func TestAssessIsAFixedPoint(t *testing.T) {
 	})
 }
 
-// Health and conditions do not contradict each other, and can be stored.
+// TestReportIsConsistent checks that health and conditions do not contradict each other, and can be stored.
 func TestReportIsConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)

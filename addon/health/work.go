@@ -14,17 +14,17 @@ import (
 
 // Work is the part of a Work's status that Assess needs. It is small enough to be cached for a whole fleet.
 type Work struct {
-	// Generation of the Work, and the generation that its status describes.
+	// Generation is the generation of the Work, and Observed the one that its status describes.
 	Generation, Observed int64
 	// The conditions of the Work. A condition is Unknown if it is missing or older than Observed.
 	Applied, Available, Degraded metav1.ConditionStatus
-	// Reason of the most severe condition: Degraded, then Applied, then Available. Empty: none.
+	// Reason is the reason of the most severe condition: Degraded, then Applied, then Available. Empty: none.
 	Reason string
-	// Message of the status of the Work, at most 512 bytes.
+	// Message is the message of the status of the Work, at most 512 bytes.
 	Message string
 	// Deleting is true if the Work has a deletionTimestamp.
 	Deleting bool
-	// Workloads of the Work.
+	// Workloads is the state of the workloads of the Work.
 	Workloads Workloads
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// GateAt is Gate by a clock of the test.
+// GateAt returns a Gate with the clock of a test.
 func GateAt(c client.Client, clock clock.PassiveClock) interface {
 	membership.LeaveGate
 	membership.Forcer

@@ -111,7 +111,7 @@ func (w *hubWorld) leaves() {
 	require.NoError(w.t, w.admin.Delete(w.t.Context(), w.cluster()))
 }
 
-// waits has the test go on when the leave waits for the gate, with an entry that contains a text.
+// waits waits until the leave waits for the gate, with an entry that contains a text.
 func (w *hubWorld) waits(gate, text string) {
 	w.t.Helper()
 	w.eventually(func() error {
@@ -123,7 +123,7 @@ func (w *hubWorld) waits(gate, text string) {
 	})
 }
 
-// gone waits until the member and its namespace are, while act is called.
+// gone calls act until the member and its namespace are deleted.
 func (w *hubWorld) gone(act func()) {
 	w.t.Helper()
 	w.eventually(func() error {
@@ -136,7 +136,7 @@ func (w *hubWorld) gone(act func()) {
 	})
 }
 
-// Add-ons go before Works, also if the hub starts anew in the middle.
+// TestLeaveInOrder checks that add-ons are removed before Works, also if the hub restarts in between.
 func TestLeaveInOrder(t *testing.T) {
 	w := newHubWorld(t, "order")
 	w.run()

@@ -60,7 +60,7 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 	var errs []error
 	for i := range addons {
 		remaining = append(remaining, describe(&addons[i]))
-		// the next reconcile observes the concurrent change
+		// The next reconcile observes the concurrent change.
 		if err := g.release(ctx, member, &addons[i]); !apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}

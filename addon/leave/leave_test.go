@@ -26,7 +26,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// wayOut is what a controller does about an add-on with a hook and access to the hub.
+// wayOut are the actions of a controller for the removal of an add-on with a hook and access to the hub.
 var wayOut = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks, removal.RevokeCredentials,
 	removal.RemoveFinalizer}
 
@@ -194,7 +194,8 @@ func testStale(t *testing.T, name string, uid types.UID) {
 	}
 }
 
-// stale is a client whose cache is behind. It has another UID, unless that is empty, and an old resourceVersion.
+// stale is a client whose cache is outdated. It returns another UID, unless that is empty, and an old
+// resourceVersion.
 type stale struct {
 	client.Client
 	uid types.UID
@@ -226,7 +227,7 @@ func TestGateWithoutDefinitions(t *testing.T) {
 	require.ErrorContains(t, err, "list the MemberAddons of undefined: no")
 }
 
-// refusing is a hub that does not do everything. What it refuses to delete is MemberAddon a.
+// refusing is a hub that rejects some requests. It does not delete MemberAddon a.
 type refusing struct {
 	client.Client
 

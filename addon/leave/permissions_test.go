@@ -63,7 +63,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// letGo removes what a round has left.
+// letGo deletes the remaining objects of a round.
 func (w *world) letGo(addon *v1alpha1.MemberAddon) error {
 	nothing := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-a-0"}}

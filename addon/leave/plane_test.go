@@ -46,7 +46,7 @@ type world struct {
 	played played
 }
 
-// newWorld makes all but the MemberCluster and its namespace.
+// newWorld creates all objects except the MemberCluster and its namespace.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	admin := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub,
@@ -76,14 +76,14 @@ func (w *world) create(o client.Object) {
 	require.NoError(w.t, w.admin.Create(w.t.Context(), o))
 }
 
-// namespace makes the member's namespace, where no hub does.
+// namespace creates the member's namespace if there is no hub.
 func (w *world) namespace() *world {
 	w.t.Helper()
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}})
 	return w
 }
 
-// addon makes a MemberAddon as its controller would have it.
+// addon creates a MemberAddon as its controller would.
 func (w *world) addon(name string) *v1alpha1.MemberAddon {
 	w.t.Helper()
 	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name,
@@ -94,7 +94,7 @@ func (w *world) addon(name string) *v1alpha1.MemberAddon {
 	return addon
 }
 
-// work makes a Work that applies a ConfigMap of its name; with an add-on, one that belongs to it.
+// work creates a Work that applies a ConfigMap with its name; with an add-on, the Work belongs to the add-on.
 func (w *world) work(name, addon, options string) *workv1alpha1.Work {
 	w.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name}}
@@ -109,7 +109,7 @@ func (w *world) work(name, addon, options string) *workv1alpha1.Work {
 	return work
 }
 
-// run has the member's agent run until the test is over.
+// run runs the member's agent until the test ends.
 func (w *world) run() {
 	w.t.Helper()
 	config := plane.ForTest(w.t).Config()
@@ -118,7 +118,7 @@ func (w *world) run() {
 	mustertest.Run(w.t, "the agent", a.Start)
 }
 
-// has says which ConfigMaps there are on the member.
+// has returns the names of the ConfigMaps on the member.
 func (w *world) has() (names []string) {
 	w.t.Helper()
 	var list corev1.ConfigMapList
@@ -153,7 +153,7 @@ func (w *world) eventually(try func() error) {
 	mustertest.Eventually(w.t, deadline, "member "+w.member.Name, try)
 }
 
-// opens calls the gate until it is open, as a hub does, while the controller is at work.
+// opens calls the gate until it is open, as a hub does, while the controller runs.
 func (w *world) opens() {
 	w.t.Helper()
 	gate := leave.Gate(w.hub)

@@ -87,7 +87,7 @@ func (p *played) remove(addon *v1alpha1.MemberAddon) {
 	}
 }
 
-// let reports whether others were quicker.
+// let reports whether an error is a conflict with another client.
 func (p *played) let(err error) bool {
 	p.t.Helper()
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

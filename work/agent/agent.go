@@ -35,7 +35,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// An Agent applies the Works of one member, reports on them and takes them back.
+// An Agent applies the Works of one member, reports their status, and deletes their objects on request.
 type Agent struct {
 	options Options
 
@@ -103,7 +103,7 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	}
 	guarded := breaker{next: httpClient.Transport}
 	bounded := &http.Client{Transport: &guarded, Timeout: requestTimeout}
-	// The kinds that are read there are known: a hub need not be asked for what else it has.
+	// The client reads only these two kinds, so it needs no discovery of the hub.
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
@@ -165,10 +165,11 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	return err
 }
 
-// requestTimeout bounds each request to the hub but watches.
+// requestTimeout is the timeout of each request to the hub except watches.
 const requestTimeout = 10 * time.Second
 
-// connection prepares to reach an API server. Its own fairness is better than a guess of how many requests it can take.
+// connection returns the client configuration and the HTTP client for an API server. Without a QPS, it disables the
+// rate limit of the client: priority and fairness of the API server limits requests better than an estimate.
 func connection(from *rest.Config) (*rest.Config, *http.Client, error) {
 	config := rest.CopyConfig(from)
 	if config.QPS == 0 && config.RateLimiter == nil {
@@ -178,11 +179,11 @@ func connection(from *rest.Config) (*rest.Config, *http.Client, error) {
 	return config, httpClient, err
 }
 
-// settle is how long the agent collects changes on the member before it reconciles their Work. It heals a change that
-// much later.
+// settle is how long the agent collects changes on the member before it reconciles their Work. The correction of
+// drift is delayed by this time.
 const settle = 50 * time.Millisecond
 
-// wake has a Work reconciled after a time.
+// wake enqueues a Work after a delay.
 func (a *Agent) wake(work string, after time.Duration) {
 	a.mu.Lock()
 	queue := a.queue
@@ -196,12 +197,12 @@ func (a *Agent) request(work string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: a.options.Namespace, Name: work}}
 }
 
-// NeedLeaderElection is true: two agents of one member would disturb each other.
+// NeedLeaderElection returns true: two agents of one member would conflict with each other.
 func (a *Agent) NeedLeaderElection() bool { return true }
 
-// Start runs the agent until the context ends, and waits for all that it started. It returns an error when the hub or
-// the member cannot be watched within two minutes, and may then be called again on a new Agent. It can be added to a
-// manager.
+// Start runs the agent until the context ends, and waits for all goroutines that it started. It returns an error if
+// the hub or the member cannot be watched within two minutes; the caller may then retry with a new Agent. An Agent
+// can be added to a manager.
 func (a *Agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -241,7 +242,8 @@ func (a *Agent) Start(ctx context.Context) error {
 	}
 }
 
-// reconcileTimeout bounds one reconcile of a Work, so that a member that does not respond blocks a worker no longer.
+// reconcileTimeout is the timeout of one reconcile of a Work, so that a member that does not respond cannot block a
+// worker for longer.
 const reconcileTimeout = 5 * time.Minute
 
 func (a *Agent) controller() (controller.Controller, error) {

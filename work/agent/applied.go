@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// AppliedWorkName is the name of the AppliedWork on a member of a Work on the hub of that name.
+// AppliedWorkName returns the name of the AppliedWork on a member for a Work on the hub of that name.
 func AppliedWorkName(hub, namespace, work string) string {
 	const limit, hashed = 253, 10
 	sum := sha256.Sum256([]byte(hub + "\x00" + namespace + "\x00" + work))
@@ -32,14 +32,14 @@ func AppliedWorkName(hub, namespace, work string) string {
 	return work + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
-// appliedWork is the AppliedWork of one Work, as the agent last read or wrote it.
+// appliedWork is the AppliedWork of one Work in the state that the agent last read or wrote.
 type appliedWork struct {
 	member     client.Client
 	latest     *v1alpha1.AppliedWork
 	generation int64 // of the Work; recorded with the next write
 }
 
-// desired is the AppliedWork of a Work with the inventory left open.
+// desired returns the desired AppliedWork of a Work, without an inventory.
 func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	name := AppliedWorkName(a.options.HubName, work.Namespace, work.Name)
 	fieldOwner := work.Spec.Apply.FieldOwner
@@ -58,7 +58,8 @@ func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	}
 }
 
-// defaultFieldOwner is the field manager of a Work that names none. People read it in conflicts.
+// defaultFieldOwner returns the field manager of a Work that does not set one. It appears in the messages of
+// conflicts.
 func defaultFieldOwner(appliedWork string) string {
 	const prefix, limit = "muster-work-", 128
 	if len(prefix)+len(appliedWork) <= limit {
@@ -68,7 +69,8 @@ func defaultFieldOwner(appliedWork string) string {
 	return prefix + appliedWork[:limit-len(prefix)-len(hash)] + hash
 }
 
-// read finds the AppliedWork of that name in the cache or in what was written last; nil: none exists.
+// read reads the AppliedWork of that name from the cache, or keeps the last written one if that is newer. Afterwards,
+// latest is nil if none exists.
 func (r *appliedWork) read(ctx context.Context, cached client.Reader, name string) error {
 	found := &v1alpha1.AppliedWork{}
 	err := cached.Get(ctx, client.ObjectKey{Name: name}, found)
@@ -76,7 +78,7 @@ func (r *appliedWork) read(ctx context.Context, cached client.Reader, name strin
 	case apierrors.IsNotFound(err) && r.latest == nil:
 		return nil
 	case apierrors.IsNotFound(err):
-		// Deleted by an administrator, or too new for the cache.
+		// An administrator deleted the AppliedWork, or the cache has not observed its creation.
 		err = r.member.Get(ctx, client.ObjectKey{Name: name}, found)
 		if apierrors.IsNotFound(err) {
 			r.latest = nil
@@ -99,8 +101,9 @@ func (r *appliedWork) read(ctx context.Context, cached client.Reader, name strin
 	return nil
 }
 
-// open creates the AppliedWork of a Work if there is none, with the inventory that has to be recorded ahead and the
-// objects that were found on the member; else it has the Work adopt the inventory, and brings the spec up to date.
+// open creates the AppliedWork of a Work if none exists. Its inventory contains the desired objects, which must be
+// recorded before they are applied, and the objects that were found on the member. If an AppliedWork exists, open
+// transfers its inventory to the Work and updates the spec.
 func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object,
 	found []v1alpha1.AppliedResource) error {
 	r.generation = desired.Spec.Work.Generation
@@ -129,11 +132,11 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name,
 			have.Namespace, have.Name, have.Hub)
 	}
-	desired.Spec.FieldOwner = r.latest.Spec.FieldOwner // for as long as it owns anything
+	desired.Spec.FieldOwner = r.latest.Spec.FieldOwner // the field manager must not change while it owns fields
 	next := r.latest.DeepCopy()
 	reason := adopt(next, desired, objects, time.Now())
 	if desired.Spec.Work.UID == have.UID && desired.Spec.Work.Generation > have.Generation {
-		next.Spec.Work.Generation = have.Generation // no reason to write
+		next.Spec.Work.Generation = have.Generation // a new generation alone is not written
 	}
 	if reason == "" && reflect.DeepEqual(r.latest.Spec, next.Spec) &&
 		r.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
@@ -148,10 +151,10 @@ func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, o
 	return r.update(ctx, next)
 }
 
-// errNoDefinition says that the member does not serve AppliedWorks.
+// errNoDefinition means that the member does not serve AppliedWorks.
 var errNoDefinition = errors.New("the definition of AppliedWorks is missing on the member")
 
-// record writes an inventory that is not the one that was written last.
+// record writes an inventory if it differs from the last written one.
 func (r *appliedWork) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
 	if reflect.DeepEqual(r.latest.Status.Resources, resources) || len(r.latest.Status.Resources)+len(resources) == 0 {
 		return nil
@@ -177,7 +180,8 @@ func (r *appliedWork) update(ctx context.Context, next *v1alpha1.AppliedWork) er
 	return nil
 }
 
-// overtaken reads what others have made of the AppliedWork; what cannot be read is read the next time.
+// overtaken reads the AppliedWork after another client has changed it. If the read fails, the next reconcile reads
+// it.
 func (r *appliedWork) overtaken(ctx context.Context, name string, err error) error {
 	r.latest = &v1alpha1.AppliedWork{}
 	if r.member.Get(ctx, client.ObjectKey{Name: name}, r.latest) != nil {
@@ -186,7 +190,8 @@ func (r *appliedWork) overtaken(ctx context.Context, name string, err error) err
 	return fmt.Errorf("%w: %w", errOvertaken, err)
 }
 
-// close deletes the AppliedWork when all of its inventory has been taken back, and of no later one.
+// close deletes the AppliedWork after all objects of its inventory were deleted. Its preconditions protect a later
+// version of the AppliedWork.
 func (r *appliedWork) close(ctx context.Context) error {
 	err := r.member.Delete(ctx, r.latest, precondition.Unchanged(r.latest))
 	if apierrors.IsConflict(err) {
@@ -199,7 +204,7 @@ func (r *appliedWork) close(ctx context.Context) error {
 	return nil
 }
 
-// takeRelease records the release that a user asked for by the annotation, if there is one.
+// takeRelease records the release that a user requested by the annotation, if it is set.
 func (r *appliedWork) takeRelease(ctx context.Context) error {
 	next := r.latest.DeepCopy()
 	if !takeRelease(next) {
@@ -208,7 +213,7 @@ func (r *appliedWork) takeRelease(ctx context.Context) error {
 	return r.update(ctx, next)
 }
 
-// request records that a user asked for the deletion of the Work, before the first object is deleted.
+// request records that a user requested the deletion of the Work, before the first object is deleted.
 func (r *appliedWork) request(ctx context.Context, work types.UID) error {
 	if r := r.latest.Status.DeletionRequest; r != nil && r.WorkUID == work {
 		return nil
@@ -219,7 +224,7 @@ func (r *appliedWork) request(ctx context.Context, work types.UID) error {
 	return r.update(ctx, next)
 }
 
-// owner of the objects.
+// owner returns the owner of the objects.
 func (r *appliedWork) owner() apply.Owner { return ownerOf(r.latest) }
 
 func ownerOf(applied *v1alpha1.AppliedWork) apply.Owner {

@@ -15,16 +15,16 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// result is what one reconcile of a Work did and found on the member.
+// result is what one reconcile of a Work changed and observed on the member.
 type result struct {
 	plan        *plan
 	changes     []apply.Change // one for each object of the plan
 	evaluations map[int]evaluation
-	pruning     pruning       // of what the Work has no longer
-	orphans     int           // objects that are kept although the Work does not have them
-	forbidden   error         // the policy does not let the Work run
-	waiting     time.Duration // how long a wave has been waited for; 0: none is
-	deadline    time.Duration // until the wave that is waited for is late; 0: none is, or it is already
+	pruning     pruning       // of the objects that the Work does not contain any more
+	orphans     int           // the number of objects that are kept although the Work does not contain them
+	forbidden   error         // the policy does not permit the Work
+	waiting     time.Duration // how long a wave has been blocked; 0: none is
+	deadline    time.Duration // until the timeout of the blocked wave; 0: none is blocked, or the timeout has passed
 	err         error
 }
 
@@ -63,8 +63,8 @@ func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (
 	return r
 }
 
-// adoptable is how many objects the inventory of another Work has, for a Work that takes its name; 0: the inventory is
-// of this Work.
+// adoptable returns the number of objects in the inventory of an earlier Work with the same name; 0: the inventory
+// belongs to this Work.
 func adoptable(latest *v1alpha1.AppliedWork, work *v1alpha1.Work) int {
 	if latest == nil || latest.Spec.Work.UID == work.UID {
 		return 0
@@ -102,7 +102,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	r.changes, st.changes = applied.Changes, applied.Changes
 	if !work.Spec.Suspend {
 		inventory := applied.Inventory
-		if applied.Done() && st.plan.whole() { // what is new is there: now what is not wanted any more may go
+		if applied.Done() && st.plan.whole() { // all desired objects are applied, so others may be pruned
 			if r.pruning, err = a.prune(ctx, work, st, pruneInput{engine, set, inventory}); err != nil {
 				return err
 			}
@@ -126,8 +126,9 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	return nil
 }
 
-// waiting is how long an object has been what holds back a wave: since it was applied, or found not to be; but no
-// longer than this generation has been on its way. The status has both, so that it survives the agent.
+// waiting returns how long an object has blocked a wave. The time begins when the object was applied, or when it was
+// observed not to be applied, but not before the rollout of this generation began. Both times are in the status, so
+// they survive a restart of the agent.
 func waiting(blocked v1alpha1.ResourceIdentifier, generation int64, status *v1alpha1.WorkStatus,
 	now time.Time) time.Duration {
 	since := now
@@ -148,8 +149,8 @@ func keyOf(id v1alpha1.ResourceIdentifier) objectKey {
 	return objectKey{id.GroupVersionKind().GroupKind(), id.Namespace, id.Name}
 }
 
-// watch makes the agent watch the objects of the Work on the member, and those that are in their way. The changes are
-// those of the last reconcile, if there was one.
+// watch makes the agent watch the objects of the Work on the member, and those that conflict with them. The changes
+// are those of the last reconcile, if there was one.
 func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []apply.Change) {
 	var hear []watched
 	known := a.resources()
@@ -184,7 +185,7 @@ func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []
 	a.watches.want(work, hear)
 }
 
-// ofOthers reports whether an object is not ours, and so may have no label.
+// ofOthers reports whether another owner has the object, so that it may lack the label.
 func ofOthers(change apply.Change) bool {
 	switch change.Reason {
 	case v1alpha1.ReasonInTheWay, v1alpha1.ReasonExists, v1alpha1.ReasonConflict:
@@ -194,7 +195,8 @@ func ofOthers(change apply.Change) bool {
 	}
 }
 
-// resources finds the resources of kinds, each once; empty: it cannot be found.
+// resources returns a function that finds the resource of a kind and caches the result. The function returns an empty
+// string if it cannot find the resource.
 func (a *Agent) resources() func(v1alpha1.ResourceIdentifier) string {
 	answers := map[schema.GroupVersionKind]string{}
 	return func(id v1alpha1.ResourceIdentifier) string {

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestAwkward has a Work of each file in testdata/awkward: all of it is applied, it comes to rest, and the agent writes
-// nothing in a window after that, nor after a restart. Package apply tests the same manifests without an agent.
+// TestAwkward checks a Work of each file in testdata/awkward: all objects are applied, and the agent then writes
+// nothing, also not after a restart. Package apply tests the same manifests without an agent.
 func TestAwkward(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../testdata/awkward/*.yaml")
@@ -71,7 +71,7 @@ func TestAwkward(t *testing.T) {
 	})
 }
 
-// restsAsWork has an agent apply manifests, and checks that it comes to rest.
+// restsAsWork lets an agent apply manifests, and checks that it then stops writing.
 func (w *world) restsAsWork(manifests []json.RawMessage) {
 	w.t.Helper()
 	t := w.t
@@ -115,9 +115,8 @@ func (w *world) restsAsWork(manifests []json.RawMessage) {
 	w.gone(work)
 }
 
-// controllersDone waits until the controllers of Kubernetes have done what they do late, which the agent reports to the
-// hub: that of autoscalers writes their first status after 15 seconds, volumes are bound, and Jobs with a TTL run and
-// are deleted.
+// controllersDone waits for late writes of the controllers of Kubernetes, which the agent reports to the hub: the
+// first status of autoscalers after 15 seconds, the binding of volumes, and the deletion of Jobs with a TTL.
 func (w *world) controllersDone(work *v1alpha1.Work) {
 	w.t.Helper()
 	decoded, _ := work.Spec.Decode()
@@ -156,14 +155,14 @@ func (w *world) controllersDone(work *v1alpha1.Work) {
 	}
 }
 
-// bound reports whether a claim names its volume, or says that it was bound, so that its phase changes in any case.
+// bound reports whether a claim names its volume or reports that it is bound, so that its phase changes in any case.
 func bound(claim *unstructured.Unstructured) bool {
 	volume, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
 	return volume != "" || claim.GetAnnotations()["pv.kubernetes.io/bind-completed"] != ""
 }
 
-// calm waits until there has been no write for a while, and returns the requests until then. Controllers of Kubernetes
-// report on objects, which the agent reads.
+// calm waits until there was no write for a while, and returns the requests until then. Controllers of Kubernetes may
+// still write statuses, which the agent reads.
 func (w *world) calm() (hub, member []string) {
 	w.t.Helper()
 	for end := time.Now().Add(deadline); time.Now().Before(end); {

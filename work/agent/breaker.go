@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// breaker fails requests at once while their API server does not answer. After a request that failed slowly it lets
-// only one request through at a time every outOfReach, and fails the others. So a hub behind a network that drops every
-// packet does not block the workers that heal the member.
+// breaker fails requests immediately while their API server does not respond. After a request failed slowly, breaker
+// sends only one request every outOfReach, and fails the others. So a hub behind a network that drops every packet
+// does not block the workers that correct drift on the member.
 type breaker struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
-	until time.Time // when the next request may try
+	until time.Time // when the next request may be sent
 }
 
 const (
@@ -38,7 +38,8 @@ func (b *breaker) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// enter reports whether a request may try. While the server is out of reach, the one that may keeps the others from it.
+// enter reports whether a request may be sent. While the server is unreachable, a permitted request blocks the
+// others.
 func (b *breaker) enter(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,6 +63,6 @@ func (b *breaker) leave(answered bool, now, began time.Time) {
 	case now.Sub(began) >= slowly:
 		b.until = now.Add(outOfReach)
 	case !b.until.IsZero():
-		b.until = now // it fails quickly again
+		b.until = now // requests fail quickly again
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestCleaner has a member that its hub has forgotten.
+// TestCleaner checks a member that its hub has deregistered.
 func TestCleaner(t *testing.T) {
 	t.Parallel()
 	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
@@ -99,7 +99,7 @@ func TestCleanerWithoutDefinition(t *testing.T) {
 	require.Empty(t, remains(v1alpha1.DeleteObject), "a user keeps the object")
 }
 
-// TestHugeStatus has a Work that asks for more than a status can have.
+// TestHugeStatus checks a Work whose requested status exceeds the limit.
 func TestHugeStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +130,7 @@ func TestHugeStatus(t *testing.T) {
 	require.Less(t, len(events.Items), 30, "one that says how many is enough")
 }
 
-// TestNothingIsLeftRunning is not parallel to others: it inspects all goroutines.
+// TestNothingIsLeftRunning must not run in parallel with other tests: it inspects all goroutines.
 func TestNothingIsLeftRunning(t *testing.T) {
 	w := newWorld(t)
 	before := goleak.IgnoreCurrent()

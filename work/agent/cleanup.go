@@ -23,11 +23,11 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// takeBack deletes what a Work has on the member, if a user asked for that, and then lets the Work go. Otherwise it
-// lets the Work go and keeps the objects.
+// takeBack handles a Work that is being deleted. If a user requested the deletion, it deletes the objects of the Work
+// on the member and then removes the finalizer. Otherwise, it keeps the objects and removes the finalizer.
 func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(work, v1alpha1.Finalizer) {
-		return 0, nil // others hold it, and nothing of it is here
+		return 0, nil // other finalizers block the deletion, and the member has no object of the Work
 	}
 	if err := a.findInventory(ctx, work, st); err != nil {
 		return 0, err
@@ -36,7 +36,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		return 0, a.letGo(ctx, work, nil)
 	}
 	if request := st.applied.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
-		// The request is about the objects that the Work contains, and not about those of a former one.
+		// The request applies to the objects that this Work contains, and not to those of an earlier Work.
 		if desired := a.desired(work); adopts(st.applied.latest.Spec.Work, desired.Spec.Work) {
 			if err := st.applied.open(ctx, desired, makePlan(work).objects, nil); err != nil {
 				return 0, err
@@ -62,7 +62,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		return 0, err
 	}
 	resources := st.applied.latest.DeepCopy().Status.Resources
-	for i := range resources { // by what the Work says now
+	for i := range resources { // the delete options of the present Work apply
 		resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
 	}
 	left, err := a.emptyOf(ctx, work.Name, st, removal{resources, true, work.Spec.Delete})
@@ -77,8 +77,8 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 	return 0, a.letGo(ctx, work, func(before *v1alpha1.Work) { a.events.cleaned(before) })
 }
 
-// findInventory finds the AppliedWork of a Work that is being deleted. One that was lost is created again: the objects
-// are to be deleted all the same.
+// findInventory finds the AppliedWork of a Work that is being deleted. It creates a lost AppliedWork again, because
+// the objects must be deleted nevertheless.
 func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *state) error {
 	desired := a.desired(work)
 	if err := st.applied.read(ctx, a.member.cache, desired.Name); err != nil {
@@ -90,8 +90,8 @@ func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *stat
 	return a.openInventory(ctx, desired, st, makePlan(work).objects, true)
 }
 
-// openInventory creates the AppliedWork, or brings it up to date. The objects of a Work that was applied before are
-// searched for if there is none.
+// openInventory creates or updates the AppliedWork. If there is none and the Work was applied before, openInventory
+// searches the member for the objects of the Work.
 func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork, st *state, objects []apply.Object,
 	before bool) error {
 	var found []v1alpha1.AppliedResource
@@ -117,7 +117,7 @@ func (a *Agent) letGo(ctx context.Context, work *v1alpha1.Work, then func(before
 	return nil
 }
 
-// release keeps the objects of a Work whose deletion is no request, and lets the Work go.
+// release keeps the objects of a Work whose deletion was not requested, and removes the finalizer from the Work.
 func (a *Agent) release(ctx context.Context, work *v1alpha1.Work, st *state, reason string) (time.Duration, error) {
 	after, err := a.keepOrphans(ctx, client.ObjectKeyFromObject(work), st, reason)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *Agent) release(ctx context.Context, work *v1alpha1.Work, st *state, rea
 	return after, a.letGo(ctx, work, nil)
 }
 
-// reportCleaning reports what is left of a Work that is being deleted, and returns when to try again.
+// reportCleaning reports the remaining objects of a Work that is being deleted, and returns when to retry.
 func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *state, left []apply.Change,
 	withheld string) (time.Duration, error) {
 	now := time.Now()
@@ -139,10 +139,10 @@ func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *sta
 	return requeue.Sooner(wait, st.retry(now)), err
 }
 
-// gateInterval is how often the gate of Options is asked while it keeps something from being deleted.
+// gateInterval is the interval at which the agent calls Options.PruneGate while the gate withholds a deletion.
 const gateInterval = 5 * time.Second
 
-// withhold is what becomes of objects that must not be deleted at this time.
+// withhold returns the changes of objects that must not be deleted at this time.
 func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Change {
 	changes := make([]apply.Change, len(resources))
 	for i, r := range resources {
@@ -152,7 +152,8 @@ func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Cha
 	return changes
 }
 
-// empty deletes what is due of an inventory, and the AppliedWork with the last of it. It returns what is left of that.
+// empty deletes the objects of an inventory that are due, and then the AppliedWork if the inventory is empty. It
+// returns the objects that are due and still exist.
 func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool,
 	policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
 	return a.emptyOf(ctx, work, st, removal{st.applied.latest.Status.Resources, ended, policy})
@@ -196,7 +197,7 @@ func sortedResources(a, b []v1alpha1.AppliedResource) []v1alpha1.AppliedResource
 	return apply.Ahead(slices.Concat(a, b), nil)
 }
 
-// remaining is what is not taken back yet.
+// remaining returns the changes of objects that are not deleted yet.
 func remaining(pruned apply.ChangeSet) []apply.Change {
 	var left []apply.Change
 	for _, change := range pruned.Changes {
@@ -207,8 +208,8 @@ func remaining(pruned apply.ChangeSet) []apply.Change {
 	return left
 }
 
-// prune deletes what a set no longer has, and returns the inventory since and what is still to go. Orphaned objects are
-// kept unless they are due.
+// prune deletes the objects that a set does not contain any more. It returns the new inventory and the objects that
+// are still to be deleted. Orphaned objects are kept unless they are due.
 func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pruneInput) (pruning, error) {
 	p := pruning{inventory: in.inventory}
 	applied := st.applied.latest.DeepCopy()
@@ -243,14 +244,14 @@ func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pr
 	return p, nil
 }
 
-// pruneInput is what prune compares: the set that was applied, and the inventory with it.
+// pruneInput is the input of prune: the applied set, and the inventory after it was applied.
 type pruneInput struct {
 	engine    *engine
 	set       apply.Set
 	inventory []v1alpha1.AppliedResource
 }
 
-// pruning is what came of a prune.
+// pruning is the result of prune.
 type pruning struct {
 	inventory []v1alpha1.AppliedResource
 	left      []apply.Change
@@ -258,8 +259,8 @@ type pruning struct {
 	after     time.Duration // when the next orphaned object is due; 0: none will be
 }
 
-// missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless
-// the agent had observed one before the Work vanished.
+// missing handles a Work that the cache does not contain. A missing Work is not a request to delete its objects, so
+// they are kept, unless the agent observed a request before the Work disappeared.
 func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
 	name := AppliedWorkName(a.options.HubName, work.Namespace, work.Name)
 	if err := st.applied.read(ctx, a.member.cache, name); err != nil {
@@ -271,7 +272,7 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 			return 0, err
 		}
 		if live != nil {
-			return 0, errOvertaken // the cache will know it
+			return 0, errOvertaken // the cache will observe the Work
 		}
 		var after time.Duration
 		if request := applied.Status.DeletionRequest; request != nil && request.WorkUID == applied.Spec.Work.UID {
@@ -291,8 +292,8 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 	return 0, nil
 }
 
-// A Cleaner deletes all objects of the Works of one hub from a member, orphaned ones included, without that hub: for a
-// member whose leave was requested. No agent of the same hub may be running.
+// A Cleaner deletes all objects of the Works of one hub from a member, including orphaned ones, without access to
+// that hub. It is used for a member whose leave was requested. No agent of the same hub may run at the same time.
 type Cleaner struct {
 	member  client.Client
 	engines *engines
@@ -300,7 +301,8 @@ type Cleaner struct {
 	hub     string
 }
 
-// NewCleaner returns a cleaner by the options of an agent, of which it needs Member and HubName.
+// NewCleaner returns a Cleaner for the options of an agent. Only Member is required. HubName, Apply and Log have the
+// same meaning and defaults as for an agent.
 func NewCleaner(o Options) (*Cleaner, error) {
 	if o.HubName == "" {
 		o.HubName = DefaultHubName
@@ -335,8 +337,8 @@ func NewCleaner(o Options) (*Cleaner, error) {
 	}, nil
 }
 
-// Clean begins to take back, or goes on with it, and returns what is left: call it until that is nothing. With Orphan
-// all objects stay as they are; with Delete each Work's own policy counts.
+// Clean starts or continues the deletion, and returns the remaining objects. Call it until it returns none. With the
+// action Orphan, all objects stay unchanged; with Delete, the delete policy of each Work applies.
 //
 // If the definition of AppliedWorks is missing, the delete policies of the objects are lost, so Clean deletes none of
 // them. With Delete they remain until a user deletes them or removes their label.

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestContested has an opponent that undoes each heal as soon as it sees it.
+// TestContested checks an opponent that reverts each correction as soon as it observes it.
 func TestContested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,8 +85,9 @@ func TestContested(t *testing.T) {
 	require.NoError(t, <-opponent)
 }
 
-// TestContested_Autoscaler has a Work with replicas in a Deployment next to a HorizontalPodAutoscaler that demands more
-// of them, and the controllers of Kubernetes. The Work names the field, the other manager and the remedy, which works.
+// TestContested_Autoscaler checks a Work that sets the replicas of a Deployment with a HorizontalPodAutoscaler that
+// requires more, with the controllers of Kubernetes. The Work names the field, the other manager and the remedy, and
+// the remedy works.
 func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// crash is the end of an agent at one of its writes: from then on no request arrives.
+// crash stops an agent at one of its writes: it blocks all later requests.
 type crash struct {
 	at       int  // the write, from 1; 0: none
 	answered bool // it is carried out, and its answer is lost; else it is never sent
@@ -57,7 +57,7 @@ func (c *crash) meddle(request *http.Request, next http.RoundTripper) (*http.Res
 	return nil, errCrashed
 }
 
-// TestCrash ends the agent at each of the writes of a Work's life, and has another one go on.
+// TestCrash stops the agent at each write of the lifecycle of a Work, and lets another agent continue.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	writes := 0
@@ -84,7 +84,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// live has a Work live from its creation by an update to its end, and checks what is on the member at each turn.
+// live runs the lifecycle of a Work: creation, update and deletion. It checks the objects on the member after each
+// step.
 func live(t *testing.T, c *crash) {
 	t.Helper()
 	w := newWorldInMemory(t)
@@ -123,8 +124,8 @@ func secret(name string) string {
 	return "{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: NS}, stringData: {password: hunter2}}"
 }
 
-// exact waits until the member has exactly these objects of Works, as in "ConfigMap a v" with the value of k, and the
-// inventory of the Work as well, each with its UID.
+// exact waits until the member and the inventory of the Work have exactly these objects, as in "ConfigMap a v" with
+// the value of k, each with its UID.
 func (w *world) exact(work *v1alpha1.Work, want ...string) {
 	w.t.Helper()
 	w.eventually(func() error {

@@ -20,14 +20,15 @@ var kubernetesGroups = map[string]bool{
 	"storage.k8s.io":    true, "storagemigration.k8s.io": true,
 }
 
-// isCustom reports whether a kind is one of custom resources. In its default wave such an object does not hold back
-// later waves, applied or not: the operator that makes it ready, or that serves its webhooks, may be in one of them.
+// isCustom reports whether a kind is one of custom resources. In its default wave, a custom resource does not block
+// later waves, whether or not it is applied: the operator that makes it ready, or that serves its webhooks, may be in
+// one of them.
 func isCustom(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && !kubernetesGroups[kind.Group]
 }
 
-// statusKinds finds out which kinds of custom resources have the subresource status, by one request for each API
-// version.
+// statusKinds reads which kinds of custom resources have the subresource status. It sends one discovery request for
+// each API version.
 type statusKinds struct {
 	discovery discovery.DiscoveryInterface
 
@@ -35,8 +36,8 @@ type statusKinds struct {
 	known map[schema.GroupVersionResource]bool
 }
 
-// have reports whether a resource has the subresource status. While the API server does not answer, it has none: the
-// readiness of an object must not depend on discovery.
+// have reports whether a resource has the subresource status. While the API server does not respond, have returns
+// false: the readiness of an object must not depend on discovery.
 func (k *statusKinds) have(resource schema.GroupVersionResource) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

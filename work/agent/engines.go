@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// engines has one engine for each in whose name Works are applied.
+// engines has one engine for each identity with which Works are applied.
 type engines struct {
 	agent   client.Client
 	config  *rest.Config
@@ -37,8 +37,8 @@ func newEngines(agent client.Client, config *rest.Config, options apply.Options,
 	}
 }
 
-// get returns the engine that works in the name of an executor, or of the agent (nil). Kubernetes puts an impersonated
-// ServiceAccount into its groups by itself.
+// get returns the engine that uses the identity of an executor, or of the agent (nil). The API server adds the groups
+// of an impersonated ServiceAccount itself.
 func (e *engines) get(executor *v1alpha1.Executor) (*engine, error) {
 	if executor == nil {
 		return e.own, nil
@@ -59,7 +59,7 @@ func (e *engines) get(executor *v1alpha1.Executor) (*engine, error) {
 	return e.of[*executor], nil
 }
 
-// forget drops what the engines remember of an owner.
+// forget drops the cached state of an owner from all engines.
 func (e *engines) forget(owner types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

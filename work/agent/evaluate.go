@@ -20,18 +20,18 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// evaluation is what an object itself says: whether it is ready, and the values that the hub asked for.
+// evaluation is the result of evaluating an object: its readiness, and the feedback values that the Work requests.
 type evaluation struct {
 	version string    // of the object
 	asked   string    // as in the plan
 	uid     types.UID // of the object
-	awaited time.Time // until when the first status of the object is waited for; zero: it is not
+	awaited time.Time // until when the agent waits for the first status of the object; zero: it does not wait
 	ready   readiness.Result
 	values  []v1alpha1.FeedbackValue
 	problem string // with a value
 }
 
-// evaluator evaluates the objects of a Work, each version once.
+// evaluator evaluates the objects of a Work, and each version of an object once.
 type evaluator struct {
 	agent  *Agent
 	engine *engine
@@ -41,10 +41,10 @@ type evaluator struct {
 	before    *v1alpha1.WorkStatus // as reported last
 	inventory []v1alpha1.AppliedResource
 	evaluated map[objectKey]evaluation
-	blocked   *v1alpha1.ResourceIdentifier // the object that holds back a wave
+	blocked   *v1alpha1.ResourceIdentifier // the object that blocks a wave
 }
 
-// all evaluates all objects that exist, by their index.
+// all evaluates all objects that exist. The result is keyed by the index of the manifest.
 func (e *evaluator) all(ctx context.Context, changes []apply.Change) map[int]evaluation {
 	evaluations := make(map[int]evaluation, len(changes))
 	var group errgroup.Group
@@ -101,7 +101,7 @@ func (e *evaluator) one(ctx context.Context, m *planned, change *apply.Change) e
 }
 
 // awaited returns until when the agent waits for the first status of an object, given the last evaluation. Zero: it
-// does not wait. The clock of the member may be ahead, so one object is waited for only once.
+// does not wait. The clock of the member may be ahead, so the time is computed once per object.
 func (e *evaluator) awaited(id v1alpha1.ResourceIdentifier, live *unstructured.Unstructured,
 	last evaluation) time.Time {
 	grace := e.agent.options.StatusGracePeriod
@@ -116,7 +116,7 @@ func (e *evaluator) awaited(id v1alpha1.ResourceIdentifier, live *unstructured.U
 	return now.Add(wait)
 }
 
-// at is the evaluation at a time: an object whose first status is waited for is not ready.
+// at returns the evaluation at a time: an object whose first status is still awaited is not ready.
 func (v evaluation) at(now time.Time) evaluation {
 	if now.Before(v.awaited) {
 		v.ready = readiness.Result{Status: readiness.Progressing, Message: "no controller has reported a status yet"}
@@ -124,7 +124,8 @@ func (v evaluation) at(now time.Time) evaluation {
 	return v
 }
 
-// untilReported returns how long the agent waits until the first status of an object is overdue; 0: it waits for none.
+// untilReported returns how long the agent waits until the first status of an object is overdue; 0: no status is
+// awaited.
 func untilReported(evaluations map[int]evaluation, now time.Time) (shortest time.Duration) {
 	for _, evaluation := range evaluations {
 		shortest = requeue.Sooner(shortest, max(evaluation.awaited.Sub(now), 0))
@@ -188,7 +189,7 @@ func (e *evaluator) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*
 	return live, e.engine.client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, live)
 }
 
-// evaluate is a pure function of the object.
+// evaluate evaluates an object. It is a pure function of the object.
 func (m *planned) evaluate(live *unstructured.Unstructured, registry readiness.Registry) evaluation {
 	made := evaluation{version: live.GetResourceVersion(), asked: m.asks, uid: live.GetUID()}
 	if removesItself(live) && live.GetDeletionTimestamp() != nil {
@@ -224,9 +225,9 @@ func removesItself(live *unstructured.Unstructured) bool {
 	return found && live.GroupVersionKind().GroupKind() == jobKind
 }
 
-// gate holds back a wave until all objects of the one before are applied and ready. Nil: waves do not wait. They have
-// waited when all of this generation has been applied; what comes later, such as a node that fails, must not keep
-// others from being healed.
+// gate returns a gate that blocks a wave until all objects of the wave before are applied and ready. Nil: waves do
+// not wait. The gate no longer applies after all objects of this generation have been applied: a later failure, such
+// as that of a node, must not prevent the correction of other objects.
 func (e *evaluator) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus) apply.Gate {
 	applied := findCondition(status.Conditions, v1alpha1.ConditionApplied)
 	through := applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == e.plan.generation

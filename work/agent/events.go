@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// recorder tells what happens to Works by Kubernetes Events about them, on the hub.
+// recorder emits Kubernetes Events about Works on the hub.
 type recorder struct {
 	client eventsclient.EventsV1Interface
 	sink   events.EventSink
@@ -26,8 +26,8 @@ type recorder struct {
 	events events.EventRecorder // set by start
 }
 
-// eventsPerSecond and eventBurst bound how many Events the agent sends. Further ones wait: conditions report the same
-// at once, and the Events of many Works that change together would delay their statuses.
+// eventsPerSecond and eventBurst limit the rate at which the agent sends Events. Further Events wait: conditions
+// report the same facts immediately, and the Events of many Works that change together would delay their statuses.
 const eventsPerSecond, eventBurst = 10, 20
 
 func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*recorder, error) {
@@ -44,7 +44,7 @@ func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.S
 	return &recorder{client: client, sink: &events.EventSinkImpl{Interface: sink}, scheme: scheme}, nil
 }
 
-// start begins to send events, until the context ends. What it returns waits for that.
+// start starts to send Events until the context ends. The returned function waits until the Events are sent.
 func (r *recorder) start(ctx context.Context) (wait func(), err error) {
 	broadcaster := events.NewBroadcaster(r.sink)
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -63,7 +63,7 @@ func (r *recorder) cleaned(work *v1alpha1.Work) {
 	r.emit(work, corev1.EventTypeNormal, "CleanedUp", "The member holds nothing of it any more.")
 }
 
-// announce tells of conditions that have turned.
+// announce emits Events about conditions whose status has changed.
 func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus) {
 	for _, condition := range after.Conditions {
 		was := findCondition(before.Conditions, condition.Type)
@@ -77,7 +77,7 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 		}
 		switch condition.Type {
 		case v1alpha1.ConditionProgressing:
-			continue // the others tell what it comes to
+			continue // the other conditions report the result
 		case v1alpha1.ConditionDegraded:
 			if !good && was == nil {
 				continue
@@ -89,7 +89,7 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 			}
 		default:
 			if !good && was == nil {
-				continue // it has only begun
+				continue // the rollout has only begun
 			}
 			if !good {
 				reason = "Not" + condition.Type
@@ -107,7 +107,7 @@ func becomes(before, after *v1alpha1.WorkStatus, kind string) bool {
 	return meta.IsStatusConditionTrue(after.Conditions, kind) && !meta.IsStatusConditionTrue(before.Conditions, kind)
 }
 
-// tell tells of objects that others had changed, and that are as they shall be again.
+// emit emits Events about objects that other clients changed or deleted, and that the agent corrected.
 func (a *Agent) emit(work *v1alpha1.Work, changes []apply.Change) {
 	const most = 3 // of one reconcile
 	healed := 0

@@ -23,8 +23,8 @@ func Example() {
 	_ = run
 }
 
-// A member that does not trust its hub with all that the agent may do lets Works run only in the name of
-// ServiceAccounts, and only of those that it has for that.
+// A member that does not trust its hub with all permissions of the agent only accepts Works with an executor, and
+// only ServiceAccounts of a dedicated namespace.
 func ExampleRequireExecutor() {
 	ours := agent.RequireExecutor(func(ctx context.Context, work *v1alpha1.Work) error {
 		if work.Spec.Executor.Name != "deployer" {
@@ -43,7 +43,7 @@ func ExampleRequireExecutor() {
 	// <nil>
 }
 
-// A member that its hub has forgotten takes back all that it has of that hub.
+// A member that its hub has deregistered deletes all objects of that hub.
 func ExampleCleaner() {
 	clean := func(ctx context.Context, member *rest.Config) error {
 		cleaner, err := agent.NewCleaner(agent.Options{Member: member})

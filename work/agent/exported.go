@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// allocated are the fields that a cluster allocates. An exported manifest has those of the cluster that it was read
-// from.
+// allocated are the fields that a cluster allocates. An exported manifest has the values of the cluster from which it
+// was read.
 var allocated = []v1alpha1.FieldPath{
 	pathTo("spec", "clusterIP"), pathTo("spec", "clusterIPs"), pathTo("spec", "healthCheckNodePort"),
 	pathTo("spec", "volumeName"), pathTo("spec", "claimRef"), pathTo("spec", "nodeName"),
@@ -24,12 +24,12 @@ func pathTo(names ...string) v1alpha1.FieldPath {
 	return path
 }
 
-// withoutCluster removes from an exported manifest what belongs to the cluster that it was read from, and returns a
-// warning that names the allocated fields among it; empty: there are none. An object that an earlier release applied
-// with such a field keeps the field, because most of them cannot be removed.
+// withoutCluster removes the fields from an exported manifest that belong to the cluster from which it was read. It
+// returns a warning that names the allocated fields among them; empty: there are none. An object that an earlier
+// release applied with such a field keeps the field, because most of these fields cannot be removed.
 //
-// A manifest that means nothing in another cluster is left as it is; the engine or the API server says what is wrong
-// with it.
+// A manifest that means nothing in another cluster is not changed; the engine or the API server rejects it with a
+// message.
 func withoutCluster(object apply.Object) (cleaned apply.Object, warning string) {
 	manifest, _ := apply.Exported(object.Manifest)
 	if manifest == nil {

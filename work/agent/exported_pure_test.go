@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestWithoutCluster has what is removed from an exported manifest. A field that the cluster has allocated is ignored
-// from then on, so an object that was applied with it keeps it.
+// TestWithoutCluster checks which fields are removed from an exported manifest. A removed field that the cluster has
+// allocated is ignored, so an object that was applied with the field keeps it.
 func TestWithoutCluster(t *testing.T) {
 	object := func(kind string, spec map[string]any) apply.Object {
 		return apply.Object{Manifest: &unstructured.Unstructured{Object: map[string]any{

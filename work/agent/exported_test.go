@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// exportable are objects to which a cluster adds what is of that cluster.
+// exportable are objects to which a cluster adds fields that belong to the cluster.
 var exportable = []string{
 	"{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {suspend: true, " +
 		"template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}",
@@ -33,8 +33,8 @@ var exportable = []string{
 		"annotations: {kubernetes.io/service-account.name: robot}}}",
 }
 
-// TestExported has a Work of objects that were read from one namespace, as by kubectl get -o yaml, for another one: it
-// comes to rest, after a restart too, and what was of the source is not applied.
+// TestExported checks a Work of objects that were exported from another namespace, as by kubectl get -o yaml: the
+// agent stops writing, also after a restart, and fields of the source are not applied.
 func TestExported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,7 +123,7 @@ func TestExported(t *testing.T) {
 	require.Equal(t, []string{"PATCH services web"}, writes(member), "the heal, and nothing else after the restart")
 }
 
-// exportOf reads an object until the cluster has added what it adds.
+// exportOf reads an object after the cluster has added its fields.
 func (w *world) exportOf(object *unstructured.Unstructured) error {
 	if err := w.member.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (w *world) exportOf(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// rawManifest is a manifest as JSON.
+// rawManifest returns a manifest as JSON.
 func rawManifest(text string) (m v1alpha1.Manifest) {
 	m.Raw = []byte(text)
 	return m

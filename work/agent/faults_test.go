@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestAPIServersDie has each of two API servers killed while 60 objects are being applied, and started again.
+// TestAPIServersDie kills each of two API servers while 60 objects are being applied, and starts it again.
 func TestAPIServersDie(t *testing.T) {
 	t.Parallel()
 	member := localplane.ForTest(t, localplane.Options{Name: "member"})
@@ -62,9 +62,9 @@ func TestAPIServersDie(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotDelayed has small Works beside a large one that does not get on, and beside as many that are broken
-// as there are workers and more. The requests of the large one are held back until the small ones are ready, so that no
-// time is compared with another.
+// TestOthersAreNotDelayed checks small Works next to a large one that is blocked, and next to more failing Works than
+// there are workers. The requests of the large Work are blocked until the small ones are ready, so the test compares
+// no durations.
 func TestOthersAreNotDelayed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -109,7 +109,7 @@ func TestOthersAreNotDelayed(t *testing.T) {
 	w.eventually(func() error { return equal("v", w.data("big050", "k")) })
 }
 
-// TestBlackHole has a Work whose executor's requests are swallowed: it blocks no other Work.
+// TestBlackHole checks that a Work whose executor's requests get no response blocks no other Work.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// fleetMutant turns off one of the rules, as it was before.
+// fleetMutant disables one of the rules.
 type fleetMutant string
 
 const (
@@ -31,7 +31,7 @@ const (
 	outageTaints          fleetMutant = "an outage of the hub's network taints the clusters"
 )
 
-// fleetMutants says by how many steps of users and faults each mutant is caught.
+// fleetMutants has the number of steps of users and faults that reveal each mutant.
 var fleetMutants = []struct {
 	mutant        fleetMutant
 	users, faults uint8

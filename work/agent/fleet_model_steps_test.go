@@ -2,7 +2,7 @@ package agent
 
 import "fmt"
 
-// perCluster makes a step for each cluster.
+// perCluster returns a step for each cluster.
 func perCluster(name string, do func(m *fleetModel, f *fleet, i int) bool) (steps []fleetStep) {
 	for i := range clusterCount {
 		step := func(m *fleetModel, f *fleet) bool { return do(m, f, i) }
@@ -32,7 +32,7 @@ var controllerSteps = joined(
 	perCluster("the agent of cluster %s asks another hub", (*fleetModel).askOtherHub),
 )
 
-// recoverySteps end what a fault has begun.
+// recoverySteps end faults.
 var recoverySteps = joined(
 	[]fleetStep{
 		{"the paused leader of Placements writes", (*fleetModel).resumePlacer},
@@ -86,7 +86,7 @@ var recoverySteps = joined(
 	}),
 )
 
-// What of a backup is not created again yet.
+// The objects of a backup that are not created again yet.
 const (
 	reapplyDecision uint8 = 1 << iota
 	reapplyWorks          // and the next bit for the second cluster
@@ -103,7 +103,7 @@ func (f *fleet) join(i int) {
 	f.left &^= bit(i)
 }
 
-// users spends a step of users.
+// byUser consumes a step of users.
 func byUser(do func(f *fleet) bool) func(*fleetModel, *fleet) bool {
 	return func(_ *fleetModel, f *fleet) bool {
 		return f.users > 0 && do(f) && when(true, func() { f.users-- })
@@ -312,7 +312,7 @@ var faultSteps = joined(
 
 var fleetSteps = joined(controllerSteps, recoverySteps, userSteps, faultSteps)
 
-// fairSteps are those that happen sooner or later.
+// fairSteps are the steps that happen eventually.
 var fairSteps = joined(recoverySteps, controllerSteps)
 
 // deleteByHand deletes a generated Work without a request.
@@ -323,12 +323,12 @@ func (f *fleet) deleteByHand(i int) {
 	}
 }
 
-// restart has all controllers start anew.
+// restart restarts all controllers.
 func (f *fleet) restart() {
 	f.placer, f.paused, f.deletes, f.conflicts, f.cache = placerMemory{}, pausedPlacer{}, 0, 0, fleetCache{}
 }
 
-// restored has users want what a backup has. A request in the backup is one.
+// restored sets the users' intent to the contents of a backup. A request in the backup counts as a request.
 func (f *fleet) restored(b fleetHub) {
 	f.backup, f.backedUp, f.reapply = b, true, 0
 	ends := b.set.there && b.set.deleting && !b.set.withDefinition
@@ -358,7 +358,7 @@ func (f *fleet) restored(b fleetHub) {
 	}
 }
 
-// resumePlacer has the paused leader of Placements write what it had decided.
+// resumePlacer lets the paused leader of Placements write its decision.
 func (m *fleetModel) resumePlacer(f *fleet) bool {
 	p := f.paused
 	if !p.there {
@@ -373,7 +373,7 @@ func (m *fleetModel) resumePlacer(f *fleet) bool {
 	return true
 }
 
-// resumeWorkSets has the paused leader of WorkSets delete what it had decided to delete.
+// resumeWorkSets lets the paused leader of WorkSets execute its deletions.
 func (m *fleetModel) resumeWorkSets(f *fleet) bool {
 	if f.deletes == 0 {
 		return false

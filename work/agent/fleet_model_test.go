@@ -70,7 +70,7 @@ const (
 	policyKinds
 )
 
-// names are the clusters that a policy names; all: it names none.
+// names returns the clusters that a policy names; all: it names none.
 func (p policyKind) names() clusterSet {
 	switch p {
 	case pickA:
@@ -138,7 +138,7 @@ type pausedPlacer struct {
 	conflict bool // the PlacementDecision has changed since
 }
 
-// fleetCache is what the controller of WorkSets sees while its watches lag.
+// fleetCache is the state that the controller of WorkSets observes while its watches lag.
 type fleetCache struct {
 	lags      bool
 	placement placementRecord
@@ -192,7 +192,7 @@ func startOfFleet(policy policyKind, users, faults uint8) fleet {
 	return f
 }
 
-// freshUID is the least that is not in use.
+// freshUID returns the lowest UID that is not used.
 func freshUID(used ...uint8) uint8 {
 	for uid := uint8(1); ; uid++ {
 		if !slices.Contains(used, uid) {
@@ -218,7 +218,7 @@ func (f *fleet) freshWork(i int) uint8 {
 	return freshUID(f.hub.works[i].uid, f.backup.works[i].uid, f.inventory[i].uid)
 }
 
-// fleetModel has the rules, one of which a mutant turns off.
+// fleetModel has the rules, one of which a mutant disables.
 type fleetModel struct {
 	mutant    fleetMutant
 	scheduler *scheduler.Scheduler
@@ -257,10 +257,10 @@ func (m *fleetModel) remove(f *fleet, clusters clusterSet, why string) {
 	f.live &^= clusters
 }
 
-// ask is a request of a user to delete the object on clusters.
+// ask records a request of a user to delete the object on clusters.
 func (f *fleet) ask(clusters clusterSet) { f.asked |= clusters }
 
-// keep takes requests back, except for those that are being carried out.
+// keep withdraws requests, except for those that are being executed.
 func (f *fleet) keep(clusters clusterSet) {
 	clusters &= f.in
 	for i := range clusterCount {
@@ -281,7 +281,7 @@ func (f *fleet) worksOn() (on clusterSet) {
 	return on
 }
 
-// wanted are the clusters on which users want the object.
+// wanted returns the clusters on which users want the object.
 func (f *fleet) wanted() clusterSet {
 	switch {
 	case !f.wantsSet || !f.wantsPlacement:
@@ -297,7 +297,7 @@ func (f *fleet) wanted() clusterSet {
 	}
 }
 
-// changedDecision has paused leaders and records know that the PlacementDecision was written.
+// changedDecision notifies paused leaders and records that the PlacementDecision was written.
 func (f *fleet) changedDecision() { f.paused.conflict, f.hub.later = f.paused.there, 0 }
 
 func (f *fleet) changedWork(i int) { f.conflicts |= bit(i) & f.deletes }
@@ -312,7 +312,8 @@ type choiceKey struct {
 	failover bool
 }
 
-// taints are those of the clusters when an outage of the hub's network is over for all but the late ones.
+// taints returns the taints of the clusters after an outage of the hub's network that has ended for all clusters
+// except the late ones.
 func (m *fleetModel) taints(late clusterSet) (taints [clusterCount][]membershipv1alpha1.Taint) {
 	monitor, now := heartbeat.NewMonitor(heartbeat.Policy{}), time.Unix(0, 0)
 	pass := func(d time.Duration, silent clusterSet) {
@@ -347,7 +348,7 @@ func (m *fleetModel) taints(late clusterSet) (taints [clusterCount][]membershipv
 	return taints
 }
 
-// choose asks the scheduler.
+// choose returns the decision of the scheduler.
 func (m *fleetModel) choose(k choiceKey) clusterSet {
 	if known, ok := m.chosen[k]; ok {
 		return known
@@ -404,7 +405,7 @@ func (m *fleetModel) choose(k choiceKey) clusterSet {
 	return chosen
 }
 
-// status is the status of a Placement.
+// object returns a Placement with the recorded status.
 func (r placementRecord) object() *placementv1alpha1.Placement {
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	p.Status.SelectedClusters = int32(r.selected)
@@ -420,7 +421,8 @@ func (r placementRecord) object() *placementv1alpha1.Placement {
 	return p
 }
 
-// owned are the clusters of the PlacementDecision of the Placement. One without an owner is adopted.
+// owned returns the clusters of the PlacementDecision of the Placement. A PlacementDecision without an owner is
+// adopted.
 func (f *fleet) owned() (clusters clusterSet, there bool) {
 	d := f.hub.decision
 	if !d.there || d.owner != f.hub.placement.uid && d.owner != 0 {
@@ -429,7 +431,7 @@ func (f *fleet) owned() (clusters clusterSet, there bool) {
 	return d.clusters, true
 }
 
-// decide is a decision of the controller of Placements, up to the write.
+// decide returns a decision of the controller of Placements, before it is written.
 func (m *fleetModel) decide(f *fleet) clusterSet {
 	if f.placer.uid != f.hub.placement.uid {
 		f.placer.decided, f.placer.fresh, f.placer.clusters, f.placer.uid = false, false, 0, f.hub.placement.uid
@@ -525,7 +527,7 @@ func (m *fleetModel) report(f *fleet) bool {
 	return true
 }
 
-// selection is what the WorkSet sees of its Placement.
+// selection returns the clusters that the WorkSet observes as selected by its Placement.
 func (m *fleetModel) selection(p placementRecord, d decisionRecord) (clusters clusterSet, certain bool) {
 	if !p.there {
 		return 0, m.mutant == missingPlacementEmpty
@@ -625,7 +627,7 @@ func (m *fleetModel) end(f *fleet) bool {
 	return true
 }
 
-// leave is a step of the leave of a member.
+// leave executes a step of the leave of a member.
 func (m *fleetModel) leave(f *fleet, i int) bool {
 	record, w := &f.hub.members[i], &f.hub.works[i]
 	switch {
@@ -646,7 +648,8 @@ func (m *fleetModel) leave(f *fleet, i int) bool {
 	return true
 }
 
-// askOtherHub has an agent that its hub rejects ask another hub, which knows a former member with its claim that left.
+// askOtherHub lets an agent that its hub rejects try another hub, which knows a former member with the same claim
+// that has left.
 func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
 	if !f.foreign.has(i) || f.left.has(i) {
 		return false
@@ -677,7 +680,7 @@ func (m *fleetModel) askOtherHub(f *fleet, i int) bool {
 	return true
 }
 
-// collect is the garbage collector.
+// collect runs the garbage collector.
 func (m *fleetModel) collect(f *fleet) bool {
 	if d := f.hub.decision; !d.there || d.owner == 0 || f.hub.placement.there && d.owner == f.hub.placement.uid {
 		return false
@@ -736,7 +739,7 @@ func recordOf(applied *v1alpha1.AppliedWork, uid uint8) (r inventoryRecord) {
 	}
 }
 
-// reconcile is one of the agent of a cluster.
+// reconcile is a reconcile of the agent of a cluster.
 func (m *fleetModel) reconcile(f *fleet, i int) bool {
 	if f.left.has(i) || f.foreign.has(i) || f.late.has(i) {
 		return false
@@ -769,7 +772,7 @@ func (m *fleetModel) reconcile(f *fleet, i int) bool {
 	return true
 }
 
-// agent decides as the agent does.
+// agent returns the decision of the agent.
 func (m *fleetModel) agent(k agentKey) (r agentResult) {
 	r = agentResult{work: k.work, inventory: k.inventory, live: k.live, unknown: k.unknown}
 	now := time.Unix(10, 0)
@@ -841,13 +844,14 @@ func (m *fleetModel) agent(k agentKey) (r agentResult) {
 	return r
 }
 
-// fleetStep is something that a user, a fault or a controller does. It returns false if it cannot be done.
+// fleetStep is a step of a user, a fault or a controller. It returns false if it is not possible.
 type fleetStep struct {
 	name string
 	do   func(m *fleetModel, f *fleet) bool
 }
 
-// settle has everyone but users and faults act until nothing changes, and returns what is wrong then.
+// settle runs all steps except those of users and faults until nothing changes, and returns the violation that it
+// finds then.
 func (m *fleetModel) settle(f *fleet) string {
 	const most = 60
 	for range most {
@@ -865,7 +869,7 @@ func (m *fleetModel) settle(f *fleet) string {
 	return "the controllers do not come to rest"
 }
 
-// wrong is what is wrong in a state in which nothing else happens.
+// wrong returns the violation in a state in which no other step is possible.
 func (f *fleet) wrong() string {
 	want := f.wanted()
 	one := f.hub.decision.clusters
@@ -892,7 +896,7 @@ func (f *fleet) wrong() string {
 	return ""
 }
 
-// fleetWalk is what was reached.
+// fleetWalk is the result of a walk.
 type fleetWalk struct {
 	states []fleet
 	from   []int32
@@ -917,7 +921,7 @@ func (w *fleetWalk) trace(i int32) string {
 	return strings.Join(lines, "\n")
 }
 
-// fleetBound is how far a walk goes.
+// fleetBound limits the depth of a walk.
 type fleetBound struct {
 	users, faults uint8 // steps of users, and faults
 	converged     bool  // begin when everything is placed, and not with a new Placement and WorkSet

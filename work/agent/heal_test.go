@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestHeal has what happens to an object that a user on the member changes. Nothing is polled: a resync is an hour
-// away.
+// TestHeal checks the correction of an object that a user on the member changes. It does not depend on polling: the
+// resync period is an hour.
 func TestHeal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func (w *world) healed() (notes []string) {
 	return notes
 }
 
-// TestHealWithoutHub shows that the agent heals a member while its hub cannot be reached, and deletes nothing.
+// TestHealWithoutHub checks that the agent corrects a member while its hub is unreachable, and deletes nothing.
 func TestHealWithoutHub(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"cut", "stall"} {
@@ -165,8 +165,8 @@ func feedback(work *v1alpha1.Work, name string) string {
 	return ""
 }
 
-// BenchmarkHeal measures the time from an edit, when the API server has taken it, until a watch sees the object as it
-// shall be. Of it 50 ms are what the agent waits for further changes; the rest are two watch events and a write.
+// BenchmarkHeal measures the time from the response to an edit until a watch observes the corrected object. The agent
+// waits 50 ms of it for further changes; the rest are two watch events and a write.
 func BenchmarkHeal(b *testing.B) {
 	w := newWorld(b)
 	w.start()

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself has a Job that Kubernetes deletes as soon as it has finished: its Work stays complete, over
-// a restart, and the Job runs again when its manifest changes.
+// TestJobThatRemovesItself checks a Job that Kubernetes deletes as soon as it has finished: its Work stays complete,
+// also after a restart, and the Job runs again when its manifest changes.
 func TestJobThatRemovesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestJobThatRemovesItself(t *testing.T) {
 	stop()
 }
 
-// finishJob waits for a Job of another UID, has it succeed as its controller would, and returns its UID.
+// finishJob waits for a Job with another UID, lets it succeed as its controller would, and returns its UID.
 func (w *world) finishJob(name string, not types.UID) (uid types.UID) {
 	w.t.Helper()
 	w.eventually(func() error {

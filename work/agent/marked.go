@@ -19,7 +19,7 @@ import (
 )
 
 // markedObjects finds the objects of owners by their marks, for a Work whose inventory was lost. It lists all kinds
-// of the member, so what it has found serves all Works for a moment: inventories are mostly lost together, with their
+// of the member and caches the result for [markedFor] for all Works: inventories are mostly lost together, with their
 // definition.
 type markedObjects struct {
 	client    client.Client
@@ -36,11 +36,11 @@ type markedObject struct {
 	managers []string
 }
 
-// markedFor is how long a list of all marked objects serves.
+// markedFor is how long a list of all marked objects is cached.
 const markedFor = 30 * time.Second
 
-// of returns the objects that have the mark of an owner and were written by its field manager. Kinds that cannot be
-// listed are left out, since the objects are only missed in the inventory then.
+// of returns the objects that have the mark of an owner and were written by its field manager. It omits kinds that
+// cannot be listed: their objects are then only missing in the inventory.
 func (m *markedObjects) of(ctx context.Context, owner apply.Owner) ([]v1alpha1.AppliedResource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metrics are in the registry of controller-runtime, which all agents of a process share; the label "hub" tells them
-// apart. Besides there are those of every controller: how long reconciles take, and how many wait.
+// metrics are in the registry of controller-runtime, which all agents of a process share. The label "hub"
+// distinguishes them. In addition, there are the metrics of every controller, such as the duration of reconciles and
+// the depth of the workqueue.
 type metrics struct {
 	heals   *prometheus.CounterVec
 	orphans *prometheus.GaugeVec
@@ -26,7 +27,7 @@ func newMetrics() (*metrics, error) {
 	return m, errors.Join(registered(&m.heals), registered(&m.orphans))
 }
 
-// registered registers a collector, or takes the one that another agent of the process has registered.
+// registered registers a collector, or replaces it with the one that another agent of the process has registered.
 func registered[C prometheus.Collector](c *C) error {
 	err := ctrlmetrics.Registry.Register(*c)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {

@@ -28,7 +28,7 @@ import (
 // not taken that back; that each request is carried out in the end, or its objects are reported as orphaned where a
 // fault destroyed the request; and that a release deletes those.
 
-// mutant turns off one of the rules, as it was before.
+// mutant disables one of the rules.
 type mutant string
 
 const (
@@ -150,8 +150,8 @@ func (m *model) remove(objects objectSet, why string) {
 	m.destroyed &^= objects
 }
 
-// ask is a request of a user to delete objects. It can get lost for objects that the agent does not know to be those
-// of the Work.
+// ask records a request of a user to delete objects. A request can get lost for objects that the agent does not know
+// as objects of the Work.
 func (m *model) ask(objects objectSet) {
 	m.requested |= objects
 	w := m.hub.work
@@ -170,7 +170,7 @@ func (m *model) ask(objects objectSet) {
 	}
 }
 
-// keep takes requests back whose deletion has not begun.
+// keep withdraws requests whose execution has not begun.
 func (m *model) keep(objects objectSet) {
 	if w := m.hub.work; w != nil && (w.deleted != 0 || w.requested) { // a backup can contain the request
 		return
@@ -188,7 +188,7 @@ func (m *model) keep(objects objectSet) {
 
 func (m *model) damage() { m.destroyed |= m.live | m.requested }
 
-// wanted is what the hub's users want on the member at this time.
+// wanted returns the objects that the users of the hub want on the member at this time.
 func (m *model) wanted() objectSet {
 	switch {
 	case m.generated && m.hub.generator != nil && !m.hub.generator.deleted && m.hub.generator.chosen:
@@ -199,7 +199,7 @@ func (m *model) wanted() objectSet {
 	return 0
 }
 
-// action is something that a user, a fault or a controller does. It returns false if it cannot be done.
+// action is a step of a user, a fault or a controller. It returns false if it is not possible.
 type action struct {
 	name string
 	do   func(m *model) bool
@@ -344,7 +344,7 @@ var faults = []action{
 	{"faults end", func(m *model) bool { m.heal(); return true }},
 }
 
-// terminate gives the Work a deletionTimestamp.
+// terminate sets the deletionTimestamp of the Work.
 func (m *model) terminate() {
 	w := m.hub.work
 	if w == nil || w.deleted != 0 {
@@ -356,7 +356,7 @@ func (m *model) terminate() {
 	}
 }
 
-// restore puts back a backup: that of etcd as it was, or objects with other UIDs, without deletionTimestamps.
+// restore restores a backup: one of etcd without changes, or objects with new UIDs and without deletionTimestamps.
 func (m *model) restore(objects, generators, works bool) bool {
 	if m.backup == nil || m.works != definition.Served || m.sets != definition.Served || m.namespaceDeleted != 0 {
 		return false
@@ -478,13 +478,13 @@ func setIn(resources []v1alpha1.AppliedResource) (of objectSet) {
 	return of
 }
 
-// reconcile is one of the agent.
+// reconcile is a reconcile of the agent.
 func (m *model) reconcile() {
 	m.cache = copyOf(m.hub.work)
 	m.step()
 }
 
-// step works on what the agent's cache has.
+// step reconciles the Work in the agent's cache.
 func (m *model) step() {
 	work := m.cache
 	switch {
@@ -504,7 +504,7 @@ func (m *model) desired(w *modelWork) *v1alpha1.AppliedWork {
 	}
 }
 
-// observeRestore has the agent observe that etcd was restored.
+// observeRestore lets the agent observe that etcd was restored.
 func (m *model) observeRestore() {
 	if m.rewound && !m.unreachable {
 		if m.rewound = false; m.mutant != overtakenPrunes && (m.mutant != secondRestore || !m.waiting) {
@@ -514,14 +514,15 @@ func (m *model) observeRestore() {
 	}
 }
 
-// confirmHub has the hub confirm that it is consistent. It knows by itself that it was restored.
+// confirmHub lets the hub confirm that it is consistent. The hub detects a restore itself.
 func (m *model) confirmHub() {
 	if !m.rewound && !m.unreachable {
 		m.waiting = false
 	}
 }
 
-// mayDelete is the gate, which compares the state of the hub with the one that the agent has observed.
+// mayDelete reports whether the gate permits deletions: it compares the state of the hub with the one that the agent
+// has observed.
 func (m *model) mayDelete() bool {
 	return m.mutant == gateIgnored || !m.gateShut && !m.waiting && (!m.rewound || m.mutant == unseenRestore)
 }
@@ -577,7 +578,7 @@ func (m *model) bring(w *modelWork) {
 	m.drop(setIn(gone))
 }
 
-// due is what may be deleted of an inventory.
+// due returns the objects of an inventory that may be deleted.
 func (m *model) due(of *v1alpha1.AppliedWork, ended bool) []v1alpha1.AppliedResource {
 	of = of.DeepCopy()
 	if m.mutant == releaseOfAll {
@@ -587,7 +588,7 @@ func (m *model) due(of *v1alpha1.AppliedWork, ended bool) []v1alpha1.AppliedReso
 	return gone
 }
 
-// drop takes objects out of the inventory.
+// drop removes objects from the inventory.
 func (m *model) drop(gone objectSet) {
 	m.inventory.Status.Resources = slices.DeleteFunc(m.inventory.Status.Resources, func(r v1alpha1.AppliedResource) bool {
 		return setIn([]v1alpha1.AppliedResource{r})&gone != 0
@@ -597,7 +598,7 @@ func (m *model) drop(gone objectSet) {
 	}
 }
 
-// end is about a Work that is missing or being deleted.
+// end handles a Work that is missing or being deleted.
 func (m *model) end(cached *modelWork) {
 	if m.unreachable || !m.inventoryServed {
 		return
@@ -657,7 +658,7 @@ func (m *model) end(cached *modelWork) {
 	}
 }
 
-// release is a user's.
+// release is a release by a user.
 func (m *model) release() bool {
 	return when(m.inventory != nil && orphansOf(m.inventory) > 0, func() {
 		for _, r := range m.inventory.Status.Resources {
@@ -696,7 +697,7 @@ var controllers = []action{
 	{"the hub confirms", func(m *model) bool { m.confirmHub(); return true }},
 }
 
-// walk has users, faults and controllers act, then ends the faults, and returns what is wrong.
+// walk runs steps of users, faults and controllers, then ends the faults, and returns the violation.
 func walk(mutant mutant, seed uint64) (m *model, problem string) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	m = newModel(mutant, seed%2 == 0)
@@ -805,8 +806,8 @@ func TestModel_RestoredGenerationIsOvertaken(t *testing.T) {
 	}
 }
 
-// seeds is how many walks TestModel takes: 4,000, or 20,000 with MUSTER_MODEL=full. The race detector finds nothing in
-// a model that has one goroutine, and makes it ten times as slow: 1,000.
+// seeds returns the number of walks of TestModel: 4,000, or 20,000 with MUSTER_MODEL=full. With the race detector,
+// which finds nothing in a model with one goroutine and slows it down tenfold, 1,000.
 func seeds() uint64 {
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "full":
@@ -818,15 +819,16 @@ func seeds() uint64 {
 	}
 }
 
-// caughtBy are seeds of walks that catch a mutant, so that the search for one is short. It goes on with all others if
-// the walk has changed.
+// caughtBy has seeds of walks that reveal a mutant, so that the search is short. If a walk has changed, the search
+// continues with all other seeds.
 var caughtBy = map[mutant]uint64{
 	handDeleted: 1044, newUIDPrunes: 1205, rollbackPrunes: 11539, overtakenPrunes: 18759, formerEnds: 11539,
 	cachedPrune: 10399, emptyPrunes: 2696, forbiddenPrunes: 938, leaderNotFenced: 6000, gateIgnored: 10429,
 	lostIsEmpty: 756, releaseOfAll: 2828,
 }
 
-// Each rule is needed: without it the model finds a walk that breaks a promise.
+// TestModelCatchesMutants checks that each rule is needed: without it, the model finds a walk that violates a
+// guarantee.
 func TestModelCatchesMutants(t *testing.T) {
 	t.Parallel()
 	for _, mutant := range mutants {

@@ -10,7 +10,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// ObjectPolicy decides which objects of Works the member accepts. The HubPolicy of package tenancy/memberpolicy is one.
+// ObjectPolicy decides which objects of Works the member accepts. HubPolicy of package tenancy/memberpolicy
+// implements it.
 type ObjectPolicy interface {
 	// Rules returns the rules in force for a Work: a function that returns why the member does not accept an object, as a
 	// sentence for the status of the Work, or an empty string if it does. The function must be pure: for the same version
@@ -24,7 +25,7 @@ type ObjectPolicy interface {
 	Changed() <-chan struct{}
 }
 
-// rules are the answers of the ObjectPolicy for one Work.
+// rules are the rules of the ObjectPolicy for one Work.
 type rules struct {
 	reject  func(v1alpha1.ResourceIdentifier) string // nil: the member accepts everything
 	version string
@@ -50,7 +51,7 @@ func (a *Agent) followPolicy(ctx context.Context) {
 	}
 }
 
-// wakeAll has all Works reconciled that the agent has met.
+// wakeAll enqueues all Works that the agent has reconciled before.
 func (a *Agent) wakeAll() {
 	a.mu.Lock()
 	works := slices.Collect(maps.Keys(a.known))
@@ -60,7 +61,7 @@ func (a *Agent) wakeAll() {
 	}
 }
 
-// accept removes the objects that the member does not accept from those that are applied.
+// accept removes the objects that the member does not accept from the objects of the plan.
 func (p *plan) accept(reject func(v1alpha1.ResourceIdentifier) string) {
 	if reject == nil {
 		return
@@ -72,7 +73,7 @@ func (p *plan) accept(reject func(v1alpha1.ResourceIdentifier) string) {
 		}
 		message, reason := reject(m.id), v1alpha1.ReasonNotAccepted
 		if message == "" && !m.scoped && m.id.Namespace != "" {
-			// The member may serve the kind as a cluster-scoped one before the object is applied.
+			// The member may serve the kind as cluster-scoped by the time the object is applied.
 			unscoped := m.id
 			if unscoped.Namespace = ""; reject(unscoped) != "" {
 				message = fmt.Sprintf("The member does not serve %s, so it is not known whether it accepts the object.", m.id.Kind)
@@ -86,7 +87,7 @@ func (p *plan) accept(reject func(v1alpha1.ResourceIdentifier) string) {
 	}
 }
 
-// drop takes the object of a manifest out of those that are applied.
+// drop removes the object of a manifest from the objects of the plan.
 func (p *plan) drop(m *planned) {
 	dropped := m.object
 	p.objects = append(append([]apply.Object(nil), p.objects[:dropped]...), p.objects[dropped+1:]...)

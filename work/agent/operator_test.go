@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestNamespaceOfClusterScopedObject has that a namespace where there can be none is dropped with a warning.
+// TestNamespaceOfClusterScopedObject checks that the namespace of a cluster-scoped object is dropped with a warning.
 func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,8 +60,8 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	require.Error(t, w.member.Get(context.Background(), key, live), "it is taken back")
 }
 
-// TestCustomResourceDoesNotBlockItsOperator has a Work with an operator, its definition and a custom resource that is
-// not ready before the operator runs. With default waves the operator comes; an explicit wave is waited for.
+// TestCustomResourceDoesNotBlockItsOperator checks a Work with an operator, its definition and a custom resource that
+// is not ready before the operator runs. With default waves the operator is applied; an explicit wave is awaited.
 func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	t.Parallel()
 	for _, explicit := range []bool{false, true} {
@@ -109,8 +109,8 @@ func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	}
 }
 
-// TestRejectedCustomResourceDoesNotBlockItsOperator has a custom resource that the API server does not accept, as while
-// the webhook of its operator does not answer. The operator comes nevertheless.
+// TestRejectedCustomResourceDoesNotBlockItsOperator checks a custom resource that the API server rejects, for example
+// while the webhook of its operator does not respond. The operator is applied nevertheless.
 func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -129,8 +129,8 @@ func TestRejectedCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	require.Contains(t, condition(work, v1alpha1.ConditionDegraded).Message, "Wheel", "the Work names what is wrong")
 }
 
-// TestRulesOfAProduct has a product with a rule in Go for a kind, which comes before the defaults, and a Work with a
-// rule in CEL for one object, which comes before both.
+// TestRulesOfAProduct checks the precedence of rules: a rule in CEL for one object, a rule in Go of a product for a
+// kind, and the defaults.
 func TestRulesOfAProduct(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,8 +166,8 @@ func TestRulesOfAProduct(t *testing.T) {
 	w.ready(work)
 }
 
-// TestStatusGracePeriod has custom resources of unknown kinds. One whose kind has a status is not ready until it has
-// one or the time is over, also for an agent that was restarted; one whose kind has none is ready at once.
+// TestStatusGracePeriod checks custom resources of unknown kinds. If the kind has a status, the object is not ready
+// until it has one or the time is over, also after a restart of the agent; otherwise it is ready immediately.
 func TestStatusGracePeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

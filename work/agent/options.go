@@ -50,10 +50,10 @@ type Options struct {
 	// status. Nil: [DefaultExecutorPolicy].
 	Executor ExecutorPolicy
 
-	// ObjectPolicy decides which objects of Works the member accepts. The agent neither applies nor reads an object that
-	// is not accepted, and reports it in the status of its Work. If it was applied before, it stays as it is until its
-	// Work is deleted; until it is accepted again, the agent deletes no object that the Work does not have any more. Nil:
-	// the member accepts every object.
+	// ObjectPolicy decides which objects of Works the member accepts. The agent neither applies nor reads an object
+	// that is not accepted, and reports it in the status of its Work. An object that was applied before stays unchanged
+	// until its Work is deleted. While a Work has an object that is not accepted, the agent deletes no object that the
+	// Work does not contain any more. Nil: the member accepts every object.
 	ObjectPolicy ObjectPolicy
 
 	// Readiness evaluates whether objects are ready. Nil: the rules of package readiness.
@@ -71,20 +71,21 @@ type Options struct {
 	StatusInterval time.Duration
 
 	// StatusGracePeriod is how long a new custom resource is not ready while it has no status. It applies to kinds that
-	// have the subresource status and that no rule of Readiness knows. After that time the object is ready, because many
-	// such kinds have no controller that reports a status. It begins when the object is created. Default:
+	// have the subresource status and for which Readiness has no rule. After that time the object is ready, because
+	// many such kinds have no controller that reports a status. It begins when the object is created. Default:
 	// [DefaultStatusGracePeriod]. Negative: such an object is ready as soon as it exists.
 	StatusGracePeriod time.Duration
 
 	// PruneGate decides whether objects may be deleted from the member. The agent calls it before each deletion, from
 	// several workers concurrently. It must not block. Nil: deletions are always permitted.
 	PruneGate PruneGate
-	// HubRestored returns a number that increases when the hub was restored to an earlier state, before PruneGate permits
-	// deletions again. What a Work lacks when the agent first reconciles it after that is orphaned and not deleted,
-	// although its generation may be higher than before. It must not block. Nil: only a lower generation shows a restore.
+	// HubRestored returns a number that increases when the hub was restored to an earlier state, before PruneGate
+	// permits deletions again. At the first reconcile of a Work after an increase, objects that the Work does not
+	// contain are orphaned and not deleted, although its generation may be higher than before. It must not block. Nil:
+	// only a lower generation reveals a restore.
 	HubRestored func() int64
 	// OrphanGracePeriod is how long the agent keeps the objects of a Work that is missing on the hub although no
-	// request to delete it was observed. After that, it deletes them with the delete policy that the Work had last.
+	// request to delete it was observed. After that, the agent deletes them with the last delete policy of the Work.
 	// Default, and for any value that is not positive: the objects are kept forever.
 	OrphanGracePeriod time.Duration
 	// OnOrphans is called once after the start of the agent, and after each change of the orphaned objects of the
@@ -101,9 +102,9 @@ type Options struct {
 type PruneGate func(ctx context.Context) (withheld string)
 
 // ExecutorPolicy decides whether a Work may be applied with the requested identity: as the ServiceAccount in
-// spec.executor, or as the agent if that is not set. An agent may impersonate ServiceAccounts, so this policy prevents
-// that the authors of Works gain permissions. The API server rejects an impersonation that the agent's RBAC does not
-// permit.
+// spec.executor, or as the agent if spec.executor is not set. An agent may impersonate ServiceAccounts, so this
+// policy prevents that the authors of Works gain permissions. The API server rejects an impersonation that the
+// agent's RBAC does not permit.
 type ExecutorPolicy func(ctx context.Context, work *v1alpha1.Work) error
 
 // DefaultExecutorPolicy rejects ServiceAccounts of namespaces whose names begin with "kube-", and of muster-system,

@@ -20,13 +20,14 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// An object is orphaned when no Work has it any more although no user asked for its deletion. The functions in this
-// file are pure where they have no context.
+// An object is orphaned if no Work contains it any more although no user requested its deletion. The functions in
+// this file that have no context are pure.
 
-// orphan marks the entries of an inventory as orphaned, but for those that stay, and returns how many it has marked.
+// orphan marks the entries of an inventory as orphaned, except those for which stays returns true. It returns the
+// number of entries that it marked.
 func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string,
 	now time.Time) int {
-	takeRelease(applied) // which is about those that were orphaned before
+	takeRelease(applied) // the annotation applies to objects that were orphaned before
 	marked := 0
 	for i := range applied.Status.Resources {
 		if r := &applied.Status.Resources[i]; r.OrphanedTime == nil && !stays(*r) {
@@ -40,9 +41,10 @@ func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) 
 	return marked
 }
 
-// adopt gives an inventory to the Work that the desired AppliedWork names. What that Work does not have is orphaned
-// if the Work is another one than the one before and the deletion of that was no request, or if it is an earlier
-// generation, or the first one after the hub was restored. It returns the reason, or nothing if no object is orphaned.
+// adopt transfers an inventory to the Work that the desired AppliedWork names. Objects that this Work does not
+// contain are orphaned in three cases: the Work replaces another Work whose deletion was not requested, it is an
+// earlier generation, or it is the first one after the hub was restored. adopt returns the reason, or an empty string
+// if no object is orphaned.
 func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time.Time) (reason string) {
 	have, want := next.Spec.Work, desired.Spec.Work
 	next.Spec = desired.Spec
@@ -52,7 +54,7 @@ func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time
 	case have.UID == want.UID:
 		reason = v1alpha1.ReasonHubRestored
 	case request != nil && request.WorkUID == have.UID:
-		next.Status.DeletionRequest = nil // what the new Work does not have is deleted, as was asked for
+		next.Status.DeletionRequest = nil // the deletion of objects that the new Work does not contain was requested
 		return ""
 	default:
 		reason = v1alpha1.ReasonWorkReplaced
@@ -68,13 +70,13 @@ func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time
 	return reason
 }
 
-// adopts reports whether a Work is not simply a later generation of the one that an inventory is of.
+// adopts reports whether the desired Work is anything but a later generation of the Work in the inventory.
 func adopts(have, want v1alpha1.WorkReference) bool {
 	return have.UID != want.UID || want.Generation < have.Generation || want.HubRestored > have.HubRestored
 }
 
-// rebuilt is the inventory of a Work that has lost it: its objects, and those that were found with its mark. Of the
-// latter, those that it does not have are orphaned.
+// rebuilt returns the inventory of a Work whose inventory was lost: the objects of the Work, and the objects that
+// were found with its mark. Found objects that the Work does not contain are orphaned.
 func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.Time) []v1alpha1.AppliedResource {
 	stale := map[objectKey]bool{}
 	for _, r := range apply.Stale(found, objects) {
@@ -90,9 +92,9 @@ func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.
 	return apply.Ahead(found, objects)
 }
 
-// takeRelease notes on the orphaned entries of an inventory that a user asked for the deletion of their objects by
-// the annotation, and removes the annotation, which is not about objects that are orphaned later. It reports whether
-// it changed anything.
+// takeRelease marks the orphaned entries of an inventory as released if a user requested their deletion by the
+// annotation. It then removes the annotation, which does not apply to objects that are orphaned later. It reports
+// whether it changed anything.
 func takeRelease(applied *v1alpha1.AppliedWork) bool {
 	if applied.UID == "" || applied.Annotations[v1alpha1.ReleaseAnnotation] != string(applied.UID) {
 		return false
@@ -105,7 +107,7 @@ func takeRelease(applied *v1alpha1.AppliedWork) bool {
 	return true
 }
 
-// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has.
+// settleOrphans updates the condition Orphaned. Without a reason, it keeps the present one.
 func settleOrphans(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
 	n := orphansOf(applied)
 	if n == 0 {
@@ -154,9 +156,9 @@ func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
 	return n
 }
 
-// due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is
-// due; 0: none will be. The rest of the inventory, without orphaned objects, is due when the end of the Work was
-// requested.
+// due splits an inventory into objects that may be deleted and objects that are kept. It returns when the next
+// orphaned object is due; 0: none will be. An object that is not orphaned is due if the deletion of the Work was
+// requested (ended).
 func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration,
 	now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
 	for _, r := range applied.Status.Resources {
@@ -178,8 +180,8 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration,
 	return gone, kept, after
 }
 
-// keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released
-// since. It returns when to reconcile again.
+// keepOrphans marks the objects of a Work that ended without a request as orphaned, and deletes those that were
+// released since. It returns when to reconcile again.
 func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state,
 	reason string) (time.Duration, error) {
 	if err := st.applied.takeRelease(ctx); err != nil {
@@ -188,7 +190,7 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 	next := st.applied.latest.DeepCopy()
 	marked := orphan(next, func(v1alpha1.AppliedResource) bool { return false }, reason, time.Now())
 	if marked > 0 {
-		st.detached = "" // what could not be applied may have its owner reference still
+		st.detached = "" // objects that could not be applied may still have their owner reference
 		if err := st.applied.update(ctx, next); err != nil {
 			return 0, err
 		}
@@ -208,8 +210,8 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 	return a.pruneDue(ctx, work.Name, st, false)
 }
 
-// detach removes the owner references of earlier releases from objects of an inventory, once for each run of the
-// agent. Objects that are applied lose them by that.
+// detach removes the owner references that earlier releases set from the objects of an inventory, once for each run
+// of the agent. Applying an object removes them as well.
 func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.AppliedResource) error {
 	applied := st.applied.latest
 	if st.detached == applied.UID {
@@ -226,7 +228,7 @@ func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.Appl
 	return nil
 }
 
-// pruneDue deletes the orphaned objects that are due, if any, and the AppliedWork with the last of them.
+// pruneDue deletes the orphaned objects that are due, and the AppliedWork if the inventory is then empty.
 func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool) (time.Duration, error) {
 	gone, _, after := due(st.applied.latest, ended, a.options.OrphanGracePeriod, time.Now())
 	if len(gone) == 0 && len(st.applied.latest.Status.Resources) > 0 {
@@ -250,7 +252,7 @@ func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool
 	return after, nil
 }
 
-// refresh reads the AppliedWork from the API server: a release is not taken from a cache.
+// refresh reads the AppliedWork from the API server, because a release must not be read from a cache.
 func (a *Agent) refresh(ctx context.Context, st *state) error {
 	live := &v1alpha1.AppliedWork{}
 	if err := a.member.Get(ctx, client.ObjectKeyFromObject(st.applied.latest), live); err != nil {
@@ -263,29 +265,29 @@ func (a *Agent) refresh(ctx context.Context, st *state) error {
 	return nil
 }
 
-// OrphanSummary is what a member has of orphaned objects: those that no Work has any more although no user asked for
-// their deletion.
+// OrphanSummary counts the orphaned objects of a member: objects that no Work contains any more although no user
+// requested their deletion.
 type OrphanSummary struct {
-	// Works is how many Works have orphaned objects, whether or not the Work exists.
+	// Works is the number of Works with orphaned objects, whether or not the Work exists.
 	Works int
-	// Objects is how many objects are orphaned.
+	// Objects is the number of orphaned objects.
 	Objects int
 	// First are the names of the first Works, in alphabetical order; at most [MaxOrphanNames].
 	First []string
 }
 
-// orphanCounts are the orphaned objects that the agent knows of.
+// orphanCounts are the orphaned objects that the agent has observed.
 type orphanCounts struct {
-	reporting sync.Mutex      // held while they are reported
+	reporting sync.Mutex      // serializes reports
 	works     map[string]int  // objects by the name of the Work
 	counted   bool            // those that existed before the start are in works
 	noted     map[string]bool // the Works that were noted before that
 }
 
-// MaxOrphanNames bounds [OrphanSummary.First].
+// MaxOrphanNames is the maximum length of [OrphanSummary.First].
 const MaxOrphanNames = 10
 
-// Orphans returns the orphaned objects that the agent knows of. It may be called concurrently.
+// Orphans returns the orphaned objects that the agent has observed. It may be called concurrently.
 func (a *Agent) Orphans() OrphanSummary {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -303,7 +305,7 @@ func summaryOf(orphans map[string]int) OrphanSummary {
 	return s
 }
 
-// noteOrphans takes in how many orphaned objects the inventory of a Work has; nil: there is no inventory.
+// noteOrphans records the number of orphaned objects in the inventory of a Work; nil: there is no inventory.
 func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
 	n := 0
 	if applied != nil {
@@ -338,8 +340,8 @@ func (a *Agent) reportOrphans(summary OrphanSummary) {
 // countInterval is the time between two attempts to count the orphaned objects when the agent starts.
 const countInterval = 10 * time.Second
 
-// countOrphans reports the orphaned objects on the member once after the start, even if there are none: what was
-// reported before the start may have changed since. It returns when it has reported, or when the context ends.
+// countOrphans reports the orphaned objects on the member once after the start, even if there are none, because the
+// last report before the start may be outdated. It returns when it has reported, or when the context ends.
 func (a *Agent) countOrphans(ctx context.Context) {
 	for {
 		var list v1alpha1.AppliedWorkList
@@ -360,7 +362,8 @@ func (a *Agent) countOrphans(ctx context.Context) {
 	}
 }
 
-// countedOrphans takes in the AppliedWorks that exist. What was noted of a Work since the start is more recent.
+// countedOrphans records the orphaned objects of all existing AppliedWorks. It skips a Work that noteOrphans recorded
+// since the start, because that number is more recent.
 func (a *Agent) countedOrphans(all []v1alpha1.AppliedWork) {
 	a.orphans.reporting.Lock()
 	defer a.orphans.reporting.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// vanish has a Work disappear without a deletion that the agent could observe. No agent may run.
+// vanish makes a Work disappear without a deletion that the agent could observe. No agent may run.
 func (w *world) vanish(work *v1alpha1.Work) {
 	w.t.Helper()
 	now := &v1alpha1.Work{}
@@ -95,8 +95,8 @@ func (w *world) event(reason string) {
 	})
 }
 
-// A Work that is missing was not deleted on request: its objects stay, are reported, and are adopted by a Work of its
-// name.
+// TestOrphans_MissingWork checks that a missing Work is not a request: its objects stay, are reported, and are
+// adopted by a Work with its name.
 func TestOrphans_MissingWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,7 +159,8 @@ func TestOrphans_MissingWork(t *testing.T) {
 	reported(agent.OrphanSummary{}) // which replaces what an earlier run reported
 }
 
-// A Work that is created again without some of the objects does not ask for their deletion: it never had them.
+// TestOrphans_ReplacedWork checks that a Work which is created again without some of the objects does not request
+// their deletion.
 func TestOrphans_ReplacedWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +204,8 @@ func (w *world) release(applied *v1alpha1.AppliedWork, value string) {
 		client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// Orphaned objects are deleted on an explicit request, or after a grace period that a user has set.
+// TestOrphans_AreDeletedOnRequest checks that orphaned objects are deleted on an explicit request, or after a
+// configured grace period.
 func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 	t.Parallel()
 	for name, grace := range map[string]time.Duration{"release": 0, "grace period": 3 * time.Second} {
@@ -229,8 +231,8 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 	}
 }
 
-// A namespace that is deleted by hand is no request to delete what its member has. With the permissions of an earlier
-// release the agent finds that out in another way.
+// TestOrphans_NamespaceIsDeleted checks that the deletion of the namespace by a user is not a request to delete the
+// objects of its member. With the permissions of an earlier release, the agent detects the deletion in another way.
 func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, may := range map[string]bool{"may read it": true, "may not read it": false} {
@@ -272,7 +274,8 @@ func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 	}
 }
 
-// The removal of a definition is no request to delete workloads, on the hub or on the member.
+// TestOrphans_DefinitionsAreRemoved checks that the removal of a definition, on the hub or on the member, is not a
+// request to delete workloads.
 func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	t.Parallel()
 	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
@@ -330,8 +333,8 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// An inventory that is lost while no agent runs is found again by the marks on the objects: what the Work has no
-// longer is kept and reported, and a deletion of the Work is carried out.
+// TestOrphans_LostInventory checks that an inventory which is lost while no agent runs is rebuilt from the marks on
+// the objects: objects that the Work does not contain are kept and reported, and a deletion of the Work is executed.
 func TestOrphans_LostInventory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,8 +363,8 @@ func TestOrphans_LostInventory(t *testing.T) {
 	_ = still
 }
 
-// A generated Work that is deleted by hand is released, and its objects wait for the Work that its generator creates
-// again. One that the generator deletes takes its objects along.
+// TestOrphans_GeneratedWork checks that a generated Work which a user deletes is released, and its objects are
+// adopted when its generator creates it again. If the generator deletes the Work, its objects are deleted.
 func TestOrphans_GeneratedWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -391,7 +394,8 @@ func TestOrphans_GeneratedWork(t *testing.T) {
 	require.Nil(t, w.applied(work))
 }
 
-// While the gate is shut the agent applies, and deletes nothing; the Work says what is withheld.
+// TestPruneGate checks that the agent applies objects and deletes none while the gate withholds deletions, and that
+// the status of the Work reports this.
 func TestPruneGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -426,8 +430,8 @@ func TestPruneGate(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "b"))
 }
 
-// What a Work has no longer is deleted after the Work was read from the hub, and not by a cache: a hub that does not
-// answer has not confirmed that.
+// TestPruneReadsTheWork checks that an object is pruned only after the Work was read from the hub and not from a
+// cache, and that nothing is pruned while the hub does not respond.
 func TestPruneReadsTheWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -452,7 +456,8 @@ func TestPruneReadsTheWork(t *testing.T) {
 	w.eventually(func() error { return equal(true, w.read("ConfigMap", "b") == nil) })
 }
 
-// A Work of an earlier generation comes from a restored hub: that it lacks an object is no request to delete it.
+// TestOrphans_EarlierGeneration checks that a Work of an earlier generation, from a restored hub, does not request
+// the deletion of objects that it lacks.
 func TestOrphans_EarlierGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -477,8 +482,8 @@ func TestOrphans_EarlierGeneration(t *testing.T) {
 	stop()
 }
 
-// TestOrphans_RestoredHub checks Works whose generation is not lower than before although the hub was restored: what
-// they lack is orphaned, also if a user deletes the Work.
+// TestOrphans_RestoredHub checks Works whose generation is not lower than before although the hub was restored:
+// objects that they lack are orphaned, also if a user deletes the Work.
 func TestOrphans_RestoredHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestShared has two Works that claim one object.
+// TestShared checks two Works that apply the same object.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestShared(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// marks are the annotations by which a ConfigMap names the Works that have applied it.
+// marks returns the annotations of a ConfigMap that identify the Works which have applied it.
 func (w *world) marks(name string) []string {
 	w.t.Helper()
 	object := w.read("ConfigMap", name)
@@ -60,7 +60,8 @@ func (w *world) marks(name string) []string {
 	})
 }
 
-// Two Works that wrongly name one field owner must not undo each other's writes for ever.
+// TestSharedFieldOwner checks that two Works with the same field owner, which is a mistake, do not revert each
+// other's writes endlessly.
 func TestSharedFieldOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +78,7 @@ func TestSharedFieldOwner(t *testing.T) {
 		"apply.fieldOwner.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
 }
 
-// TestTwoHubs has one member that serves two hubs, each with a Work of the same name in a namespace of the same name.
+// TestTwoHubs checks a member of two hubs, each with a Work of the same name in a namespace of the same name.
 func TestTwoHubs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +97,7 @@ func TestTwoHubs(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// TestDefinition has a custom resource whose definition comes in the same Work, and one that comes before its
+// TestDefinition checks a custom resource whose definition is in the same Work, and one that is applied before its
 // definition.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
@@ -148,7 +149,8 @@ func TestDefinition(t *testing.T) {
 	w.gone(early)
 }
 
-// TestTakeBackOrder has what runs go before what it reads, and a finalizer that holds it up named in the status.
+// TestTakeBackOrder checks that workloads are deleted before their configuration, and that the status names a
+// finalizer that blocks the deletion.
 func TestTakeBackOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,7 +171,7 @@ func TestTakeBackOrder(t *testing.T) {
 	require.Nil(t, w.applied(work))
 }
 
-// TestVanished has Works that go in other ways than they should.
+// TestVanished checks Works that disappear in unusual ways.
 func TestVanished(t *testing.T) {
 	t.Parallel()
 	spec := func(name string) string { return "{" + manifests(configMap(name, "{k: v}")) + "}" }
@@ -253,7 +255,7 @@ func TestVanished(t *testing.T) {
 	})
 }
 
-// force deletes a Work and takes off the agent's finalizer, until it is gone.
+// force deletes a Work and removes the agent's finalizer, until the Work is deleted.
 func (w *world) force(work *v1alpha1.Work) {
 	w.t.Helper()
 	w.delete(work)

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// grant lets a user have rules on a cluster: in one namespace or, if that is empty, everywhere.
+// grant grants rules to a user on a cluster: in one namespace or, if that is empty, cluster-wide.
 func grant(t *testing.T, c client.Client, user, namespace string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	name := "test:" + strings.ReplaceAll(user, ":", "-") + namespace
@@ -34,7 +34,7 @@ func grant(t *testing.T, c client.Client, user, namespace string, rules []rbacv1
 		Name: "test"}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 }
 
-// grantCluster lets a user have rules everywhere.
+// grantCluster grants rules to a user cluster-wide.
 func grantCluster(t *testing.T, c client.Client, name, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
@@ -44,7 +44,7 @@ func grantCluster(t *testing.T, c client.Client, name, user string, rules []rbac
 		Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 }
 
-// fileRules are the rules in the folder rbac.
+// fileRules returns the rules in the folder rbac.
 func fileRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := os.ReadFile("rbac/role.yaml")
@@ -58,10 +58,10 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// allOf is what an agent needs of what it applies.
+// allOf are the verbs that an agent needs on the objects that it applies.
 var allOf = []string{"get", "list", "watch", "create", "patch", "delete"}
 
-// TestLeastPermissions has an agent that has no more than the documentation names.
+// TestLeastPermissions runs an agent that has only the documented permissions.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +99,7 @@ func TestLeastPermissions(t *testing.T) {
 	}
 }
 
-// TestExecutor has Works that are applied in the name of a ServiceAccount, with what that may do and nothing else.
+// TestExecutor checks Works that are applied as a ServiceAccount, with exactly its permissions.
 func TestExecutor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

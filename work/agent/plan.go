@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// plan is what a Work comes to: read once for each generation, since to read it is most of the cost of looking at a
-// Work that is as it shall be.
+// plan is the decoded form of a Work. It is computed once for each generation, because decoding is most of the cost
+// of reconciling a Work without changes.
 type plan struct {
 	uid        types.UID
 	generation int64
@@ -23,20 +23,20 @@ type plan struct {
 	manifests []planned
 	objects   []apply.Object // of those manifests that are not refused
 	refused   field.ErrorList
-	unscoped  bool // the scope of a kind has to be found out before the ObjectPolicy can answer
+	unscoped  bool // the ObjectPolicy cannot decide before the scope of a kind is known
 }
 
-// planned is one manifest.
+// planned is the decoded form of one manifest.
 type planned struct {
 	id      v1alpha1.ResourceIdentifier
 	refused string // why it cannot be applied
 	reason  string // of that; empty: it is invalid
 	object  int    // its index among the objects; -1: it is refused
 
-	asks      string          // what is asked of the object, as in the Work
+	asks      string          // the readiness rule and the feedback of the object, as in the Work
 	rule      *readiness.Rule // nil: by the kind
 	scoped    bool            // it is known whether the kind is cluster-scoped
-	warning   string          // about a manifest that is applied all the same
+	warning   string          // about a manifest that is applied nevertheless
 	yields    bool            // later waves do not wait for the object
 	feedback  []wantedValue
 	wellKnown bool
@@ -47,8 +47,7 @@ type wantedValue struct {
 	path *feedback.Path
 }
 
-// makePlan reads a Work. What is wrong with a manifest, or with an option of it, keeps that manifest alone from being
-// applied.
+// makePlan decodes a Work. An error in a manifest, or in one of its options, rejects only that manifest.
 func makePlan(work *v1alpha1.Work) *plan {
 	p := &plan{uid: work.UID, generation: work.Generation}
 	decoded, refused := work.Spec.Decode()
@@ -113,15 +112,15 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 	return m, object, nil
 }
 
-// serves reports whether the plan is of the Work as it is, by the rules in force.
+// serves reports whether the plan is current: it was made from this generation of the Work and with these rules.
 func (p *plan) serves(work *v1alpha1.Work, rules rules) bool {
 	return p != nil && p.uid == work.UID && p.generation == work.Generation && p.policy == rules.version && !p.unscoped
 }
 
-// whole reports whether the plan has all that the Work wants, so that what it does not have is not wanted.
+// whole reports whether the plan has an object for every manifest. Only then are other objects known to be undesired.
 func (p *plan) whole() bool { return len(p.refused) == 0 && len(p.objects) == len(p.manifests) }
 
-// suspended is the plan's objects while nothing may be written: how they differ is still reported.
+// suspended returns the objects of the plan for a suspended Work: nothing is written, and differences are reported.
 func (p *plan) suspended() []apply.Object {
 	objects := slices.Clone(p.objects)
 	for i := range objects {
@@ -135,7 +134,7 @@ func (p *plan) suspended() []apply.Object {
 	return objects
 }
 
-// stillAsked is the evaluations of before that answer what is asked now.
+// stillAsked returns the earlier evaluations that are still valid for the readiness rule and feedback of the plan.
 func (p *plan) stillAsked(before map[objectKey]evaluation) map[objectKey]evaluation {
 	evaluated := map[objectKey]evaluation{}
 	for i := range p.manifests {

@@ -30,7 +30,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// deadline is for what has to happen; it is long, since a busy machine is no fault.
+// deadline is the timeout of conditions; it is long, because a slow machine is not a failure.
 const deadline = 3 * time.Minute
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "work", Nodes: 1}}
@@ -56,7 +56,7 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// install makes a plane a hub and a member.
+// install installs the definitions of a hub and a member.
 func install(t testing.TB, c client.Client) {
 	t.Helper()
 	require.NoError(t, crds.InstallOnHub(context.Background(), c))
@@ -65,7 +65,7 @@ func install(t testing.TB, c client.Client) {
 
 var installed sync.Once
 
-// world is a hub and a member with namespaces of their own, which may be one plane.
+// world is a hub and a member with separate namespaces. Both may be one plane.
 type world struct {
 	t       testing.TB
 	hub     client.Client
@@ -79,7 +79,7 @@ type world struct {
 
 var worlds atomic.Int32
 
-// newWorld is one on the shared plane.
+// newWorld returns a world on the shared plane.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	config := plane.ForTest(t).Config()
@@ -88,14 +88,14 @@ func newWorld(t testing.TB) *world {
 	return worldOf(t, config, config)
 }
 
-// newWorldInMemory is one on an API server in memory, for tests in virtual time.
+// newWorldInMemory returns a world on an API server in memory, for tests in virtual time.
 func newWorldInMemory(t testing.TB) *world {
 	t.Helper()
 	config := testkit.Memory(t, newScheme(t), crds.InstallOnHub, crds.InstallOnMember).Admin()
 	return worldOf(t, config, config)
 }
 
-// worldOf is one on any two planes that are installed.
+// worldOf returns a world on two planes with the definitions.
 func worldOf(t testing.TB, hub, member *rest.Config) *world {
 	t.Helper()
 	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1)), toHub: &wire{}, toHost: &wire{}}
@@ -109,7 +109,7 @@ func worldOf(t testing.TB, hub, member *rest.Config) *world {
 	return w
 }
 
-// start runs an agent until the test is over, or what is returned is called.
+// start runs an agent until the test ends, or the returned function is called.
 func (w *world) start(change ...func(*agent.Options)) (stop func()) {
 	w.t.Helper()
 	options := w.options
@@ -155,15 +155,15 @@ func (w *world) create(c client.Client, text string) *unstructured.Unstructured 
 	return u
 }
 
-// configMap is a manifest as a Work has it.
+// configMap returns the manifest of a ConfigMap.
 func configMap(name, data string) string {
 	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: NS}, data: " + data + "}"
 }
 
-// manifests of a spec.
+// manifests returns the field manifests of a spec.
 func manifests(texts ...string) string { return "manifests: [" + strings.Join(texts, ", ") + "]" }
 
-// work makes a Work of a spec.
+// work creates a Work with a spec.
 func (w *world) work(name, spec string) *v1alpha1.Work {
 	w.t.Helper()
 	work := w.spec(name, spec)
@@ -179,7 +179,7 @@ func (w *world) spec(name, spec string) *v1alpha1.Work {
 	return work
 }
 
-// change gives a Work another spec.
+// change replaces the spec of a Work.
 func (w *world) change(work *v1alpha1.Work, spec string) {
 	w.t.Helper()
 	next := w.spec(work.Name, spec)
@@ -192,7 +192,7 @@ func (w *world) change(work *v1alpha1.Work, spec string) {
 	})
 }
 
-// delete begins to delete a Work, and gone waits until it is.
+// delete starts the deletion of a Work.
 func (w *world) delete(work *v1alpha1.Work) {
 	w.t.Helper()
 	require.NoError(w.t, w.hub.Delete(context.Background(), work.DeepCopy()))
@@ -212,7 +212,7 @@ func (w *world) gone(work *v1alpha1.Work) {
 	})
 }
 
-// read returns an object of the member; nil: it is not there.
+// read returns an object of the member; nil: it does not exist.
 func (w *world) read(kind, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	u := w.manifest("{" + kinds[kind] + "}")
@@ -231,7 +231,7 @@ var kinds = map[string]string{
 	"Job":        "apiVersion: batch/v1, kind: Job",
 }
 
-// data is a field of a ConfigMap's data; "": there is none.
+// data returns a field of a ConfigMap's data; "": it does not exist.
 func (w *world) data(name, field string) string {
 	w.t.Helper()
 	u := w.read("ConfigMap", name)
@@ -252,7 +252,7 @@ func (w *world) patch(object client.Object, text string) {
 		data), client.FieldOwner("editor")))
 }
 
-// applied is the inventory of a Work; nil: there is none.
+// applied returns the inventory of a Work; nil: there is none.
 func (w *world) applied(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	w.t.Helper()
 	applied := &v1alpha1.AppliedWork{}
@@ -297,7 +297,7 @@ func replace(text, old, with string) string { return strings.ReplaceAll(text, ol
 
 var hub = localplane.Shared{Options: localplane.Options{Name: "otherhub"}}
 
-// ownHub is another plane, which no test does anything to.
+// ownHub returns another plane, which no other test changes.
 func ownHub(t testing.TB) *localplane.Plane {
 	t.Helper()
 	p := hub.ForTest(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestAdditions has what others add to an object: it stays, is reported on the hub, or is removed, as the Work says.
+// TestAdditions checks additions of other clients to an object: they stay, are reported on the hub, or are removed,
+// as the Work requires.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +56,7 @@ func TestAdditions(t *testing.T) {
 	w.eventually(func() error { return equal("", w.data("a", "again")) })
 }
 
-// TestPolicies has what each mode and policy does to an object, and what the hub reads of it.
+// TestPolicies checks the effect of each mode and policy on an object, and the status on the hub.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

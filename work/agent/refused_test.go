@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestRefused has manifests that cannot be, each beside one that can.
+// TestRefused checks invalid manifests, each next to a valid one.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +96,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A Work that is too long as a whole is refused, and what is there of it stays: no user removed it from the Work.
+// TestTooLong checks that a Work which is too long is rejected, and that its existing objects stay: no user removed
+// them from the Work.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +127,7 @@ func sizeOf(work *v1alpha1.Work) int {
 	return n
 }
 
-// No value of a Secret gets into a status, whatever is asked for.
+// TestSecretsAreKept checks that no value of a Secret gets into a status, regardless of the requested feedback.
 func TestSecretsAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -42,8 +42,8 @@ func findManifestCondition(work *v1alpha1.Work, ordinal int, kind string) metav1
 	return metav1.Condition{}
 }
 
-// TestDisabled has an administrator of the member who stops applies and deletions of an object by an annotation: the
-// hub reports it, other objects are applied as ever, and the removal of the annotation ends it.
+// TestDisabled checks that an administrator of the member can stop applies and deletions of an object by an
+// annotation: the hub reports it, other objects are still applied, and the removal of the annotation ends it.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,8 +97,8 @@ func TestDisabled(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// TestRecreate has a Work that changes an immutable Secret: it is rejected, with a message that names the field, until
-// the Work permits that the object is deleted and created again.
+// TestRecreate checks a Work that changes an immutable Secret: it is rejected, with a message that names the field,
+// until the Work permits that the object is deleted and created again.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,8 +119,8 @@ func TestRecreate(t *testing.T) {
 	require.NotEqual(t, uid, w.read("Secret", "s").GetUID())
 }
 
-// TestJobThatFailedAndIsGone has a Job with a TTL that fails: it is not run again, and its Work reports the failure
-// also when the Job is gone, over a restart.
+// TestJobThatFailedAndIsGone checks a Job with a TTL that fails: it is not run again, and its Work reports the
+// failure also after the Job was deleted and after a restart.
 func TestJobThatFailedAndIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -153,7 +153,7 @@ const jobOnce = `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namesp
   spec: {ttlSecondsAfterFinished: 0, backoffLimit: 0,
   template: {spec: {restartPolicy: Never, nodeName: nowhere, containers: [{name: c, image: i}]}}}}`
 
-// failPods has all pods of the member fail. It returns an error if there is none.
+// failPods sets all pods of the member to failed. It returns an error if there is none.
 func (w *world) failPods() error {
 	pods := &corev1.PodList{}
 	if err := w.member.List(w.t.Context(), pods, client.InNamespace(w.name)); err != nil {
@@ -210,7 +210,7 @@ func TestJobThatEndedUnseen(t *testing.T) {
 	w.eventually(is(work, "False", "before it had finished"))
 }
 
-// TestRejectedNextToABusyObject has that a manifest which is rejected is not sent each time that another object of its
+// TestRejectedNextToABusyObject checks that a rejected manifest is not sent again each time another object of its
 // Work changes.
 func TestRejectedNextToABusyObject(t *testing.T) {
 	t.Parallel()

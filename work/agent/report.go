@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// found is all that the status of a Work is made of.
+// found is the input of the status of a Work.
 type found struct {
 	generation int64
 	suspended  bool
@@ -25,24 +25,24 @@ type found struct {
 	late       bool   // a wave has not become ready in time
 	cleaning   bool   // the Work is being deleted
 	left       []apply.Change
-	withheld   string // why what is left must not be deleted at this time
-	orphans    int    // objects that are kept although the Work does not have them
+	withheld   string // why the remaining objects must not be deleted at this time
+	orphans    int    // the number of objects that are kept although the Work does not contain them
 	outcomes   []outcome
 	before     *v1alpha1.WorkStatus
 	now        time.Time
 }
 
-// outcome is what became of one manifest.
+// outcome is the result for one manifest.
 type outcome struct {
 	id         v1alpha1.ResourceIdentifier
 	refused    string
 	reason     string // of that; empty: it is invalid
-	warning    string // about a manifest that is applied all the same
+	warning    string // about a manifest that is applied nevertheless
 	change     apply.Change
-	evaluation *evaluation // nil: the object is not there
+	evaluation *evaluation // nil: the object does not exist
 }
 
-// seen returns what the report needs of a result.
+// seen returns the input of the report for a result.
 func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
 	f := found{
 		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now,
@@ -81,12 +81,12 @@ var readyRule = readycondition.Rule{
 	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
 }
 
-// report makes the status of a Work, and says whether something is worth another try. It is pure.
+// report returns the status of a Work, and whether a retry is needed. It is pure.
 func report(f found) (v1alpha1.WorkStatus, bool) {
 	status := v1alpha1.WorkStatus{ObservedGeneration: f.generation, Conditions: slices.Clone(f.before.Conditions)}
 	if was := findCondition(status.Conditions, v1alpha1.ConditionProgressing); was != nil &&
 		was.ObservedGeneration != f.generation {
-		was.LastTransitionTime = metav1.NewTime(f.now) // each generation has been on its way for a time of its own
+		was.LastTransitionTime = metav1.NewTime(f.now) // the progress of each generation is timed separately
 	}
 	before := map[v1alpha1.ResourceIdentifier][]metav1.Condition{}
 	for _, manifest := range f.before.Manifests {
@@ -133,7 +133,7 @@ func findCondition(conditions []metav1.Condition, kind string) *metav1.Condition
 	return meta.FindStatusCondition(conditions, kind)
 }
 
-// applied is the condition of that name of a manifest.
+// applied returns the condition Applied of a manifest.
 func (o outcome) applied() metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
@@ -151,7 +151,7 @@ func (o outcome) applied() metav1.Condition {
 	return condition
 }
 
-// available is the condition of that name of a manifest.
+// available returns the condition Available of a manifest.
 func (o outcome) available() metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonNotApplied}
@@ -175,7 +175,7 @@ func (o outcome) available() metav1.Condition {
 	return condition
 }
 
-// count sums up the manifests of a Work.
+// count is a summary of the manifests of a Work.
 type count struct {
 	applied, ready, progressing, ending, ended int
 
@@ -183,7 +183,7 @@ type count struct {
 	worstApplied  metav1.Condition
 	unready       *outcome // the first that is applied and not ready
 	unreadyReason metav1.Condition
-	culprit       *outcome // the first that will not come right by itself
+	culprit       *outcome // the first that needs an action of a user
 	culpritReason metav1.Condition
 	retry         bool
 }
@@ -226,7 +226,7 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 		available.Status == metav1.ConditionUnknown && applied.Reason != v1alpha1.ReasonCompleted
 }
 
-// failing reports whether a manifest that is not applied will not come right by itself.
+// failing reports whether the failure of a manifest that is not applied needs an action of a user.
 func failing(applied metav1.Condition) bool {
 	switch applied.Reason {
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending,
@@ -238,7 +238,7 @@ func failing(applied metav1.Condition) bool {
 	}
 }
 
-// worthRetry reports whether trying again may help where nothing that is watched has to change first.
+// worthRetry reports whether a retry can help without a prior change of a watched object.
 func worthRetry(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonFailed, v1alpha1.ReasonUnknownKind, v1alpha1.ReasonForbidden, v1alpha1.ReasonRejected,
@@ -250,7 +250,7 @@ func worthRetry(reason string) bool {
 	}
 }
 
-// conditions of the Work.
+// conditions returns the conditions of the Work.
 func (f found) conditions(c *count) []metav1.Condition {
 	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonApplied}
@@ -307,7 +307,7 @@ func (f found) conditions(c *count) []metav1.Condition {
 		switch {
 		case f.late:
 			is(&degraded, v1alpha1.ReasonTimeout)
-		case f.suspended: // and so it differs as it may
+		case f.suspended: // a suspended Work may differ from the member
 		case c.culprit != nil:
 			is(&degraded, c.culpritReason.Reason)
 		}
@@ -337,7 +337,7 @@ func (f found) withheldReason() string {
 	return v1alpha1.ReasonPruneWithheld
 }
 
-// message is the one sentence about the Work.
+// message returns the message of the status of the Work.
 func (f found) message(c *count) string {
 	var text string
 	switch {
@@ -373,12 +373,12 @@ func (f found) message(c *count) string {
 	return f.prefixed(text)
 }
 
-// unapplied names the first object that is not applied.
+// unapplied returns a message about the first object that is not applied.
 func (f found) unapplied(c *count) string {
 	return fmt.Sprintf("%s: %s", c.worst.id, said(c.worstApplied)) + others(len(f.outcomes)-c.applied-1, "not applied")
 }
 
-// unready names the first object that is applied and not ready.
+// unready returns a message about the first object that is applied and not ready.
 func (f found) unready(c *count) string {
 	return fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
 }
@@ -390,7 +390,7 @@ func (f found) prefixed(text string) string {
 	return bounded(text)
 }
 
-// said is the message of a condition, or its reason if it has none.
+// said returns the message of a condition, or its reason if the message is empty.
 func said(condition metav1.Condition) string { return cmp.Or(condition.Message, condition.Reason) }
 
 func objects(n int) string {

@@ -41,8 +41,8 @@ var (
 	running    = readiness.Result{Status: readiness.Progressing, Ends: true, Message: "1 pod runs"}
 )
 
-// short writes conditions as "Applied=True/Applied".
-// short renders the conditions but those that package readycondition derives from them; checkReady is about those.
+// short formats conditions, as in "Applied=True/Applied". It omits those that package readycondition derives from
+// them, which checkReady checks.
 func short(conditions []metav1.Condition) string {
 	var parts []string
 	for _, c := range conditions {
@@ -54,8 +54,8 @@ func short(conditions []metav1.Condition) string {
 	return strings.Join(parts, " ")
 }
 
-// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is
-// degraded.
+// checkReady checks that Ready is True if and only if all objects are applied and available, and the Work is neither
+// progressing nor degraded.
 func checkReady(t *testing.T, conditions []metav1.Condition) {
 	t.Helper()
 	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
@@ -225,7 +225,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A status that says the same must be the same, or it would be written again and again.
+// TestReportIsStable checks that the status does not change if its inputs do not change. Otherwise it would be
+// written again and again.
 func TestReportIsStable(t *testing.T) {
 	outcomes := []outcome{
 		made("web", apply.Created, v1alpha1.ReasonApplied, "").is(ready),
@@ -243,7 +244,8 @@ func TestReportIsStable(t *testing.T) {
 	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
 }
 
-// A wave's time begins anew with each generation, though the Work has been on its way all along.
+// TestProgressingIsOfAGeneration checks that the timeout of a wave starts again with each generation, although the
+// Work has been progressing all the time.
 func TestProgressingIsOfAGeneration(t *testing.T) {
 	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
 	status := v1alpha1.WorkStatus{}
@@ -255,7 +257,7 @@ func TestProgressingIsOfAGeneration(t *testing.T) {
 	}
 }
 
-// What is wrong stays the longest, and whatever a member's objects say fits in the end.
+// TestTrim checks that information about failures is kept longest, and that every status fits in the end.
 func TestTrim(t *testing.T) {
 	status := func(manifests, diffs, feedback, message int) v1alpha1.WorkStatus {
 		var s v1alpha1.WorkStatus

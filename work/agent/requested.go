@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// observeEnd reads from the hub, and not from a cache, how a Work has ended: see [deletion.OfWork]. An error means
-// that this is unknown. The Work is nil if it does not exist.
+// observeEnd reads from the API server of the hub, and not from a cache, how a Work has ended: see [deletion.OfWork].
+// An error means that this is unknown. The Work is nil if it does not exist.
 func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1alpha1.Work, string, error) {
 	work := &v1alpha1.Work{}
 	err := a.hub.Get(ctx, key, work)
@@ -37,7 +37,7 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 	if at.Definition, err = definition.Of(ctx, a.hub.discovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
 		return nil, "", err
 	}
-	// The two answers contradict each other while an API server starts, or while the definition comes or goes.
+	// The responses contradict each other while an API server starts, or while the definition is created or removed.
 	if observed.Found && at.Definition == definition.Absent || unserved && at.Definition == definition.Served {
 		return nil, "", fmt.Errorf("read Work %s: the hub has just changed the definition of Works", key.Name)
 	}
@@ -49,9 +49,10 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 	return work, deletion.OfWork(observed, at), nil
 }
 
-// namespaceDeleted is when the deletion of the namespace on the hub began; zero: it has not. A hub of an earlier
-// release does not let its agents read the namespace. It refuses to create anything in one that is being deleted,
-// which is found out by a dry run, and then all Works count as deleted with the namespace.
+// namespaceDeleted returns when the deletion of the namespace on the hub began; zero: it has not begun. A hub of an
+// earlier release does not permit its agents to read the namespace. In this case the agent tries to create an object
+// by a dry run, which the API server rejects in a namespace that is being deleted. All Works are then regarded as
+// deleted with the namespace.
 func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -71,8 +72,8 @@ func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time
 	return namespace.DeletionTimestamp.Time, nil
 }
 
-// refused reports whether the API server refuses to create an Event in a namespace because that is being deleted.
-// Nothing is created.
+// refused reports whether the API server rejects the creation of an Event in a namespace because the namespace is
+// being deleted. It is a dry run, so nothing is created.
 func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) {
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "muster-work-"}, EventTime: metav1.NowMicro(),
@@ -90,7 +91,8 @@ func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) 
 	return false, nil
 }
 
-// confirmLive makes sure that a Work on the hub is what it was taken for, and is not being deleted.
+// confirmLive returns errOvertaken unless the Work on the hub has the expected UID and generation and is not being
+// deleted.
 func (a *Agent) confirmLive(ctx context.Context, work *v1alpha1.Work) error {
 	live := &v1alpha1.Work{}
 	err := a.hub.Get(ctx, client.ObjectKeyFromObject(work), live)

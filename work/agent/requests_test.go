@@ -16,7 +16,7 @@ const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web
   selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
     spec: {containers: [{name: web, image: nginx}]}}}}`
 
-// quiet waits until there has been no request for a while, and returns those until then.
+// quiet waits until there was no request for a while, and returns the requests until then.
 func (w *world) quiet() (hub, member []string) {
 	w.t.Helper()
 	const calm = 500 * time.Millisecond
@@ -32,7 +32,7 @@ func (w *world) quiet() (hub, member []string) {
 	return nil, nil
 }
 
-// TestRequests has what a Work costs.
+// TestRequests checks the number of requests that a Work costs.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

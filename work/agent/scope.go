@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// dropNamespaces takes the namespace off the objects whose kind is cluster-scoped, with a warning: many bundles have
-// one there, and it can mean but one object. Kinds that the member does not know yet are found out the next time.
+// dropNamespaces removes the namespace from objects whose kind is cluster-scoped, with a warning: many bundles set
+// one there, and the object is unambiguous without it. Kinds that the member does not serve yet are looked up again
+// at the next reconcile.
 //
-// What the member serves counts more than what the Work defines if it matters to an ObjectPolicy: a Work must not pass
-// a cluster-scoped object for a namespaced one.
+// With an ObjectPolicy, the scope that the member serves has precedence over the scope that the Work defines: a Work
+// must not declare a cluster-scoped object as namespaced.
 func (p *plan) dropNamespaces(mapper meta.RESTMapper, memberFirst bool) {
 	defined, known := p.definedScopes(), map[schema.GroupVersionKind]meta.RESTScopeName{}
 	for i := range p.manifests {
@@ -46,7 +47,7 @@ func (p *plan) dropNamespaces(mapper meta.RESTMapper, memberFirst bool) {
 	p.refuseTwins()
 }
 
-// definedScopes are the scopes of the kinds that manifests of the Work define. The member may not serve them yet.
+// definedScopes returns the scopes of the kinds that manifests of the Work define. The member may not serve them yet.
 func (p *plan) definedScopes() map[schema.GroupVersionKind]meta.RESTScopeName {
 	scopes := map[schema.GroupVersionKind]meta.RESTScopeName{}
 	for _, object := range p.objects {
@@ -74,7 +75,7 @@ func (p *plan) definedScopes() map[schema.GroupVersionKind]meta.RESTScopeName {
 	return scopes
 }
 
-// refuseTwins refuses an object that is the same as an earlier one now that neither has a namespace.
+// refuseTwins rejects an object that is identical to an earlier one after the namespaces of both were removed.
 func (p *plan) refuseTwins() {
 	first := map[objectKey]int{}
 	for i := range p.manifests {

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The length of texts in the status of a Work, in bytes. The limits of the types are higher, for agents of earlier
-// releases. Messages of agents have at most 512 bytes, and values of feedback are never cut.
+// The maximum length of texts in the status of a Work, in bytes. The limits of the types are higher, for agents of
+// earlier releases. Messages of agents have at most 512 bytes, and feedback values are never cut.
 const (
 	maxGroup    = 253
 	maxLabel    = 63
@@ -18,13 +18,13 @@ const (
 	maxDiff     = 256
 )
 
-// shortened cuts the texts of a status that are too long for it. The API server would reject the whole status.
+// shortened cuts texts that exceed their limit. The API server would reject the whole status otherwise.
 type shortened struct {
 	names, differences bool // some were cut
 }
 
-// identifier returns the identifier with texts within the limits. An object that exists on a member has no longer ones:
-// only manifests that are refused do.
+// identifier returns the identifier with texts within the limits. Only rejected manifests exceed them; an object that
+// exists on a member cannot.
 func (s *shortened) identifier(id v1alpha1.ResourceIdentifier) v1alpha1.ResourceIdentifier {
 	short := v1alpha1.ResourceIdentifier{
 		Group: boundedtext.Text(id.Group, maxGroup), Version: boundedtext.Text(id.Version, maxLabel),
@@ -54,7 +54,7 @@ func (s *shortened) diffs(all []v1alpha1.FieldDiff) []v1alpha1.FieldDiff {
 	return all
 }
 
-// String says what was cut. Empty: nothing.
+// String names the texts that were cut. Empty: none was.
 func (s *shortened) String() string {
 	var what []string
 	if s.names {

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// state is what the agent remembers of a Work between two reconciles. All of it but the AppliedWork only
-// saves work. One reconcile at a time uses it.
+// state is the state of a Work that the agent caches between reconciles. All of it except the AppliedWork is only an
+// optimization. The workqueue never reconciles one Work concurrently, so state needs no lock.
 type state struct {
 	uid        types.UID
 	generation int64
@@ -30,18 +30,18 @@ type state struct {
 	retries     retryCounts
 }
 
-// written is the status that was written last.
+// written is the last written status.
 type written struct {
 	status  *v1alpha1.WorkStatus // nil: the cache has it
 	version string               // of the Work since
 	at      time.Time
 }
 
-// retryCounts counts what has to be tried again.
+// retryCounts counts retries.
 type retryCounts struct {
-	failures  int       // how often in a row something was left to try again
-	at        time.Time // when to try again
-	overtaken int       // how often in a row others were quicker
+	failures  int       // consecutive reconciles that needed a retry
+	at        time.Time // when to retry
+	overtaken int       // consecutive conflicts with other clients
 }
 
 // errOvertaken means that another client wrote the object that the agent was about to write. The agent reconciles
@@ -62,7 +62,7 @@ func (a *Agent) stateOf(work string) *state {
 	return a.known[work]
 }
 
-// meet starts afresh with a Work that was made anew, and forgives a new generation the failures of the one before.
+// meet resets the state for a Work that was created again, and resets the retries for a new generation.
 func (s *state) meet(work *v1alpha1.Work) {
 	if s.uid != work.UID {
 		*s = state{uid: work.UID, applied: s.applied, detached: s.detached}
@@ -73,11 +73,11 @@ func (s *state) meet(work *v1alpha1.Work) {
 	}
 	order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, s.reported.version)
 	if err == nil && order >= 0 {
-		s.reported.status = nil // the cache has it, or what others have made of it
+		s.reported.status = nil // the cache has this status, or a later one
 	}
 }
 
-// status is the latest that is known.
+// status returns the latest known status.
 func (s *state) status(work *v1alpha1.Work) *v1alpha1.WorkStatus {
 	if s.reported.status != nil {
 		return s.reported.status
@@ -85,7 +85,8 @@ func (s *state) status(work *v1alpha1.Work) *v1alpha1.WorkStatus {
 	return &work.Status
 }
 
-// confirm returns how much longer the request to delete a Work must be observed before it is acted on; 0: long enough.
+// confirm returns how much longer the agent must observe the request to delete a Work before it deletes objects; 0:
+// long enough.
 func (s *state) confirm(now time.Time) time.Duration {
 	if s.requestedAt.IsZero() {
 		s.requestedAt = now
@@ -93,11 +94,11 @@ func (s *state) confirm(now time.Time) time.Duration {
 	return max(0, s.requestedAt.Add(definition.ConfirmAfter).Sub(now))
 }
 
-// succeeded records that nothing is left to try again.
+// succeeded records that no retry is pending.
 func (s *state) succeeded() { s.retries.failures, s.retries.at = 0, time.Time{} }
 
-// retry records that something is left to try again, and returns how long to wait until then. A reconcile before that
-// time, because of a change, does not postpone it.
+// retry records that a retry is needed, and returns the delay until then. A reconcile before that time, because of a
+// change, does not postpone it.
 func (s *state) retry(now time.Time) time.Duration {
 	if !now.Before(s.retries.at) {
 		s.retries.at = now.Add(jittered(min(firstRetry<<min(s.retries.failures, 10), lastRetry)))
@@ -106,11 +107,12 @@ func (s *state) retry(now time.Time) time.Duration {
 	return s.retries.at.Sub(now)
 }
 
-// again is how long to wait when others were quicker, which is soon forgotten.
+// again returns the delay after a conflict with another client. The delay is reset after a reconcile without a
+// conflict.
 func (s *state) again() time.Duration {
 	s.retries.overtaken++
 	return min(settle<<min(s.retries.overtaken-1, 10), lastRetry)
 }
 
-// jittered is a duration that differs from that of others, so that not all of them come back at the same time.
+// jittered returns the duration plus up to 25 % jitter, so that Works are not reconciled all at the same time.
 func jittered(d time.Duration) time.Duration { return d + time.Duration(rand.Int64N(int64(d)/4+1)) }

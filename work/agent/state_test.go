@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// A reconcile because of a change neither postpones the next try nor counts as one.
+// TestRetry checks that a reconcile because of a change neither postpones the next retry nor counts as one.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	var s state

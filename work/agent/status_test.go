@@ -14,13 +14,13 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// eventually tries until there is no error.
+// eventually calls a function until it returns no error.
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
 	mustertest.Eventually(w.t, deadline, "an attempt succeeds", try)
 }
 
-// shows waits until the status of a Work reads so; see render.
+// shows waits until the status of a Work has a text; see render.
 func (w *world) shows(work *v1alpha1.Work, want string) {
 	w.t.Helper()
 	want = strings.TrimSpace(want)
@@ -66,8 +66,8 @@ func condition(work *v1alpha1.Work, name string) *metav1.Condition {
 	return nil
 }
 
-// render writes a status as people read it: a line for the Work, its message, and for each manifest a line, what
-// differs and its values.
+// render formats a status: a line for the Work, its message, and for each manifest a line, its differences and its
+// values.
 func render(status v1alpha1.WorkStatus) string {
 	conditions := func(of []metav1.Condition) string {
 		var parts []string

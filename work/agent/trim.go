@@ -10,10 +10,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// maxMessage is how long a message of a condition may be, in bytes.
+// maxMessage is the maximum length of the message of a condition, in bytes.
 const maxMessage = 512
 
-// bounded cuts a message between two characters.
+// bounded cuts a message to maxMessage, at the boundary of a character.
 func bounded(message string) string {
 	if len(message) <= maxMessage {
 		return message
@@ -25,8 +25,8 @@ func bounded(message string) string {
 	return message[:end] + "…"
 }
 
-// trim leaves out of a status what can be missed most until it is short enough, and says in it what that was. What is
-// wrong is kept longest.
+// trim removes parts of a status, the least important first, until the status is short enough, and names them in the
+// field truncated. Information about failures is kept longest.
 func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 	reductions := []struct {
 		what string
@@ -68,7 +68,7 @@ func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
 			return status
 		}
 	}
-	// Names alone can be too long.
+	// Identifiers alone can exceed the limit.
 	all := len(status.Manifests)
 	for size(status) > v1alpha1.MaxStatusBytes {
 		status.Manifests = status.Manifests[:len(status.Manifests)*9/10]
@@ -90,7 +90,7 @@ func fine(m *v1alpha1.ManifestStatus) bool {
 func size(status v1alpha1.WorkStatus) int {
 	data, err := json.Marshal(status)
 	if err != nil {
-		return 0 // it has nothing that JSON has not
+		return 0 // a status can always be encoded as JSON
 	}
 	return len(data)
 }

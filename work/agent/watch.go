@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/internal/sharedwatch"
 )
 
-// watch is the watch of a target. It is the store of its objects, and observes its requests. A watch of a kind that is
-// not served, or that the agent may not watch, tries again while a Work wants it.
+// watch is the watch of a target. It stores the objects of the target, and observes its requests. If a kind is not
+// served, or the agent may not watch it, the watch is retried while a Work needs it.
 type watch struct {
 	*watches
 	users  sharedwatch.Users[string] // Works
@@ -76,7 +76,7 @@ func (t *watch) await(ctx context.Context, timeout time.Duration) {
 	sharedwatch.Deadline{Clock: clock.RealClock{}, Began: t.began, Timeout: timeout}.Await(ctx, t.done)
 }
 
-// get returns an object. Nil: it does not exist, or is not known yet.
+// get returns an object. Nil: it does not exist, or was not observed yet.
 func (t *watch) get(name types.NamespacedName) metav1.Object {
 	t.objectsMu.RLock()
 	defer t.objectsMu.RUnlock()
@@ -129,7 +129,7 @@ func (t *watch) Delete(object any) error {
 	return nil
 }
 
-// Replace implements [cache.ReflectorStore]. The last state of Jobs that were deleted between two lists is not known.
+// Replace implements [cache.ReflectorStore]. The last state of Jobs that were deleted between two lists is unknown.
 func (t *watch) Replace(list []any, _ string) error {
 	objects := make(map[types.NamespacedName]metav1.Object, len(list))
 	var changed []types.NamespacedName
@@ -169,7 +169,8 @@ func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// logFailures returns a handler that logs failed watches, except for failures that belong to watches.
+// logFailures returns a handler that logs failed watches. It ignores errors that are normal for a watch: an expired
+// resource version and the end of the connection.
 func logFailures(log logr.Logger, at string) cache.WatchErrorHandlerWithContext {
 	return func(_ context.Context, reflector *cache.Reflector, err error) {
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {

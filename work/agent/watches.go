@@ -36,14 +36,14 @@ type watches struct {
 	ended   sync.WaitGroup // of the running watches
 }
 
-// jobs is what is known of Jobs besides their metadata.
+// jobs is the state about Jobs in addition to their metadata.
 type jobs struct {
 	client  dynamic.Interface
 	deleted map[objectKey]*unstructured.Unstructured // the last states of deleted Jobs that Works have
 }
 
-// manySingles is the number of objects of a resource in a namespace that are watched one by one. More objects are
-// watched together with all others of the namespace.
+// manySingles is the maximum number of objects of a resource in a namespace that are watched individually. If there
+// are more, the agent watches all objects of the resource in the namespace.
 const manySingles = 8
 
 // objectKey identifies an object.
@@ -67,7 +67,7 @@ type watched struct {
 	labeled bool
 }
 
-// want replaces the objects whose changes concern a Work. Watches that no Work needs any more end.
+// want replaces the objects whose changes concern a Work. It ends watches that no Work needs any more.
 func (w *watches) want(work string, objects []watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,12 +96,13 @@ func (w *watches) want(work string, objects []watched) {
 	w.running.Want(work, targets, func(t sharedwatch.Target) *watch { return w.start(t, kinds[t]) })
 }
 
-// labeledTarget is the target of the labeled objects of a resource.
+// labeledTarget returns the target of the labeled objects of a resource.
 func labeledTarget(resource schema.GroupVersionResource) sharedwatch.Target {
 	return sharedwatch.Target{GroupVersionResource: resource, LabelSelector: v1alpha1.AppliedLabel + "=true"}
 }
 
-// singleTarget is the target of one object of a resource. Without a name it has all objects in the namespace.
+// singleTarget returns the target of one object of a resource. Without a name, it selects all objects in the
+// namespace.
 func singleTarget(resource schema.GroupVersionResource, namespace, name string) sharedwatch.Target {
 	return sharedwatch.Target{GroupVersionResource: resource, Namespace: namespace, Name: name}
 }
@@ -164,12 +165,12 @@ func (w *watches) emit(key objectKey) {
 	}
 }
 
-// syncTimeout is how long a new watch is waited for. A watch that fails, for example because the agent may not list the
-// kind, or is slower, only costs reads.
+// syncTimeout is how long the agent waits for a new watch. A watch that is slower or fails, for example because the
+// agent may not list the kind, only costs reads.
 const syncTimeout = 5 * time.Second
 
-// synced waits until all watches of a Work have their first list or have failed, but for none longer than timeout since
-// it began.
+// synced waits until all watches of a Work have their first list or have failed, but for each watch no longer than
+// timeout since it began.
 func (w *watches) synced(ctx context.Context, work string, timeout time.Duration) {
 	w.mu.Lock()
 	waiting := w.running.Wanted(work)
@@ -179,7 +180,7 @@ func (w *watches) synced(ctx context.Context, work string, timeout time.Duration
 	}
 }
 
-// Lookup returns the metadata of an object that is watched.
+// Lookup returns the metadata of an object that is watched. Nil: the object is not watched or does not exist.
 func (w *watches) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *metav1.PartialObjectMetadata {
 	w.mu.Lock()
 	resource := w.kinds[kind]

@@ -12,7 +12,7 @@ import (
 const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: NS}, spec: {template: {spec: ` +
 	`{restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}`
 
-// TestWaves has a wave that waits for the one before, which a rule in CEL says is ready.
+// TestWaves checks a wave that waits until the one before is ready by a rule in CEL.
 func TestWaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,7 +61,7 @@ func TestWaves(t *testing.T) {
 	require.Equal(t, "w", w.data("last", "k"))
 }
 
-// TestSuspend has a Work that changes nothing, says what it would change, and goes on.
+// TestSuspend checks that a suspended Work changes nothing, reports its differences, and is resumed.
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +99,7 @@ func TestSuspend(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"), "but for a clean-up")
 }
 
-// TestComplete has Jobs that end, and with them the Work.
+// TestComplete checks that a Work completes with its Jobs.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// wire is what the agent's requests to an API server go over: it takes them down, and lets a test meddle.
+// wire records the requests of the agent to an API server, and lets a test modify them.
 type wire struct {
 	mu     sync.Mutex
 	seen   []string
@@ -31,7 +31,7 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// describe is a request as "PATCH configmaps a", or "LIST configmaps", or "WATCH configmaps".
+// describe formats a request, as in "PATCH configmaps a", "LIST configmaps" or "WATCH configmaps".
 func describe(request *http.Request) string {
 	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch {
@@ -62,7 +62,7 @@ func describe(request *http.Request) string {
 	return verb + " " + strings.Join(path, " ")
 }
 
-// take returns the requests since it was called last, but for those that find out about kinds and those of watches.
+// take returns the requests since the last call, except for discovery and watches.
 func (w *wire) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *wire) take() []string {
 	})
 }
 
-// writes are those of requests that change something, but for events.
+// writes returns the requests that write, except for Events.
 func writes(requests []string) []string {
 	return slices.DeleteFunc(slices.Clone(requests), func(r string) bool {
 		return strings.HasPrefix(r, "GET ") || strings.HasPrefix(r, "DRYRUN ") || strings.HasSuffix(r, " events") ||

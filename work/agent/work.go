@@ -28,7 +28,7 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{RequeueAfter: st.again()}, nil
 	case err != nil:
 		after = st.retry(time.Now())
-		if errors.Is(err, errNoDefinition) { // nothing that is watched tells when the member has it again
+		if errors.Is(err, errNoDefinition) { // no watch observes that the member serves the definition again
 			after = min(after, definitionInterval)
 		}
 		log.FromContext(ctx).Error(err, "The reconcile of a Work failed; trying again.", "work", request.Name, "after", after)
@@ -40,7 +40,8 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 // definitionInterval is how often the agent tries to create an AppliedWork while the member does not serve them.
 const definitionInterval = 10 * time.Second
 
-// attend does what a Work needs, and returns after what time to reconcile it again; 0: when something changes.
+// attend applies, deletes or cleans up after a Work, and returns the delay until the next reconcile; 0: after the
+// next change.
 func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
 	work := &v1alpha1.Work{}
 	err := a.hub.cache.Get(ctx, request.NamespacedName, work)
@@ -57,11 +58,11 @@ func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state
 	return a.bring(ctx, work, st)
 }
 
-// bring brings the member to what the Work says, and reports.
+// bring applies the Work on the member, and reports its status.
 func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	rules, unknown := a.rulesFor(ctx, work)
 	if unknown != nil && !apierrors.IsForbidden(unknown) {
-		return 0, unknown // and so the status stays as it is until the rules are known
+		return 0, unknown // the status does not change until the rules are known
 	}
 	if !st.plan.serves(work, rules) {
 		st.plan, st.changes = makePlan(work), nil
@@ -107,7 +108,7 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	return requeue.Sooner(wait, jittered(a.options.Resync)), nil
 }
 
-// retryAfter is the shortest time after which an object needs another reconcile; 0: none does.
+// retryAfter returns the shortest time after which an object needs another reconcile; 0: none does.
 func retryAfter(changes []apply.Change) (shortest time.Duration) {
 	for _, change := range changes {
 		shortest = requeue.Sooner(shortest, change.RetryAfter)
@@ -115,7 +116,7 @@ func retryAfter(changes []apply.Change) (shortest time.Duration) {
 	return shortest
 }
 
-// keep puts the finalizer on a Work before anything of it is on the member.
+// keep adds the finalizer to a Work before any of its objects is applied on the member.
 func (a *Agent) keep(ctx context.Context, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.AddFinalizer(work, v1alpha1.Finalizer) {
@@ -129,7 +130,7 @@ func (a *Agent) patchFinalizers(ctx context.Context, work, before *v1alpha1.Work
 		&v1alpha1.Work{ObjectMeta: before.ObjectMeta})
 }
 
-// patchMetadata writes the metadata of a Work, if that is still as it was before.
+// patchMetadata writes the metadata of a Work, with the precondition that the Work has not changed.
 func (a *Agent) patchMetadata(ctx context.Context, changed, before *v1alpha1.Work) error {
 	err := a.hub.Patch(ctx, changed, precondition.Patch(before))
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// write writes a status that is not the one that was written last. News that follow each other closely are written
-// together, but for the first and those that change a condition; then it returns how long to wait.
+// write writes a status that differs from the last written one. It delays a change within StatusInterval after the
+// last write, and then returns the delay. It writes a change of a condition immediately.
 func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	status v1alpha1.WorkStatus) (time.Duration, error) {
 	before := st.status(work)
@@ -26,7 +26,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	}
 	old := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}, Status: *before}
 	next := &v1alpha1.Work{ObjectMeta: old.ObjectMeta, Status: status}
-	next.UID = work.UID // one that was made anew is another one, which is told as a conflict
+	next.UID = work.UID // the API server reports a conflict for a Work that was created again
 	err := a.hub.Status().Patch(ctx, next, client.MergeFrom(old))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -39,7 +39,7 @@ func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state,
 	return 0, nil
 }
 
-// turned reports whether a condition has another status, or is about another generation.
+// turned reports whether the status of a condition or the observed generation has changed.
 func turned(before, after *v1alpha1.WorkStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || len(before.Conditions) != len(after.Conditions) {
 		return true
@@ -52,8 +52,8 @@ func turned(before, after *v1alpha1.WorkStatus) bool {
 	return false
 }
 
-// expired returns how long a Work that has completed is still to be kept: 0 when its time is over, negative when it has
-// none.
+// expired returns how long a completed Work must still be kept: 0 when its TTL has ended, negative when it has none
+// or is not complete.
 func expired(work *v1alpha1.Work, status v1alpha1.WorkStatus) time.Duration {
 	complete := findCondition(status.Conditions, v1alpha1.ConditionComplete)
 	if work.Spec.TTLSecondsAfterCompletion == nil || complete == nil || complete.Status != metav1.ConditionTrue {
@@ -63,7 +63,7 @@ func expired(work *v1alpha1.Work, status v1alpha1.WorkStatus) time.Duration {
 	return max(time.Until(end), 0)
 }
 
-// expire deletes a Work that has completed, as it was when that was seen.
+// expire deletes a completed Work, with the precondition that the Work has not changed since it was observed.
 func (a *Agent) expire(ctx context.Context, work *v1alpha1.Work) error {
 	uid, version := work.UID, work.ResourceVersion
 	if work.Annotations[v1alpha1.GeneratedByAnnotation] != "" { // spec.ttlSecondsAfterCompletion is the request

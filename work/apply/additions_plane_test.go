@@ -19,7 +19,8 @@ const strictDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {nam
   selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
     spec: {containers: [{name: web, image: nginx}]}}}}`
 
-// TestAdditions has what others add to objects: keys, containers, annotations, environment variables.
+// TestAdditions checks additions of other clients to objects: keys, containers, annotations and environment
+// variables.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
 	edits := map[string]string{
@@ -133,7 +134,7 @@ func TestAdditions(t *testing.T) {
 	})
 }
 
-// written is what people write of an object.
+// written returns the fields of an object that users write.
 func written(object *unstructured.Unstructured) map[string]any {
 	annotations := object.GetAnnotations()
 	delete(annotations, "deployment.kubernetes.io/revision")
@@ -141,8 +142,8 @@ func written(object *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": object.Object["spec"]}
 }
 
-// TestDriftIgnore has that edits stay until the manifest changes, after a restart too, and that a deleted object is
-// created again.
+// TestDriftIgnore checks that edits stay until the manifest changes, also after a restart, and that a deleted object
+// is created again.
 func TestDriftIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

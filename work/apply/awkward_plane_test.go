@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// awkward reads the manifests of the folder testdata/awkward, by the names of their files: as they are found in bundles
-// and exports, each of them could keep an agent busy.
+// awkward returns the manifests of the folder testdata/awkward by file name. They occur in bundles and exports, and
+// each of them could cause endless writes.
 func awkward(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/awkward/*.yaml")
@@ -29,7 +29,7 @@ func awkward(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestAwkward has that each of them comes to rest, writes nothing from then on, and nothing after a restart.
+// TestAwkward checks that the engine stops writing each of them, and writes nothing after a restart.
 func TestAwkward(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,8 +74,8 @@ func TestAwkward(t *testing.T) {
 	})
 }
 
-// TestAwkward_Quota has an object that the cluster does not admit at this time: the message says why, and it is not
-// sent on each reconcile.
+// TestAwkward_Quota checks an object that a quota rejects: the message has the reason, and the object is not sent on
+// each reconcile.
 func TestAwkward_Quota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,8 +94,8 @@ func TestAwkward_Quota(t *testing.T) {
 	require.Zero(t, writes)
 }
 
-// TestAwkward_Explained has manifests that cannot come to rest as they are: nothing is written without end, and the
-// message says what to do.
+// TestAwkward_Explained checks manifests that conflict with the cluster permanently: they cause no endless writes,
+// and the message has the next step.
 func TestAwkward_Explained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

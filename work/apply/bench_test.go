@@ -78,7 +78,7 @@ func (w *world) empty() {
 	require.NoError(w.t, w.admin.DeleteAllOf(context.Background(), all, client.InNamespace(w.namespace)))
 }
 
-// bareApply makes the writes only.
+// bareApply only sends the writes.
 func (w *world) bareApply(c client.Client, prefix string, count int) time.Duration {
 	w.t.Helper()
 	var desired []runtime.ApplyConfiguration

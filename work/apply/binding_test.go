@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// intercept gives the owner an engine that calls before each request.
+// intercept gives the owner an engine that calls a function before each request.
 func (w *world) intercept(before func(*http.Request)) {
 	config := plane.ForTest(w.t).Config()
 	c := newClient(w.t, config) // what kinds there are is asked before

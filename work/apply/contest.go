@@ -41,7 +41,7 @@ type heals struct {
 	last  time.Time
 }
 
-// pause is the minimum time between the last heal and the next one.
+// pause returns the minimum time between the last heal and the next one.
 func (h heals) pause() time.Duration {
 	if h.count < freeHeals {
 		return 0
@@ -140,7 +140,7 @@ func compareConflicts(a, b FieldConflict) int {
 	return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Manager, b.Manager))
 }
 
-// contested is the message about contested fields.
+// contested returns the message about contested fields.
 func contested(fields []FieldConflict, pause time.Duration) string {
 	if fields[0].Field == wholeObject {
 		by := ""

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// clocked gives the engine a clock that stands still.
+// clocked gives the engine a clock that does not advance.
 func (w *world) clocked() *clocktesting.FakePassiveClock {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{Clock: clock})
@@ -143,7 +143,7 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 	require.Contains(t, changes[1].Message, "CreateOnly")
 }
 
-// TestContested_Autoscaler has replicas in a manifest that an autoscaler writes, by the subresource scale.
+// TestContested_Autoscaler checks a manifest with replicas that an autoscaler writes through the subresource scale.
 func TestContested_Autoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,8 +181,8 @@ func TestContested_Autoscaler(t *testing.T) {
 	require.Equal(t, int64(2), replicas, "they are the autoscaler's")
 }
 
-// TestPlatformWriters has manifests that name fields which Kubernetes' own controllers write: they come to rest, after
-// a restart too.
+// TestPlatformWriters checks manifests with fields that the controllers of Kubernetes write: the engine stops
+// writing, also after a restart.
 func TestPlatformWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 
 var replicas = []FieldConflict{{Field: ".spec.replicas", Manager: "hpa"}}
 
-// fight lets an opponent undo each heal after a time of its own, and counts the heals until the end.
+// fight simulates an opponent that reverts each heal after a period, and counts the heals until the end.
 func fight(c contest, lost []FieldConflict, period, until time.Duration) (heals int, next contest) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for now := start; now.Before(start.Add(until)); {
@@ -44,7 +44,7 @@ func TestContest_Rate(t *testing.T) {
 	}
 }
 
-// TestContest_PauseDoubles checks each pause of an opponent that is always there.
+// TestContest_PauseDoubles checks each pause with a permanent opponent.
 func TestContest_PauseDoubles(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var c contest
@@ -67,7 +67,7 @@ func TestContest_PauseDoubles(t *testing.T) {
 }
 
 // TestContest_AnotherManager checks that an edit of a contested field by another manager, such as a person, is healed
-// at once, and that managers whose names change are slowed down all the same.
+// immediately, and that managers whose names change are slowed down nevertheless.
 func TestContest_AnotherManager(t *testing.T) {
 	_, c := fight(nil, replicas, time.Millisecond, time.Minute)
 	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
@@ -117,8 +117,8 @@ func TestContest_Reported(t *testing.T) {
 		"a deletion cannot be ignored by a field")
 }
 
-// TestContest_Bounded has an opponent that changes other fields, under other names, each time. Neither the memory nor
-// the number of heals grows with that.
+// TestContest_Bounded checks an opponent that changes other fields, under other names, each time. Neither the memory
+// nor the number of heals grows.
 func TestContest_Bounded(t *testing.T) {
 	const entries = (maxContested + 1) * (maxOpponents + 1)
 	const each = freeHeals + 8 + int(calm/lastPause) + 1 // eight pauses are shorter than the last one

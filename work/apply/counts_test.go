@@ -49,7 +49,7 @@ func (w watched) Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *met
 	return item.(*metav1.PartialObjectMetadata)
 }
 
-// knows waits until the watch has seen the last version of an object.
+// knows waits until the watch has observed the last version of an object.
 func (w watched) knows(t *testing.T, live interface {
 	client.Object
 }) {
@@ -131,7 +131,7 @@ func TestRequestsWithAWatch(t *testing.T) {
 	w.costs(t, 1, 1, "what a watch does not know is asked for")
 }
 
-// frozen is a watch that is behind for ever.
+// frozen is a watch that never catches up.
 type frozen struct {
 	objects map[string]*metav1.PartialObjectMetadata
 }

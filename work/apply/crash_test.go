@@ -19,7 +19,8 @@ import (
 
 var errCrashed = errors.New("crashed")
 
-// crashing dies at its k-th request: it is sent, or not, and neither its answer nor anything after it arrives.
+// crashing is a transport that crashes at its k-th request: the request is sent or not, and neither its response nor
+// any later request passes.
 type crashing struct {
 	left atomic.Int32
 	sent bool
@@ -46,7 +47,7 @@ func (c *crashing) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// crash lets the work be done by an engine that dies at its k-th request, and reports whether it did.
+// crash calls a function with an engine that crashes at its k-th request, and reports whether the engine crashed.
 func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -83,7 +84,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 	}
 }
 
-// crashOnce applies a set, changes it and takes it back, each with a crash at the k-th request.
+// crashOnce applies, changes and prunes a set, each with a crash at the k-th request.
 func (w *world) crashOnce(t *testing.T, k int, sent bool) (died bool) {
 	t.Helper()
 	w.inventory = nil
@@ -122,7 +123,7 @@ func (w *world) crashOnce(t *testing.T, k int, sent bool) (died bool) {
 	return died
 }
 
-// owned is what is there of the owner.
+// owned returns the existing objects of the owner.
 func (w *world) owned(t *testing.T) map[string]bool {
 	t.Helper()
 	owned := map[string]bool{}
@@ -139,7 +140,7 @@ func (w *world) owned(t *testing.T) map[string]bool {
 	return owned
 }
 
-// exact requires that all that is there is recorded.
+// exact requires that all existing objects are recorded.
 func (w *world) exact(t *testing.T) {
 	t.Helper()
 	recorded := map[string]bool{}
@@ -151,7 +152,7 @@ func (w *world) exact(t *testing.T) {
 	}
 }
 
-// complete requires that what is recorded is what is there, by its UIDs, and nothing else.
+// complete requires that exactly the existing objects are recorded, with their UIDs.
 func (w *world) complete(t *testing.T, objects []apply.Object) {
 	t.Helper()
 	recorded := map[string]bool{}

@@ -31,7 +31,8 @@ func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 	require.NotContains(w.t, live.GetAnnotations(), w.owner.Mark())
 }
 
-// Owner references that an earlier release put on objects are removed by the next apply, which changes nothing else.
+// TestOwnerReferencesOfEarlierReleasesAreRemoved checks that the next apply removes owner references of an earlier
+// release, and changes nothing else.
 func TestOwnerReferencesOfEarlierReleasesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]func(*apply.Object){
@@ -71,7 +72,7 @@ func TestOwnerReferencesOfEarlierReleasesAreRemoved(t *testing.T) {
 	}
 }
 
-// Detach does so for objects that are not applied any more.
+// TestDetach checks that Detach removes them from objects that are not applied any more.
 func TestDetach(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,8 +97,8 @@ func TestDetach(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(object).Action, "and it is as it was applied")
 }
 
-// Kubernetes does not delete objects with their owner, and an owner that is created again under its name has them
-// still.
+// TestObjectsOutliveTheirOwner checks that Kubernetes does not delete objects with their owner, and that an owner
+// which is created again with its name still owns them.
 func TestObjectsOutliveTheirOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,8 +128,8 @@ func (w *world) appliedWork() *unstructured.Unstructured {
 	return u
 }
 
-// Whether an object is the owner's alone is decided by its metadata, so the deletion is bound to the version that was
-// observed.
+// TestPruneDeletesOnlyTheVersionItObserved checks that a deletion has the observed resourceVersion as a precondition,
+// because the metadata decide whether an object has other owners.
 func TestPruneDeletesOnlyTheVersionItObserved(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)

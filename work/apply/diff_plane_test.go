@@ -24,7 +24,7 @@ func TestDiff_WithoutOwnMarks(t *testing.T) {
 	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"w"`, Found: `"v"`}}, diffs)
 }
 
-// TestDiff_Rejected has that what can be compared is reported though the dry run is refused.
+// TestDiff_Rejected checks that differences are reported even if the API server rejects the dry run.
 func TestDiff_Rejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func TestDiff_Rejected(t *testing.T) {
 	require.Zero(t, writes, "the answer for this version of the object is known")
 }
 
-// TestDiff_ChangesInBetween has that what a controller changes between the read and the dry run is no difference.
+// TestDiff_ChangesInBetween checks that changes of a controller between the read and the dry run are not differences.
 func TestDiff_ChangesInBetween(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

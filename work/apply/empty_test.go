@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/work/apply"
 )
 
-// TestEmptyLists has that empty lists and maps in a manifest are no drift, after a restart either, and that they leave
-// what others add: see [v1alpha1.AdditionsRemove]. TestAwkward has them without other clients.
+// TestEmptyLists checks that empty lists and maps in a manifest are not drift, also after a restart, and that
+// additions of other clients stay: see [v1alpha1.AdditionsRemove]. TestAwkward checks them without other clients.
 func TestEmptyLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

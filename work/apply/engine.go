@@ -253,7 +253,7 @@ func changesOf(wave []task, changes []Change) []Change {
 	return of
 }
 
-// change is the result for an object that a decision leaves as it is.
+// change returns the result for an object that a decision does not change.
 func (t *task) change(d decision) Change {
 	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted,
 		Conflicts: d.conflicts}
@@ -266,7 +266,7 @@ func (t *task) change(d decision) Change {
 	return c
 }
 
-// pending is the result for an object whose wave has to wait. An invalid manifest is reported as such.
+// pending returns the result for an object whose wave has to wait. An invalid manifest is reported as such.
 func (t *task) pending(reason string) Change {
 	if t.err != nil {
 		return t.failed(t.err)

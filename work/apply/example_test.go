@@ -21,7 +21,7 @@ func ExampleWave() {
 	// Deployment 40
 }
 
-// What is recorded ahead of an apply, and what is left to prune when less is wanted.
+// The inventory that is recorded before an apply, and the entries to prune after an object was removed from the set.
 func ExampleStale() {
 	object := func(name string) apply.Object {
 		return apply.Object{Manifest: &unstructured.Unstructured{Object: map[string]any{

@@ -28,7 +28,7 @@ type ManifestError struct {
 
 func (e *ManifestError) Error() string { return e.Field + ": " + e.Problem }
 
-// failed is the result for an object whose apply failed.
+// failed returns the result for an object whose apply failed.
 func (t *task) failed(err error) Change {
 	reason, message := explain(err, t.id)
 	change := t.change(left(Failed, reason, message))
@@ -85,7 +85,8 @@ func untyped(err error) bool {
 
 var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object|field not declared in schema`)
 
-// refusal is the message of the API server, which contains values. For a Secret it is only the names of the fields.
+// refusal returns the message of the API server, which contains values. For a Secret it returns only the names of the
+// fields.
 func refusal(err error, id v1alpha1.ResourceIdentifier) string {
 	if !isSecret(id.GroupVersionKind()) {
 		return err.Error()
@@ -150,7 +151,7 @@ func unserved(err error) bool {
 		metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// newConflict is the error about an object that has changed since it was observed.
+// newConflict returns the error about an object that has changed since it was observed.
 func newConflict(t *task, why string) error {
 	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
 		errors.New(why))

@@ -89,7 +89,7 @@ func TestHangingAPIServer(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// allow lets a user do something with the ConfigMaps of a namespace.
+// allow grants verbs on the ConfigMaps of a namespace to a user.
 func (w *world) allow(subject string, verbs string) {
 	w.t.Helper()
 	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: " +

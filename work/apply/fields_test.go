@@ -137,7 +137,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// covers is how it is where others have nothing.
+// covers calls cover.covers for an object without fields of other managers.
 func covers(set *fieldpath.Set, content map[string]any) bool {
 	return cover{func() *fieldpath.Set { return fieldpath.NewSet() }}.covers(set, content)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself has that a Job runs once for each manifest, though Kubernetes deletes it when it has
+// TestJobThatRemovesItself checks that a Job runs once for each manifest, although Kubernetes deletes it when it has
 // finished.
 func TestJobThatRemovesItself(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestJobThatRemovesItself(t *testing.T) {
 	require.Equal(t, apply.Created, w.one(kept).Action, "a Job without a TTL is healed like any object")
 }
 
-// finish has a Job succeed: by its pods, since its controller writes its status.
+// finish lets a Job succeed through its pods, because its controller writes its status.
 func (w *world) finish(job *unstructured.Unstructured) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// everyKind has each kind of list and default that the API server treats in its own way.
+// everyKind has each kind of list and default that the API server handles differently.
 const everyKind = `
 - {apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, namespace: NS}, imagePullSecrets: [{name: pull}]}
 - {apiVersion: v1, kind: Secret, metadata: {name: secret, namespace: NS, creationTimestamp: null}, data: {a: Yg==}}

@@ -19,8 +19,8 @@ const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NA
   spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE CONTAINER}] POD}}}}`
 
-// TestEditsThatMakeTheObjectInvalid has edits after which the merge of manifest and object is invalid. Each is undone
-// at once, and a manifest that has changed in the meantime is applied as well.
+// TestEditsThatMakeTheObjectInvalid checks edits after which the merge of manifest and object is invalid. Each is
+// reverted immediately, and a manifest that has changed meanwhile is applied as well.
 func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +120,7 @@ func (w *world) jsonPatch(object *unstructured.Unstructured, text string) {
 	}
 }
 
-// TestResidueLeavesOthersAlone has that only what is in the way is taken from others.
+// TestResidueLeavesOthersAlone checks that only conflicting fields are taken from other managers.
 func TestResidueLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,7 +143,8 @@ func TestResidueLeavesOthersAlone(t *testing.T) {
 	require.Zero(t, replicas)
 }
 
-// TestStaleVersions has a custom resource whose managed fields name a version that its definition has left behind.
+// TestStaleVersions checks a custom resource whose managed fields have a version that its definition does not serve
+// any more.
 func TestStaleVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,8 +195,8 @@ func TestStaleVersions(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(wheel("v1", "ours", "red")).Action)
 }
 
-// TestTakeoverMigratesManagers has that a field which the manifest drops after a takeover goes, and that nothing else
-// of the former owner does.
+// TestTakeoverMigratesManagers checks that a field which the manifest drops after a takeover is removed, and that
+// other fields of the former owner stay.
 func TestTakeoverMigratesManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,7 +230,7 @@ func TestTakeoverMigratesManagers(t *testing.T) {
 }
 
 // TestTakeoverFromTheSameManager checks the step of docs/migrate/flux-ssa.md: an engine with the field manager of the
-// former applier owns what that has applied.
+// former applier owns the objects that the former applier has applied.
 func TestTakeoverFromTheSameManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -167,7 +167,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision,
 			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name,
 				err)
 		case d.move == applyShared && !t.KeepConflicts && !rival:
-			// The conflict is not with the other owner, unless the object has changed since.
+			// The conflict is not with the other owner, unless the object has changed since it was observed.
 			config.SetResourceVersion(before.version)
 			answer, err = e.applyRepaired(ctx, owner, t, config, true)
 		case t.Drift == v1alpha1.DriftReport && before.marks.ours && !rival:

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestIgnoredFields_AllItems has that [*] leaves a field of all items to others, of those that they add as well.
+// TestIgnoredFields_AllItems checks that [*] ignores a field of all items, including items that other clients add.
 func TestIgnoredFields_AllItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,8 +38,8 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
 }
 
-// TestIgnoredFields_NoLongerInTheManifest has a field that cannot be removed: an object that was applied with it keeps
-// it when the manifest leaves the field out and ignores it, and is not deleted for that.
+// TestIgnoredFields_NoLongerInTheManifest checks a field that cannot be removed: an object that was applied with it
+// keeps it when the manifest omits and ignores the field, and is not deleted.
 func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,8 +62,8 @@ func TestIgnoredFields_NoLongerInTheManifest(t *testing.T) {
 	w.rests([]apply.Object{ignoring})
 }
 
-// TestDisabled has that an annotation of the member's administrator stops applies and deletions, and that its removal
-// ends that.
+// TestDisabled checks that an annotation of the member's administrator stops applies and deletions, until it is
+// removed.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ const claimed = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b, na
   volumeClaimTemplates: [{metadata: {name: d}, spec: {accessModes: [ReadWriteOnce],
     resources: {requests: {storage: SIZE}}}}]}}`
 
-// TestRecreate has manifests that change fields which cannot be changed.
+// TestRecreate checks manifests that change immutable fields.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

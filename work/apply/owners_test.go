@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// quiet has both owners pass several times, and neither may write.
+// quiet lets both owners apply several times, and requires that neither writes.
 func quiet(t *testing.T, aObject, bObject apply.Object, a, b *world) {
 	t.Helper()
 	version := a.get(aObject.Manifest).GetResourceVersion()

@@ -36,7 +36,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "apply"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
-// requests takes down what goes to the API server, as in "PATCH /api/v1/namespaces/shop".
+// requests records the requests to the API server, as in "PATCH /api/v1/namespaces/shop".
 type requests struct {
 	mu   sync.Mutex
 	seen []string
@@ -54,8 +54,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take returns the requests since the last take, but for those about what kinds there are: how many reads and how many
-// writes.
+// take returns the number of reads and writes since the last call, without discovery.
 func (r *requests) take() (reads, writes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +98,7 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 
 var installed sync.Once
 
-// world is an owner with an engine and a namespace of its own.
+// world is an owner with a separate engine and namespace.
 type world struct {
 	t         testing.TB
 	admin     client.Client
@@ -124,14 +123,14 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// in is the same world for a part of the test.
+// in returns the same world for a subtest.
 func (w *world) in(t testing.TB) *world {
 	part := *w
 	part.t, part.inventory = t, nil
 	return &part
 }
 
-// other is another owner in the same namespace.
+// other returns another owner in the same namespace.
 func (w *world) other() *world {
 	o := &world{t: w.t, admin: w.admin, namespace: w.namespace, owner: w.newOwner(w.namespace + "-other")}
 	o.restart()
@@ -149,12 +148,12 @@ func (w *world) newOwner(name string) apply.Owner {
 	}
 }
 
-// restart gives the owner an engine that remembers nothing.
+// restart gives the owner an engine without cached state.
 func (w *world) restart() {
 	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{})
 }
 
-// counting is a way to the plane that counts requests.
+// counting returns a client configuration for the plane that counts requests.
 func (w *world) counting() *rest.Config {
 	config := plane.ForTest(w.t).Config()
 	w.counted = &requests{}
@@ -162,7 +161,7 @@ func (w *world) counting() *rest.Config {
 	return config
 }
 
-// rests requires that an apply comes to rest while others write to the objects, and that it stays at rest after a
+// rests requires that the engine stops writing while other clients write to the objects, and does not write after a
 // restart. On a busy API server, a definition may need more than one apply until it is established.
 func (w *world) rests(objects []apply.Object, others ...func()) {
 	w.t.Helper()
@@ -251,7 +250,7 @@ func (w *world) set(objects ...apply.Object) apply.Set {
 	}}
 }
 
-// apply applies, and records as a controller does.
+// apply applies objects and records the inventory, as a controller does.
 func (w *world) apply(objects ...apply.Object) []apply.Change {
 	w.t.Helper()
 	changes, err := w.engine.Apply(w.t.Context(), w.set(objects...), nil)
@@ -265,7 +264,7 @@ func (w *world) one(object apply.Object) apply.Change {
 	return w.apply(object)[0]
 }
 
-// prune takes back what is recorded until all of it is.
+// prune prunes the recorded objects until all are deleted or released.
 func (w *world) prune(policy v1alpha1.DeletePolicy) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -284,7 +283,7 @@ func (w *world) isGone(object *unstructured.Unstructured) bool {
 	return client.IgnoreNotFound(err) == nil && err != nil
 }
 
-// state is an object without what the API server alone writes.
+// state returns an object without the fields that only the API server writes.
 func state(t testing.TB, object *unstructured.Unstructured) string {
 	t.Helper()
 	object = object.DeepCopy()
@@ -316,7 +315,7 @@ func ignored(t testing.TB, paths ...string) func(*apply.Object) {
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// edited is another object of the same name.
+// edited returns another object of the same name.
 func edited(o apply.Object) *unstructured.Unstructured {
 	u := o.Manifest.DeepCopy()
 	u.Object["data"] = map[string]any{"k": "found"}
@@ -341,7 +340,7 @@ type noContext struct{ testing.TB }
 
 func (noContext) Context() context.Context { return context.Background() }
 
-// objects are those of a YAML list.
+// objects returns the objects of a YAML list.
 func (w *world) objects(text string) []apply.Object {
 	w.t.Helper()
 	var list []map[string]any

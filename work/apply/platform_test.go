@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestPrepared has the fields that Kubernetes' own controllers, and injectors of CA bundles, write in every cluster.
-// They are dropped from manifests; what only looks like them is not.
+// TestPrepared checks the fields that controllers of Kubernetes, and injectors of CA bundles, write in every cluster.
+// They are dropped from manifests; similar fields are not.
 func TestPrepared(t *testing.T) {
 	const certificate = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUI=" // -----BEGIN CERTIFICATE-----
 	hooks := func(kind, annotations, bundle string) string {

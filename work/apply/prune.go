@@ -100,7 +100,7 @@ func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.Ap
 	return ChangeSet{Changes: changes, Inventory: inventory{resources}.after(changes).resources}, nil
 }
 
-// takeBack is the action for an object that is not in the set any more.
+// takeBack is the action for an object that the set does not contain any more.
 type takeBack string
 
 const (

@@ -181,7 +181,8 @@ func TestPruneInAnotherVersion(t *testing.T) {
 	require.True(t, w.isGone(w.object(hpa).Manifest))
 }
 
-// A definition that serves another version than the one by which its objects were applied still has them.
+// TestPruneAfterTheDefinitionMovedOn checks that objects are found after their definition has stopped serving the
+// version with which they were applied.
 func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -213,7 +214,7 @@ func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
 		client.ObjectKeyFromObject(moved), moved)))
 }
 
-// custom is a definition and a custom resource of it.
+// custom returns a definition and a custom resource of it.
 func (w *world) custom(name, scope string) (definition, resource apply.Object) {
 	w.t.Helper()
 	group := name + "." + w.namespace + ".example.com"

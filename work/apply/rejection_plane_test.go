@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestRejected has that a manifest which the API server does not accept is not sent on each reconcile, whatever else
+// TestRejected checks that a manifest which the API server rejects is not sent on each reconcile, regardless of other
 // changes.
 func TestRejected(t *testing.T) {
 	t.Parallel()

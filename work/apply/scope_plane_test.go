@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// clockedAs gives the owner an engine that acts as another client, with a clock of the test.
+// clockedAs gives the owner an engine with the identity of another client and a fake clock.
 func (w *world) clockedAs(config *rest.Config) *clocktesting.FakePassiveClock {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	w.counted = &requests{}
@@ -24,8 +24,8 @@ func (w *world) clockedAs(config *rest.Config) *clocktesting.FakePassiveClock {
 	return clock
 }
 
-// TestNamespaceOfClusterScopedKind has that a namespace on an object of a cluster-scoped kind is dropped with a
-// warning, also if the kind is defined by the same set, and that the inventory has the object as it is on the cluster.
+// TestNamespaceOfClusterScopedKind checks that the namespace of an object of a cluster-scoped kind is dropped with a
+// warning, also if the same set defines the kind, and that the inventory has the object without a namespace.
 func TestNamespaceOfClusterScopedKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,8 +63,8 @@ func TestNamespaceOfClusterScopedKind(t *testing.T) {
 	w.prune(v1alpha1.DeletePolicy{})
 }
 
-// TestForbidden has that an object that must not be applied is not sent, nor read, on each reconcile, and that a
-// permission which is granted later is noticed soon.
+// TestForbidden checks that a forbidden object is neither sent nor read on each reconcile, and that a permission
+// which is granted later takes effect soon.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	for name, verbs := range map[string][]string{"reads are forbidden": nil, "writes are forbidden": {"get", "list"}} {
@@ -124,8 +124,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestNewObjectsAreNotRead has what a new object costs: one write, and no read before it. One that is in the way is
-// found out by the refusal of the API server.
+// TestNewObjectsAreNotRead checks the cost of a new object: one write, and no read before it. The rejection of the
+// write reveals an existing object.
 func TestNewObjectsAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

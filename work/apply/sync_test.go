@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// sync syncs as a controller does.
+// sync calls Sync as a controller does.
 func (w *world) sync(objects ...apply.Object) apply.SyncResult {
 	w.t.Helper()
 	result, err := w.engine.Sync(w.t.Context(), w.set(objects...), nil, v1alpha1.DeletePolicy{})
@@ -21,7 +21,7 @@ func (w *world) sync(objects ...apply.Object) apply.SyncResult {
 	return result
 }
 
-// synced syncs until the result is done. An object that is being deleted may take a moment.
+// synced calls Sync until the result is done. The deletion of an object may take a moment.
 func (w *world) synced(objects ...apply.Object) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.sync(objects...).Done() }, deadline, tick)
@@ -74,8 +74,8 @@ func TestSync(t *testing.T) {
 	require.Empty(t, w.inventory)
 }
 
-// TestSync_RecordFails checks at each record that Sync stops there, and that a later Sync comes to the same end without
-// an object that is not recorded.
+// TestSync_RecordFails checks at each record that Sync stops there, and that a later Sync has the same result without
+// unrecorded objects.
 func TestSync_RecordFails(t *testing.T) {
 	t.Parallel()
 	first := newWorld(t)

@@ -1,4 +1,5 @@
-// Package companion adds the agent of Works to an agent of membership, in one line for each of the two parts:
+// Package companion adds the agent of Works to an agent of membership. Two lines are needed, one for the companion
+// and one for the cleaner:
 //
 //	options := agent.Options{}
 //	options.Companions = append(options.Companions, companion.New(workagent.Options{Member: member}))
@@ -21,8 +22,8 @@ import (
 )
 
 // New returns the companion that applies the Works of the member. Options.Member is required. The companion sets Hub,
-// HubName and Namespace. In addition to PruneGate it withholds deletions while the hub may be inconsistent, and in
-// addition to OnOrphans it reports orphaned objects in the Membership. The companion has the name of package leave.
+// HubName and Namespace. It withholds deletions while the hub may be inconsistent, and when PruneGate does. It
+// reports orphaned objects in the Membership, and to OnOrphans. The name of the companion is leave.Name.
 func New(works workagent.Options) agent.Companion {
 	return agent.CompanionFunc(leave.Name, func(ctx context.Context, hub agent.Hub) error {
 		a, err := workagent.New(optionsFor(hub, works))
@@ -57,7 +58,7 @@ func optionsFor(hub agent.Hub, works workagent.Options) workagent.Options {
 	return works
 }
 
-// pruneGate withholds deletions while the hub may be inconsistent, and while another gate does.
+// pruneGate returns a gate that withholds deletions while the hub may be inconsistent, and when the next gate does.
 func pruneGate(hub agent.Hub, next workagent.PruneGate) workagent.PruneGate {
 	return func(ctx context.Context) string {
 		if hub.MayPrune != nil {
@@ -72,7 +73,7 @@ func pruneGate(hub agent.Hub, next workagent.PruneGate) workagent.PruneGate {
 	}
 }
 
-// onOrphans reports orphaned objects to the hub, and to the caller's function.
+// onOrphans returns a function that reports orphaned objects to the hub, and to the caller's function.
 func onOrphans(hub agent.Hub, next func(workagent.OrphanSummary)) func(workagent.OrphanSummary) {
 	return func(summary workagent.OrphanSummary) {
 		if hub.ReportOrphans != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The paths that an API server writes are those that a Work may have in ignoredFields, and lead to the same fields.
+// TestConflictsAreFieldPaths checks that the paths in messages of an API server are valid in ignoredFields of a Work,
+// and select the same fields.
 func TestConflictsAreFieldPaths(t *testing.T) {
 	c := installed(t)
 	service := func(text string) *unstructured.Unstructured {

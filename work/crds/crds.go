@@ -1,9 +1,9 @@
-// Package crds installs the CustomResourceDefinitions of work: Work on a hub, AppliedWork on its members.
+// Package crds installs the CustomResourceDefinitions of work: Work on a hub, and AppliedWork on its members.
 //
-// A program that installs the definition of AppliedWork on a member takes it away by [RemoveFromMember] when the member
+// A program that installs the definition of AppliedWork on a member removes it by [RemoveFromMember] when the member
 // has left. An agent of Works does neither.
 //
-// They are embedded in the program, so that its API and its controllers are always of one version.
+// The definitions are embedded in the program, so the API and the controllers always have the same version.
 package crds
 
 import (
@@ -20,7 +20,7 @@ import (
 //go:embed work.muster.dev_works.yaml
 var Hub embed.FS
 
-// Member has the definition of what a member holds, a YAML file.
+// Member contains the CustomResourceDefinition of AppliedWork, for members, as a YAML file.
 //
 //go:embed work.muster.dev_appliedworks.yaml
 var Member embed.FS
@@ -35,8 +35,8 @@ func InstallOnHub(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Hub)
 }
 
-// InstallOnMember does the same with the definition of AppliedWork, on a member. It keeps a definition that a newer
-// version of muster has applied: agents of several hubs, of different versions, share it.
+// InstallOnMember applies the definition of AppliedWork on a member in the same way as [InstallOnHub]. It keeps a
+// definition that a newer version of muster has applied: agents of several hubs, of different versions, share it.
 func InstallOnMember(ctx context.Context, c client.Client) error {
 	definitions, err := crdinstall.Read(Member)
 	if err != nil {
@@ -45,14 +45,14 @@ func InstallOnMember(ctx context.Context, c client.Client) error {
 	return crdinstall.Apply(ctx, c, definitions)
 }
 
-// RemoveFromMember deletes the definition of AppliedWork, and waits until it is gone, for 30 seconds where ctx ends
-// no earlier. It is for a member that has left, when no agent applies Works there any more, since all AppliedWorks
-// would go with it, and what they own.
+// RemoveFromMember deletes the definition of AppliedWork, and waits until it is deleted, for at most 30 seconds. Use
+// it for a member that has left, when no agent applies Works there any more: the deletion of the definition deletes
+// all AppliedWorks.
 //
-// It stays where there is an AppliedWork, such as one of another hub, and where it is not InstallOnMember's alone:
-// when another client manages fields of it, such as kubectl, which may have installed it with the manifests of an
-// agent. Kept says so, and is empty where the definition is not there any more. The client must not read from a
-// cache.
+// RemoveFromMember keeps the definition if an AppliedWork exists, such as one of another hub. It also keeps a
+// definition of which another client manages fields, such as kubectl, which may have installed it with the manifests
+// of an agent. The returned kept explains why the definition was kept; it is empty if the definition does not exist
+// any more. The client must not read from a cache.
 //
 // It needs the permissions get and delete on customresourcedefinitions.apiextensions.k8s.io of the name
 // appliedworks.work.muster.dev, and list on appliedworks.work.muster.dev.

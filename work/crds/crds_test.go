@@ -24,7 +24,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "work-crds"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
-// installed is a client of a plane that is hub and member at once.
+// installed returns a client of a plane that is both hub and member.
 func installed(t *testing.T) client.Client {
 	t.Helper()
 	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme,
@@ -64,8 +64,8 @@ func validated(spec v1alpha1.WorkSpec) []crdtest.Complaint {
 	return crdtest.Validated(spec.Validate())
 }
 
-// Each Work is refused by the API server and by Validate, once, at the field that is wrong, and in words that say what
-// to do.
+// TestBothRefuse checks that the API server and Validate reject each invalid Work, once, at the invalid field, and
+// with a message that names the next step.
 func TestBothRefuse(t *testing.T) {
 	c := installed(t)
 	for _, test := range refusedSpecs {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/work/crds"
 )
 
-// The definitions are there as files, too, for who installs them by other means.
+// The definitions are also available as files, for installation by other means.
 func Example() {
 	for _, files := range []embed.FS{crds.Hub, crds.Member} {
 		names, err := fs.Glob(files, "*.yaml")

@@ -21,7 +21,7 @@ import (
 
 const appliedWorks = "appliedworks.work.muster.dev"
 
-// there is the definition of AppliedWork; nil: it is not there.
+// there returns the definition of AppliedWork; nil: it does not exist.
 func there(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -97,7 +97,8 @@ func TestRemoveFromMember(t *testing.T) {
 		"it is served again at once, to the client that has removed it")
 }
 
-// An agent that comes back right after a leave finds the definition of last time, which is served until it is gone.
+// TestInstallWaitsForTheLastToBeGone checks an agent that is installed again immediately after a leave: the former
+// definition is served until it is deleted.
 func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 	c := installed(t)
 	blocked := &v1alpha1.AppliedWork{
@@ -134,7 +135,8 @@ func edit(t *testing.T, c client.Client, labels map[string]any, manager client.F
 		client.ForceOwnership))
 }
 
-// The permissions that RemoveFromMember says it needs are enough, and each of them is needed.
+// TestRemoveFromMemberPermissions checks that the documented permissions of RemoveFromMember are sufficient, and that
+// each of them is necessary.
 func TestRemoveFromMemberPermissions(t *testing.T) {
 	admin := installed(t)
 	needed := []rbacv1.PolicyRule{

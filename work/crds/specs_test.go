@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What the API server and WorkSpec.Validate must both refuse, or both accept.
+// Specs that the API server and WorkSpec.Validate must both reject, or both accept.
 
-// refused is a spec with one mistake, and what is said of it.
+// refused is a spec with one mistake, and its error.
 type refused struct {
 	reason string
 	spec   v1alpha1.WorkSpec

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What comes back from an API server that has stored it.
+// Objects as an API server returns them after it has stored them.
 
 func create(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
@@ -64,7 +64,8 @@ func TestManifestsAreKeptAsTheyAre(t *testing.T) {
 	}
 }
 
-// The API server cannot decode such metadata at all, and so has no list of causes; it names the field all the same.
+// TestMetadataOfWrongTypes checks metadata that the API server cannot decode, so its error has no list of causes; the
+// error names the field nevertheless.
 func TestMetadataOfWrongTypes(t *testing.T) {
 	c := installed(t)
 	spec := of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"replicas": 1}}}`)
@@ -98,7 +99,8 @@ func TestFieldOwnerCannotChange(t *testing.T) {
 	}
 }
 
-// As much of everything as the limits allow, so that no status is ever lost for the length of its Work.
+// TestLargestWorkIsStored checks a Work with the maximum of all limits, so that no status is lost because of the
+// length of its Work.
 func TestLargestWorkIsStored(t *testing.T) {
 	c := installed(t)
 	spec := of()
@@ -154,7 +156,7 @@ func length(t *testing.T, value any) int {
 	return len(text)
 }
 
-// What kubectl get shows, as the API server has it.
+// TestColumns checks the columns of kubectl get, as the API server returns them.
 func TestColumns(t *testing.T) {
 	c := installed(t)
 	work := named("columns", configMaps(1))
@@ -203,7 +205,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// kubectl get muster; and an inventory that is written with the object that holds it.
+// TestScopesAndStatus checks kubectl get muster, and an inventory that is written with its object.
 func TestScopesAndStatus(t *testing.T) {
 	c := installed(t)
 	for name, scope := range map[string]apiextensionsv1.ResourceScope{

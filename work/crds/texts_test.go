@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 )
 
-// Specs as they are in files: what cannot be written in Go, or is left out there.
+// Specs as in files: values that Go cannot express, or that Go omits.
 
 var refusedTexts = []struct{ reason, spec, field, want string }{
 	{"a misspelled field must not take everything back", `{manifest: []}`, "spec.manifests", "Required value"},

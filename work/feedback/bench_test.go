@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/work/feedback"
 )
 
-// BenchmarkValue is of a value behind a filter. Its floor is client-go's walk.
+// BenchmarkValue evaluates a path with a filter. The floor is client-go's evaluation.
 func BenchmarkValue(b *testing.B) {
 	const path = `{.status.hosts[?(@.name=="two")].port}`
 	o, ours, theirs := object(b, shop), compiled(b, path), jsonpath.New("floor")

@@ -1,29 +1,30 @@
-// Package feedback takes values from an object, for the status of a Work.
+// Package feedback extracts values from an object for the status of a Work.
 //
-// [Compile] reads a JSONPath as kubectl does, with or without its braces, and [Path.Value] finds what it leads to:
+// [Compile] compiles a JSONPath in the syntax of kubectl, with or without braces. [Path.Value] evaluates it for an
+// object:
 //
 //	.status.loadBalancer.ingress[0].ip
 //	{.status.conditions[?(@.type=="Ready")].status}
 //	.status.hosts[*].name
 //	.metadata.annotations.example\.com/note
 //
-// One value is reported with its own type, several as a JSON list in the order of the object (the fields of a map, by
-// .*, in the order of their names). What is not there, or is null, is no value and no mistake.
+// A single value is reported with its own type. Several values are reported as a JSON list in the order of the
+// object; the values of a map, selected by .*, are in the order of their keys. A missing or null value is omitted,
+// and is not an error.
 //
-// A path comes from the hub and an object from a member, so that neither is trusted:
+// A path comes from the hub and an object from a member, so neither is trusted:
 //
-//   - What a path may be is limited: recursive descent (..), range and literals are refused, since they look at
-//     everything or at nothing. While it is followed no more than [MaxVisits] values are looked at, which takes some
-//     milliseconds.
-//   - A value of more than [MaxValueBytes] is an error, never cut, since half of a JSON is none.
-//   - Of a Secret no more is reported than what names it: metadata but for annotations and managed fields, and the
-//     type. kubectl leaves all the data in an annotation.
+//   - The syntax is limited. Recursive descent (..), range and literals are rejected, because they visit the whole
+//     object or nothing of it. The evaluation visits at most [MaxVisits] values, which takes some milliseconds.
+//   - A value of more than [MaxValueBytes] is an error. It is never cut, because a part of a JSON value is invalid.
+//   - Of a Secret, only the type and identifying metadata are reported, without annotations and managed fields. An
+//     annotation of kubectl contains all the data.
 //
-// The parser is that of k8s.io/client-go/util/jsonpath. What follows the path is not: there, the order of a map's
-// values changes from one time to the next, and with it would the status, a Path is not safe for concurrent use, and a
-// union of unions takes time without limit.
+// The parser is that of k8s.io/client-go/util/jsonpath. The evaluation is not: in client-go, the order of the values
+// of a map is random and would change the status, a Path is not safe for concurrent use, and nested unions take
+// unlimited time.
 //
-// [WellKnown] has the values that most people want:
+// [WellKnown] returns the values that most users need:
 //
 //	Deployment             replicas readyReplicas availableReplicas updatedReplicas
 //	StatefulSet            replicas readyReplicas availableReplicas updatedReplicas

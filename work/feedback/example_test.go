@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/work/feedback"
 )
 
-// What a Deployment says of itself, and what a Work asks of it.
+// The values of a Deployment: the well-known ones, and one that a Work requests.
 func Example() {
 	deployment := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",

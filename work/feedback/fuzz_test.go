@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// FuzzPath compiles anything and follows it through any object if it is a path. Secrets keep their data to themselves,
-// and where kubectl finds one scalar, so do we.
+// FuzzPath compiles any text and evaluates it for any object if it is a path. No data of Secrets is returned, and if
+// kubectl finds one scalar, the result is the same.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"", ".", "{}", "$", ".a", "{.a.b}", ".a[0]", ".a[-1:]", ".a[::2]", ".a[*].b", ".a.*", ".*", "..", "..a",
@@ -61,7 +61,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// byClientGo is what client-go's own walk finds, if that is one text.
+// byClientGo returns the result of client-go's evaluation if it is one text.
 func byClientGo(path *feedback.Path, object map[string]any) (text string, found bool) {
 	defer func() {
 		if recover() != nil {

@@ -10,18 +10,18 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// MaxPathLength is how many characters a path may have, as in the API.
+// MaxPathLength is the maximum number of characters of a path, as in the API.
 const MaxPathLength = 512
 
-// Path is a compiled JSONPath. It does not change, and may be used concurrently.
+// Path is a compiled JSONPath. It is immutable, and may be used concurrently.
 type Path struct {
 	text  string
 	nodes []jsonpath.Node
-	// public says that it leads to nothing that a Secret hides.
+	// public is true if the path selects nothing that must not be reported of a Secret.
 	public bool
 }
 
-// Compile reads a path. An error says what is wrong with it.
+// Compile compiles a path. An error describes why the path is invalid.
 func Compile(path string) (compiled *Path, err error) {
 	if length := utf8.RuneCountInString(path); length > MaxPathLength {
 		return nil, fmt.Errorf("has %d characters, more than %d", length, MaxPathLength)
@@ -48,10 +48,10 @@ func Compile(path string) (compiled *Path, err error) {
 	return &Path{strings.Join(strings.Fields(path), " "), nodes, public(nodes)}, nil
 }
 
-// String is the path as it was given.
+// String returns the path as it was given, with spaces normalized.
 func (p *Path) String() string { return p.text }
 
-// relaxed puts what people write into braces, as kubectl does.
+// relaxed adds the braces and the leading dot that users may omit, as kubectl does.
 func relaxed(path string) string {
 	path = strings.TrimSpace(path)
 	if strings.HasPrefix(path, "{") && strings.HasSuffix(path, "}") {
@@ -63,7 +63,7 @@ func relaxed(path string) string {
 	return "{" + path + "}"
 }
 
-// checkPath refuses what does not lead from a value to values within it.
+// checkPath rejects nodes that do not select values within a value.
 func checkPath(nodes []jsonpath.Node) error {
 	for _, node := range nodes {
 		switch node := node.(type) {
@@ -114,10 +114,10 @@ func checkFilter(filter *jsonpath.FilterNode) error {
 	return nil
 }
 
-// exists is what the parser calls the operator of a filter that has none.
+// exists is the operator that the parser sets for a filter without an operator.
 const exists = "exists"
 
-// literal is what an operand of a filter is if it is no path.
+// literal returns the value of an operand of a filter, if the operand is not a path.
 func literal(nodes []jsonpath.Node) (value any, is bool) {
 	if len(nodes) != 1 {
 		return nil, false
@@ -135,8 +135,9 @@ func literal(nodes []jsonpath.Node) (value any, is bool) {
 	return nil, false
 }
 
-// public says whether a path begins with fields that are safe to report even of a Secret. That is a short list, not all
-// but data: annotations have copies of the data, and managed fields its keys.
+// public reports whether a path begins with fields that are safe to report even of a Secret. It is an allowlist,
+// because fields other than data are not safe either: annotations may contain copies of the data, and managed fields
+// its keys.
 func public(nodes []jsonpath.Node) bool {
 	field := func(i int, names ...string) bool {
 		if i >= len(nodes) {

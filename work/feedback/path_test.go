@@ -222,7 +222,8 @@ stringData: {password: hunter2}
 	require.Equal(t, "false", got.Value, "a ConfigMap is no Secret")
 }
 
-// TestLimits finds that a path or an object that asks for trouble gets an error, and that in no time.
+// TestLimits checks that a path or an object that exceeds a limit is an error, and that the error is returned
+// quickly.
 func TestLimits(t *testing.T) {
 	items := make([]any, 60_000)
 	for i := range items {

@@ -13,20 +13,21 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// MaxValueBytes is how long a value may be: a status has room for one such value of each of half a thousand manifests.
+// MaxValueBytes is the maximum length of a value. A status has room for one such value of each of 500 manifests.
 const MaxValueBytes = 1024
 
-// ErrSecret is what is wrong with a path that would report what a Secret hides.
+// ErrSecret is the error of a path that would report confidential fields of a Secret.
 var ErrSecret = errors.New("of a Secret nothing is reported but its type and what names it")
 
-// Value is what the path leads to, without a name. ok is false if that is nothing. The object is not changed.
+// Value evaluates the path. The returned value has no name. If the path selects nothing, ok is false. The object is
+// not changed.
 //
-// An error is about this path and this object: [ErrSecret], or that it would be too long or too long to look for.
+// An error concerns this path and this object: it is [ErrSecret], or the value or the evaluation exceeds a limit.
 func (p *Path) Value(object *unstructured.Unstructured) (value v1alpha1.FeedbackValue, ok bool, err error) {
 	if object == nil {
 		return value, false, nil
 	}
-	// Of any group: what is called a Secret elsewhere is not there to be read either.
+	// This applies to Secrets of any group: a kind of that name in another group may be confidential as well.
 	if object.GetKind() == "Secret" && !p.public {
 		return value, false, fmt.Errorf("%s: %w", p.text, ErrSecret)
 	}
@@ -40,7 +41,7 @@ func (p *Path) Value(object *unstructured.Unstructured) (value v1alpha1.Feedback
 	return value, ok, nil
 }
 
-// render makes a value of what was found.
+// render returns the feedback value for the selected values.
 func render(found []any) (value v1alpha1.FeedbackValue, ok bool, err error) {
 	found = slices.DeleteFunc(slices.Clone(found), func(one any) bool { return one == nil })
 	switch len(found) {
@@ -58,7 +59,7 @@ func render(found []any) (value v1alpha1.FeedbackValue, ok bool, err error) {
 	return value, err == nil, err
 }
 
-// encodeList gives up as soon as the list is too long: what was found may be the same large value a thousand times.
+// encodeList stops as soon as the list is too long: the selection may contain the same large value a thousand times.
 func encodeList(found []any) (string, error) {
 	var list strings.Builder
 	for i, one := range found {
@@ -78,13 +79,13 @@ func encodeList(found []any) (string, error) {
 func encode(value any) (text string, kind v1alpha1.FeedbackType, err error) {
 	switch v := value.(type) {
 	case string:
-		// What is not UTF-8 would come back from the hub as something else, and be written again.
+		// The hub would store invalid UTF-8 as another text, so that the status would be written again and again.
 		return strings.ToValidUTF8(v, "\uFFFD"), v1alpha1.FeedbackString, nil
 	case bool:
 		kind = v1alpha1.FeedbackBoolean
 	case map[string]any, []any:
 		kind = v1alpha1.FeedbackJSON
-	default: // all that is left in an object
+	default: // the remaining types of JSON are numbers
 		kind = v1alpha1.FeedbackNumber
 	}
 	text, err = asJSON(value)
@@ -94,7 +95,7 @@ func encode(value any) (text string, kind v1alpha1.FeedbackType, err error) {
 func asJSON(value any) (string, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false) // people read it
+	encoder.SetEscapeHTML(false) // users read the value
 	if err := encoder.Encode(value); err != nil {
 		return "", err
 	}

@@ -10,13 +10,14 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// MaxVisits is how many values may be looked at while a path is followed: lists of tens of thousands, with a filter.
+// MaxVisits is the maximum number of values that an evaluation visits. It suffices for lists of tens of thousands of
+// items, with a filter.
 const MaxVisits = 100_000
 
-// walk follows one path through one object.
+// walk is one evaluation of a path for an object.
 type walk struct{ visits int }
 
-// along goes from some values along a path, and gives what it leads to. What is not there leads nowhere.
+// along returns the values that a path selects in some values. A missing field selects nothing.
 func (w *walk) along(nodes []jsonpath.Node, from []any) ([]any, error) {
 	for _, node := range nodes {
 		var to []any
@@ -100,7 +101,8 @@ func (w *walk) operand(operand *jsonpath.ListNode, item any) ([]any, error) {
 	return w.along(operand.Nodes, []any{item})
 }
 
-// slice takes [index] or [start:end:step], where negative numbers count from the end. Beyond the list there is nothing.
+// slice returns the items of [index] or [start:end:step]. Negative numbers count from the end. Indexes beyond the
+// list select nothing.
 func slice(items []any, params [3]jsonpath.ParamsEntry) []any {
 	length := len(items)
 	place := func(param jsonpath.ParamsEntry, otherwise int) int {
@@ -123,7 +125,7 @@ func slice(items []any, params [3]jsonpath.ParamsEntry) []any {
 	start, end := max(start, 0), min(place(params[1], length), length)
 	step := 1
 	if params[2].Known {
-		step = min(params[2].Value, length) // which is nowhere near an overflow
+		step = min(params[2].Value, length) // prevents an overflow
 	}
 	var out []any
 	for i := start; i < end; i += step {
@@ -132,7 +134,8 @@ func slice(items []any, params [3]jsonpath.ParamsEntry) []any {
 	return out
 }
 
-// holds compares scalars. Numbers are compared as such, and what has no order or another type is merely not equal.
+// holds compares two scalars. Numbers are compared by value, whether integer or float. Values of different types, and
+// values without an order, are only unequal.
 func holds(left any, operator string, right any) bool {
 	order, ordered := compare(left, right)
 	switch operator {

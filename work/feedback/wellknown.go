@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// WellKnown has the values of the object that are well known of its kind and are there, in the order of the package's
-// table; for other kinds none. A count that the API leaves out because it is 0 is reported as 0 as soon as the object
-// has a status.
+// WellKnown returns the well-known values of the object that exist, in the order of the table in the package
+// documentation. Other kinds have none. A count that the API omits because it is 0 is reported as 0 as soon as the
+// object has a status.
 func WellKnown(object *unstructured.Unstructured) []v1alpha1.FeedbackValue {
 	if object == nil {
 		return nil
@@ -22,7 +22,7 @@ func WellKnown(object *unstructured.Unstructured) []v1alpha1.FeedbackValue {
 	for _, known := range wellKnown()[object.GroupVersionKind().GroupKind()] {
 		value, ok, err := known.path.Value(object)
 		if err != nil {
-			continue // as good as not there: these are short where they are what their API says
+			continue // treated as missing: a value that conforms to its API is within the limits
 		}
 		if !ok && known.counts && len(status) > 0 {
 			value, ok = v1alpha1.FeedbackValue{Type: v1alpha1.FeedbackNumber, Value: "0"}, true
@@ -45,7 +45,7 @@ var wellKnown = sync.OnceValue(func() map[schema.GroupKind][]wellKnownValue {
 	at := func(name, path string) wellKnownValue {
 		compiled, err := Compile(path)
 		if err != nil {
-			panic(fmt.Sprintf("well-known path %s: %v", path, err)) // a test calls for all of them
+			panic(fmt.Sprintf("well-known path %s: %v", path, err)) // a test compiles all of them
 		}
 		return wellKnownValue{name: name, path: compiled}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/work/feedback"
 )
 
-// full is an object of each kind that has all that is well known of it.
+// full has an object of each kind with all of its well-known values.
 var full = map[string]string{
 	"Deployment": "{apiVersion: apps/v1, kind: Deployment, status: {replicas: 3, readyReplicas: 2, " +
 		"availableReplicas: 1, updatedReplicas: 3}}",
@@ -68,7 +68,7 @@ func TestWellKnown(t *testing.T) {
 	require.Empty(t, feedback.WellKnown(nil))
 }
 
-// TestTable finds that the package's documentation has the kinds and names that there are, in their order.
+// TestTable checks that the table in the package documentation matches the kinds and names in their order.
 func TestTable(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

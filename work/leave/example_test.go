@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/work/leave"
 )
 
-// A hub whose members give back their Works when they leave.
+// A hub on which the leave of a member waits until its Works are deleted.
 func ExampleGate() {
 	setup := func(mgr manager.Manager, c client.Client) error {
 		return hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{leave.Gate(c)},
@@ -21,7 +21,7 @@ func ExampleGate() {
 	_ = setup
 }
 
-// A member that takes back what it has of a hub that has forgotten it.
+// A member that deletes the objects of a hub that has deregistered it.
 func ExampleCleaner() {
 	setup := func(mgr manager.Manager, member *rest.Config, o memberagent.Options) error {
 		cleaner, err := agent.NewCleaner(agent.Options{Member: member})

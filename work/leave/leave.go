@@ -1,10 +1,11 @@
-// Package leave ties the Works of a member to its leave: on the hub a gate that holds the leave back until the member
-// has taken back all of them, and on the member a cleaner for what is left when the hub has forgotten it.
+// Package leave connects Works with the leave of a member. On the hub, a gate delays the leave until the agent has
+// deleted the objects of all Works. On the member, a cleaner deletes the remaining objects after the hub has
+// deregistered the member.
 //
 //	hub.Options{Gates: []membership.LeaveGate{leave.Gate(client)}, AgentRules: agent.HubRules()}
 //	agent.Options{Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}}
 //
-// It is the one package of work that knows of membership.
+// Of the packages of Works, only this one, work/companion and work/unassigned import packages of membership.
 package leave
 
 import (
@@ -24,23 +25,23 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Name of the gate and of the cleaner.
+// Name is the name of the gate and of the cleaner.
 const Name = "works"
 
-// What the gate needs, and what a hub must have itself to let agents have it (agent.HubRules).
+// The gate needs these permissions. The hub also needs the permissions that it grants to agents (agent.HubRules).
 
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Gate deletes the Works of a member that leaves, and is open when there are none. A member whose leave policy is to
-// orphan its resources is told so by each Work before that is deleted. The client's scheme knows work/v1alpha1. The
-// permissions are in the folder rbac.
+// Gate returns a gate that deletes the Works of a member that leaves, and is open when none is left. If the leave
+// policy of the member is to orphan its resources, the gate first sets this in each Work before it deletes the Work.
+// The scheme of the client must have work/v1alpha1. The permissions are in the folder rbac.
 //
-// A leave that is forced takes the agent's finalizer off Works that are being deleted, so they go while the member may
-// still have their objects. It may be forced before this gate has been asked, while another is shut: the Works are told
-// to orphan then, too.
+// A forced leave removes the agent's finalizer from Works that are being deleted, so the Works are deleted while the
+// member may still have their objects. A leave may be forced before this gate is called, while another gate blocks
+// the leave. The Works are set to orphan their objects in this case, too.
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
@@ -53,7 +54,7 @@ type gate struct{ client client.Client }
 
 func (gate) Name() string { return Name }
 
-// Remaining names the Works that are still there, each with what its agent says of it.
+// Remaining returns the names of the Works that still exist, each with its status message.
 func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
 	works, err := g.list(ctx, member)
 	if err != nil {
@@ -68,8 +69,8 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 	return remaining, errors.Join(errs...)
 }
 
-// release begins to delete a Work. A note on it says that this is a request: without the note the agent keeps the
-// objects of a generated Work, and of one that is deleted with the namespace.
+// release starts the deletion of a Work. It sets an annotation that marks the deletion as a request. Without the
+// annotation, the agent keeps the objects of a generated Work, and of a Work that is deleted with the namespace.
 func (g gate) release(ctx context.Context, member membership.Member, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	changed := member.Leave.Resources == membershipv1alpha1.OrphanResources && work.Spec.Orphan()
@@ -116,7 +117,7 @@ func describe(work *v1alpha1.Work) string {
 	return text
 }
 
-// orphan has a Work leave all its objects as they are. It reports whether the Work has just been told.
+// orphan sets a Work to orphan its objects. It reports whether it has changed the Work.
 func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (reported bool, err error) {
 	before := work.DeepCopy()
 	if !work.Spec.Orphan() {
@@ -128,8 +129,8 @@ func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (reported bool, e
 	return true, nil
 }
 
-// Force has Works orphan their objects, where the member's leave policy says so, and takes the agent's finalizer off
-// those that are being deleted. One Work that cannot be written does not keep the others.
+// Force sets Works to orphan their objects if the leave policy of the member requires it, and removes the agent's
+// finalizer from Works that are being deleted. If it cannot write a Work, it continues with the others.
 func (g gate) Force(ctx context.Context, member membership.Member) error {
 	works, err := g.list(ctx, member)
 	if err != nil {
@@ -142,8 +143,8 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 			reported, err = g.orphan(ctx, &works[i])
 			errs = append(errs, err)
 		}
-		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes
-		// by what it knew before. Force is called again.
+		// A running agent must first observe the changed Work or its deletion: if an agent finds that the Work is
+		// missing, it acts on the state that it observed before. Force is called again.
 		if !reported && works[i].DeletionTimestamp != nil {
 			errs = append(errs, g.letGo(ctx, &works[i]))
 		}
@@ -151,9 +152,9 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 	return errors.Join(errs...)
 }
 
-// Release takes the agent's finalizer off Works that are being deleted with the member's namespace. The agent keeps
-// their objects as orphans, because nothing notes that their deletion was requested, and adopts them when the Works are
-// back.
+// Release removes the agent's finalizer from Works that are being deleted with the namespace of the member. The agent
+// keeps their objects as orphans, because no annotation marks the deletion as a request, and adopts them when the
+// Works are created again.
 func (g gate) Release(ctx context.Context, member membership.Member) error {
 	works, err := g.list(ctx, member)
 	if err != nil {
@@ -168,7 +169,7 @@ func (g gate) Release(ctx context.Context, member membership.Member) error {
 	return errors.Join(errs...)
 }
 
-// letGo takes the agent's finalizer off a Work.
+// letGo removes the agent's finalizer from a Work.
 func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
 	before := work.DeepCopy()
 	if !controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer) {
@@ -181,8 +182,8 @@ func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
 	return nil
 }
 
-// Cleaner takes back what Works have left on a member, by the leave policy that the member knew last. Clean is the
-// method of that name of an agent's Cleaner.
+// Cleaner returns a cleaner that deletes or orphans the objects of Works on a member, by the last leave policy that
+// the member observed. Clean is the method of that name of an agent's Cleaner.
 func Cleaner(clean func(ctx context.Context,
 	action v1alpha1.DeleteAction) (remaining []string, err error)) membership.LeaveGate {
 	return membership.GateFunc(Name, func(ctx context.Context, member membership.Member) ([]string, error) {

@@ -31,7 +31,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// world is a hub with one member, which are one plane.
+// world is a hub with one member in the same plane.
 type world struct {
 	t      *testing.T
 	admin  client.Client
@@ -58,7 +58,7 @@ func newWorld(t *testing.T, name string) *world {
 	return w
 }
 
-// run has an agent run until the test is over.
+// run runs an agent until the test ends.
 func (w *world) run() {
 	w.t.Helper()
 	config := plane.ForTest(w.t).Config()
@@ -159,7 +159,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// Without an agent the gate stays shut, until the leave is forced.
+// TestForce checks that without an agent the gate blocks the leave until it is forced.
 func TestForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "forced")
@@ -181,8 +181,8 @@ func TestForce(t *testing.T) {
 	w.opens()
 }
 
-// A leave can be forced while an earlier gate is still shut, so that this one was never asked: what Force says of the
-// Works then comes before their deletion, and is what a living agent goes by.
+// TestForceUnasked checks that a leave can be forced while an earlier gate blocks it, so that this one was never
+// called: Force changes the Works before they are deleted, and a running agent observes the change.
 func TestForceUnasked(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -220,7 +220,8 @@ func TestForceUnasked(t *testing.T) {
 	}
 }
 
-// A Work that has just been told to orphan its objects is not let go of before its agent could see that.
+// TestForce_ReportsFirst checks that a Work which was just set to orphan its objects is not released before its agent
+// could observe that.
 func TestForce_ReportsFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "tells")
@@ -237,8 +238,8 @@ func TestForce_ReportsFirst(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
 }
 
-// One Work that cannot be written does not keep the others from being let go of, nor does one that cannot be told to
-// orphan its objects keep its namespace.
+// TestForceGoesOn checks that a Work which cannot be written does not block the release of others, and that a Work
+// which cannot be set to orphan its objects does not block the deletion of its namespace.
 func TestForceGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -275,7 +276,7 @@ func TestForceGoesOn(t *testing.T) {
 	}
 }
 
-// One Work that cannot be deleted does not keep the others from going.
+// TestGateGoesOn checks that a Work which cannot be deleted does not block the deletion of others.
 func TestGateGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goeson")
@@ -289,7 +290,7 @@ func TestGateGoesOn(t *testing.T) {
 		&v1alpha1.Work{}))
 }
 
-// TestGate_ChangedConcurrently checks that a Work stays which a user changes after the gate has observed it.
+// TestGate_ChangedConcurrently checks that a Work is not deleted if a user changes it after the gate has observed it.
 func TestGate_ChangedConcurrently(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "changed")
@@ -314,7 +315,7 @@ func (c changing) Delete(ctx context.Context, o client.Object, options ...client
 	return c.Client.Delete(ctx, o, options...)
 }
 
-// refusing is a hub whose admission does not let Work a go, nor take so many changes of it.
+// refusing is a hub whose admission rejects the deletion of Work a, and a number of its changes.
 type refusing struct {
 	client.Client
 	patches *int
@@ -335,7 +336,7 @@ func (r refusing) Delete(ctx context.Context, o client.Object, options ...client
 	return r.Client.Delete(ctx, o, options...)
 }
 
-// The cleaner does what the member knew last of how it is to leave.
+// TestCleaner checks that the cleaner applies the last leave policy that the member observed.
 func TestCleaner(t *testing.T) {
 	t.Parallel()
 	var asked v1alpha1.DeleteAction

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestGate_ReleaseWithoutARequest checks that Works which are deleted with a namespace are let go without the note that
-// their deletion was requested, so that the agent keeps their objects, and that no other Work is changed.
+// TestGate_ReleaseWithoutARequest checks that Works which are deleted with a namespace are released without the
+// annotation of a deletion request, so that the agent keeps their objects, and that no other Work is changed.
 func TestGate_ReleaseWithoutARequest(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

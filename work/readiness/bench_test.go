@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/work/readiness"
 )
 
-// BenchmarkAssess is of a Deployment that has been rolled out. Its floor is kstatus alone.
+// BenchmarkAssess evaluates a Deployment that has been rolled out. The floor is kstatus alone.
 func BenchmarkAssess(b *testing.B) {
 	o := object(b, `apps/v1 Deployment
 metadata: {name: web, namespace: shop, generation: 1}

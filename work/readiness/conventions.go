@@ -11,9 +11,9 @@ import (
 // convention evaluates an object by one convention; false: the object does not follow it.
 type convention func(object *unstructured.Unstructured) (Result, bool)
 
-// byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow.
-// The second result is false where the object follows none of them. A condition Ready or Available that is True
-// outweighs all that only says that something is in progress.
+// byConvention evaluates a custom resource without a rule by the conventions that most operators follow. It returns
+// false if the object follows none of them. A condition Ready or Available that is True has precedence over signs
+// that something is in progress.
 func byConvention(object *unstructured.Unstructured) (Result, bool) {
 	for _, find := range []convention{failedByCondition, failedByWord, failedByMessage, byNamedConditions} {
 		if result, found := find(object); found {
@@ -40,14 +40,14 @@ func byConvention(object *unstructured.Unstructured) (Result, bool) {
 	return Result{}, false
 }
 
-// failedByCondition finds a condition that is named after a failure, and True.
+// failedByCondition returns Failed if a condition that is named after a failure is True.
 func failedByCondition(object *unstructured.Unstructured) (Result, bool) {
 	for _, kind := range conditionTypes(object) {
 		if c := condition(object, kind); c.status == "True" && adverse(kind) {
 			return Result{Status: Failed, Message: kind + " is True" + c.because()}, true
 		}
 	}
-	// Those that pass on the conditions of a Deployment, and those that run a Job.
+	// These cases are resources that copy the conditions of a Deployment, and resources that run a Job.
 	if c := condition(object, "Progressing"); c.status == "False" && c.reason == "ProgressDeadlineExceeded" {
 		return Result{Status: Failed, Message: "Progressing is False" + c.because()}, true
 	}
@@ -57,7 +57,7 @@ func failedByCondition(object *unstructured.Unstructured) (Result, bool) {
 	return Result{}, false
 }
 
-// failedByMessage finds an error that the resources of Cluster API report:
+// failedByMessage returns Failed if the object has an error that the resources of Cluster API report:
 // https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane.
 func failedByMessage(object *unstructured.Unstructured) (Result, bool) {
 	message := text(object, "status", "failureMessage")
@@ -67,7 +67,7 @@ func failedByMessage(object *unstructured.Unstructured) (Result, bool) {
 	return Result{Status: Failed, Message: "status.failureMessage: " + message}, true
 }
 
-// byReadyField finds status.ready, which resources of Cluster API have.
+// byReadyField evaluates status.ready, which resources of Cluster API have.
 func byReadyField(object *unstructured.Unstructured) (Result, bool) {
 	if ready, set, err := unstructured.NestedBool(object.Object, "status", "ready"); err != nil || !set || ready {
 		return Result{}, false
@@ -75,8 +75,8 @@ func byReadyField(object *unstructured.Unstructured) (Result, bool) {
 	return Result{Status: Progressing, Message: "status.ready is false"}, true
 }
 
-// adverse reports whether a type of conditions means that something is wrong when it is True. Operators agree on the
-// words, and not on what is before or behind them.
+// adverse reports whether a condition of this type means a failure when it is True. Operators agree on these words,
+// and not on their prefixes or suffixes.
 func adverse(kind string) bool {
 	if strings.HasPrefix(kind, "No") {
 		return false
@@ -89,10 +89,10 @@ func adverse(kind string) bool {
 	}, func(word string) bool { return strings.HasSuffix(kind, word) })
 }
 
-// statusWords are the fields of a status in which operators put one word about the whole object.
+// statusWords are the fields of a status in which operators write one word about the whole object.
 var statusWords = []string{"phase", "state", "status", "health", "currentState"}
 
-// failedByWord finds a word that says that the object has failed, as in status.phase.
+// failedByWord returns Failed if a field such as status.phase has a word that means failure.
 func failedByWord(object *unstructured.Unstructured) (Result, bool) {
 	return byWord(object, Failed, func(word string) bool {
 		word, _, _ = strings.Cut(word, ",") // some go on with a message
@@ -104,7 +104,7 @@ func failedByWord(object *unstructured.Unstructured) (Result, bool) {
 	})
 }
 
-// progressingByWord finds a word that says that the object is on its way.
+// progressingByWord returns Progressing if a field such as status.phase has a word that means a transition.
 func progressingByWord(object *unstructured.Unstructured) (Result, bool) {
 	return byWord(object, Progressing, func(word string) bool {
 		word = strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(word))
@@ -133,7 +133,7 @@ func byWord(object *unstructured.Unstructured, status Status, is func(string) bo
 	return Result{}, false
 }
 
-// byNamedConditions evaluates the conditions that most operators have, whatever their condition Ready says.
+// byNamedConditions evaluates the conditions that most operators have, regardless of the condition Ready.
 func byNamedConditions(object *unstructured.Unstructured) (Result, bool) {
 	for _, kind := range []string{"Accepted", "Programmed", "Synced", "Available"} {
 		c := condition(object, kind)
@@ -148,8 +148,9 @@ func byNamedConditions(object *unstructured.Unstructured) (Result, bool) {
 	return Result{}, false
 }
 
-// byOtherConditions evaluates all conditions of an object that has no condition Ready: one that is False for a reason
-// that is named after a failure, and one that is named after what the object is to become and is not True.
+// byOtherConditions evaluates all conditions of an object that has no condition Ready. The object has failed if a
+// condition is False with a reason that means failure. It is progressing if a condition that is named after a desired
+// state is not True.
 func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 	kinds := conditionTypes(object)
 	if conditions, set, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions"); set &&
@@ -175,7 +176,7 @@ func byOtherConditions(object *unstructured.Unstructured) (Result, bool) {
 	return Result{}, false
 }
 
-// byReplicas compares the counts that kinds with the subresource scale report.
+// byReplicas compares the replica counts that kinds with the subresource scale report.
 func byReplicas(object *unstructured.Unstructured) (Result, bool) {
 	wanted, set := integer(object, "spec", "replicas")
 	if !set {
@@ -192,7 +193,7 @@ func byReplicas(object *unstructured.Unstructured) (Result, bool) {
 	return Result{Status: Progressing, Message: fmt.Sprintf("%d of %d replicas are ready", ready, wanted)}, true
 }
 
-// conditionTypes are the types of the conditions of an object, in their order.
+// conditionTypes returns the types of the conditions of an object, in their order.
 func conditionTypes(object *unstructured.Unstructured) []string {
 	var kinds []string
 	for _, entry := range list(object, "status", "conditions") {

@@ -9,11 +9,11 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// costs are those of calls. CEL's own depend on knowing the types when it compiles; of an object it knows none, and
-// a + b would cost 1 however long the texts are.
+// costs computes the costs of calls. The costs of CEL itself require that the types are known at compile time. The
+// types of an object are unknown, so a + b would always cost 1, regardless of the length of the strings.
 type costs struct{}
 
-// perUnit is how many characters or items a cost of 1 goes through, as in CEL.
+// perUnit is the number of characters or items that a cost of 1 covers, as in CEL.
 const perUnit = 10
 
 func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
@@ -43,11 +43,11 @@ func compares(function string) bool {
 	return function == operators.Equals || function == operators.NotEquals || function == operators.In
 }
 
-// tooMuch is what no rule can pay for.
+// tooMuch is a weight that exceeds the cost limit of every rule.
 const tooMuch = CostLimit * perUnit
 
-// weight is how much there is to go through to find out whether b equals a, or has it, up to what is too much. Two
-// values differ no later than where the smaller one ends, so that the greater one is not gone through to its end here
+// weight returns how many values have to be visited to determine whether b equals a, or contains it; at most tooMuch.
+// Two values differ at the latest at the end of the smaller one, so weight does not visit the larger one to its end
 // either.
 func weight(function string, a, b ref.Val) uint64 {
 	for budget := uint64(perUnit); ; budget = min(perUnit*budget, tooMuch) {
@@ -61,11 +61,11 @@ func weight(function string, a, b ref.Val) uint64 {
 	}
 }
 
-// left is what is left of a budget when all of a value has been gone through.
+// left returns the rest of a budget after all of a value has been visited.
 func left(value ref.Val, budget uint64) uint64 {
 	budget -= min(budget, 1+size(value))
 	if budget == 0 {
-		return 0 // to begin with a map takes time in proportion to its size
+		return 0 // starting to iterate over a map takes time in proportion to its size
 	}
 	switch v := value.(type) {
 	case traits.Mapper:
@@ -84,8 +84,9 @@ func left(value ref.Val, budget uint64) uint64 {
 	return budget
 }
 
-// guardComparison weighs what is compared before it is: CEL tells the cost of a call when it is over, and a list of
-// twice the same list of twice the same list, and so on, compared with itself, is not over in a lifetime.
+// guardComparison computes the weight of a comparison before it is evaluated. CEL computes the cost of a call only
+// afterwards. A list that contains the same list twice, which contains the same list twice, and so on, takes
+// practically forever to compare with itself.
 func guardComparison(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if call, is := step.(interpreter.InterpretableCall); is && compares(call.Function()) && len(call.Args()) == 2 {
 		return comparison{call}, nil
@@ -107,7 +108,7 @@ func (c comparison) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		}
 	}
 	if weight(c.Function(), a, b) == tooMuch {
-		// as CEL does
+		// CEL panics with the same error when the cost limit is exceeded.
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "too much to compare"})
 	}
 	switch c.Function() {

@@ -10,25 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// customRule says what the status of a kind of custom resources means. All of it is optional.
+// customRule is the readiness rule of a kind of custom resources. All fields are optional.
 type customRule struct {
-	conditions []string // must all be True; while one is missing, no controller has reported
+	conditions []string // all must be True; while one is missing, the object is progressing
 	failing    []string // conditions that mean failure when they are True
 	field      []string // of the status: a word such as a phase
 	ready      []string // values of the field that mean ready
 	failed     []string // values of the field that mean failure
 	ends       bool     // the object ends, such as a run of a pipeline
-	succeeds   string   // the condition that is True when it has ended well and False when it failed
-	noStatus   bool     // the kind has no status: ready as soon as it is there
-	reports    bool     // its controller always writes a status; what that means is told by the conventions
+	succeeds   string   // the condition that is True after a success and False after a failure
+	noStatus   bool     // the kind has no status: ready as soon as the object exists
+	reports    bool     // its controller always writes a status, which is evaluated by the conventions
 
-	unless  exceptions // what keeps the object from being ready, whatever the above says
+	unless  exceptions // states that prevent readiness, regardless of the fields above
 	entries entryRule
 
-	also *customRule // must hold as well where all of the above says that the object is ready
+	also *customRule // is evaluated if the object is ready by all fields above
 }
 
-// exceptions keep an object from being ready.
+// exceptions are states that prevent an object from being ready.
 type exceptions struct {
 	notFalse   []string // conditions that must not be False; they may be missing
 	unfinished []string // conditions that mean that something is in progress when they are True
@@ -36,7 +36,7 @@ type exceptions struct {
 	required   []string // fields of the status that must be set
 }
 
-// entryRule says what a word in each entry of a list means, such as the health of each cluster.
+// entryRule evaluates a word in each entry of a list, such as the health of each cluster.
 type entryRule struct {
 	list, name, field string
 	ready, failed     []string
@@ -56,7 +56,7 @@ func ruleFunc(r customRule) Func {
 	}
 }
 
-// assess evaluates an object of a kind in the table.
+// assess evaluates an object by the rule.
 func (r customRule) assess(object *unstructured.Unstructured) Result {
 	if r.noStatus {
 		return Result{Status: Ready, Message: "the kind has no status"}
@@ -75,7 +75,7 @@ func (r customRule) assess(object *unstructured.Unstructured) Result {
 	return result
 }
 
-// exceptional finds what keeps the object from being ready, whatever else its status says.
+// exceptional evaluates the states that prevent the object from being ready, regardless of the rest of its status.
 func (r customRule) exceptional(object *unstructured.Unstructured, result Result) (Result, bool) {
 	for _, kind := range r.failing {
 		if c := condition(object, kind); c.status == "True" {
@@ -133,7 +133,7 @@ func (r entryRule) exceptional(object *unstructured.Unstructured, result Result)
 	return result, false
 }
 
-// regular evaluates the condition, the field or the conditions that say that the object is ready.
+// regular evaluates the condition, the field or the conditions that mean that the object is ready.
 func (r customRule) regular(object *unstructured.Unstructured, result Result) Result {
 	if r.succeeds != "" {
 		switch c := condition(object, r.succeeds); c.status {
@@ -186,7 +186,7 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 			}
 			result.Message = fmt.Sprintf("%s is %s%s", kind, c.status, c.because())
 			return result
-		case permanentReason(c.reason): // it has ended, and not well
+		case permanentReason(c.reason): // the object has ended with a failure
 			result.Status, result.Message = Failed, kind+" is True"+c.because()
 			return result
 		}
@@ -198,8 +198,8 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 	return result
 }
 
-// permanentReason reports whether a reason of a condition that is False says that something has failed, as opposed to
-// not being done yet.
+// permanentReason reports whether the reason of a condition that is False means a failure, and not a step that is
+// still in progress.
 func permanentReason(reason string) bool {
 	if strings.HasPrefix(reason, "NoError") || strings.HasPrefix(reason, "NoFail") {
 		return false
@@ -214,7 +214,7 @@ func permanentReason(reason string) bool {
 	return false
 }
 
-// fieldText is a string, boolean or number as text.
+// fieldText returns a string, boolean or number as text.
 func fieldText(object *unstructured.Unstructured, fields ...string) string {
 	value, found, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
 	if !found || value == nil {
@@ -223,21 +223,21 @@ func fieldText(object *unstructured.Unstructured, fields ...string) string {
 	return fmt.Sprint(value)
 }
 
-// customKind reports whether a kind is none of Kubernetes' own.
+// customKind reports whether a kind is not one of Kubernetes itself.
 func customKind(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && (!strings.HasSuffix(kind.Group, ".k8s.io") ||
 		kind.Group == "gateway.networking.k8s.io" || strings.HasSuffix(kind.Group, ".x-k8s.io") ||
 		kind.Group == "snapshot.storage.k8s.io")
 }
 
-// nestedConditions is the rule of kinds whose status has conditions for each of several others.
+// nestedConditions is the rule of kinds whose status has conditions for each of several referenced objects.
 type nestedConditions struct {
 	field      string   // of the status: the list
-	reference  string   // of an entry: the map with the name of the other
+	reference  string   // of an entry: the map with the name of the referenced object
 	conditions []string // of an entry: must all be True
 	notFalse   []string // of an entry: must not be False; they may be missing
 	missing    string   // the message while the list is empty
-	ready      string   // the message when all hold
+	ready      string   // the message when the object is ready
 }
 
 func (n nestedConditions) assess(object *unstructured.Unstructured) Result {
@@ -262,7 +262,7 @@ func (n nestedConditions) assess(object *unstructured.Unstructured) Result {
 	return Result{Status: Ready, Message: n.ready}
 }
 
-// partOf is an entry of a list in a status, and an object that has its conditions.
+// partOf returns an entry of a list in a status, and an object that has the conditions of the entry.
 func partOf(entry any, generation int64) (map[string]any, *unstructured.Unstructured) {
 	fields, _ := entry.(map[string]any)
 	return fields, &unstructured.Unstructured{Object: map[string]any{
@@ -270,8 +270,8 @@ func partOf(entry any, generation int64) (map[string]any, *unstructured.Unstruct
 	}}
 }
 
-// route is ready when each parent has accepted it and resolved what it refers to:
-// https://gateway-api.sigs.k8s.io/reference/spec/#routestatus.
+// route evaluates a route of the Gateway API. It is ready when each parent has accepted it and resolved its
+// references: https://gateway-api.sigs.k8s.io/reference/spec/#routestatus.
 func route(object *unstructured.Unstructured) (Result, error) {
 	return nestedConditions{
 		field: "parents", reference: "parentRef",
@@ -280,7 +280,7 @@ func route(object *unstructured.Unstructured) (Result, error) {
 	}.assess(object), nil
 }
 
-// attachedPolicy is ready when each ancestor has accepted it:
+// attachedPolicy evaluates a policy of the Gateway API. It is ready when each ancestor has accepted it:
 // https://gateway-api.sigs.k8s.io/reference/spec/#policystatus.
 func attachedPolicy(object *unstructured.Unstructured) (Result, error) {
 	conditions := words("Accepted")
@@ -295,7 +295,7 @@ func attachedPolicy(object *unstructured.Unstructured) (Result, error) {
 	}.assess(object), nil
 }
 
-// openShiftRoute is ready when each router has admitted it.
+// openShiftRoute evaluates a Route of OpenShift. It is ready when each router has admitted it.
 func openShiftRoute(object *unstructured.Unstructured) (Result, error) {
 	result := nestedConditions{
 		field: "ingress", conditions: words("Admitted"),
@@ -310,7 +310,7 @@ func openShiftRoute(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// gateway is ready when it is programmed, and all of its listeners are:
+// gateway evaluates a Gateway. It is ready when it and all of its listeners are programmed:
 // https://gateway-api.sigs.k8s.io/reference/spec/#gatewaystatus.
 func gateway(object *unstructured.Unstructured) (Result, error) {
 	result := customRule{conditions: words("Accepted", "Programmed")}.assess(object)
@@ -332,8 +332,8 @@ func gateway(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// gloo is ready when all that report on it have accepted it. Earlier versions write the state as a number, and of one
-// reporter alone.
+// gloo evaluates a resource of Gloo. It is ready when all of its reporters have accepted it. Earlier versions write
+// the state as a number, and have only one reporter.
 func gloo(object *unstructured.Unstructured) (Result, error) {
 	reports := []any{}
 	status, _, _ := unstructured.NestedMap(object.Object, "status")
@@ -365,8 +365,8 @@ func gloo(object *unstructured.Unstructured) (Result, error) {
 	return Result{Status: Ready, Message: "the resource is accepted"}, nil
 }
 
-// autoscaler fails where it cannot read metrics or scale its target. That scaling is disabled, or that no metric was
-// read yet, is no failure:
+// autoscaler evaluates a HorizontalPodAutoscaler. It has failed if it cannot read metrics or scale its target.
+// Disabled scaling, or metrics that were not read yet, are not failures:
 // https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale-walkthrough/#appendix-horizontal-pod-autoscaler-status-conditions.
 func autoscaler(object *unstructured.Unstructured) (Result, error) {
 	able, active := condition(object, "AbleToScale"), condition(object, "ScalingActive")

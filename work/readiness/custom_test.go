@@ -190,7 +190,7 @@ func TestCustomResources(t *testing.T) {
 	require.Equal(t, "own", own.Assess(object(t, certificate)).Message, "a product's own rule comes first")
 }
 
-// TestUnreported has custom resources without a status: that is reported of those that no rule knows.
+// TestUnreported checks custom resources without a status: Unreported is true for those of kinds without a rule.
 func TestUnreported(t *testing.T) {
 	for _, tc := range []struct {
 		reason, object string

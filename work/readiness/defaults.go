@@ -16,8 +16,8 @@ var (
 	podKind = schema.GroupKind{Kind: "Pod"}
 )
 
-// defaults are the kinds of which kstatus does not know enough. Pods are among them because it reads the clock for
-// them, too.
+// defaults are the kinds for which the rules of kstatus are not sufficient. Pods are among them also because kstatus
+// reads the clock for them.
 var defaults = map[schema.GroupKind]Func{
 	jobKind:                             job,
 	podKind:                             pod,
@@ -48,7 +48,7 @@ var defaults = map[schema.GroupKind]Func{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 }
 
-// statuses are those of kstatus in our words.
+// statuses maps the statuses of kstatus.
 var statuses = map[status.Status]Status{
 	status.CurrentStatus:    Ready,
 	status.InProgressStatus: Progressing,
@@ -56,7 +56,7 @@ var statuses = map[status.Status]Status{
 }
 
 func byKstatus(object *unstructured.Unstructured) (Result, error) {
-	// Many controllers of custom resources have the generation here alone, where kstatus does not look.
+	// Many controllers of custom resources write the generation only in the condition, which kstatus does not read.
 	ready := condition(object, "Ready")
 	generation, _ := integer(object, "metadata", "generation")
 	if ready.generation != 0 && ready.generation < generation {
@@ -79,14 +79,14 @@ func byKstatus(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// counts are the words with which kstatus begins to say how many replicas there are, as in Available: 1/3.
+// counts maps the first words of replica counts in the messages of kstatus, as in Available: 1/3.
 var counts = map[string]string{
 	"Available": "available", "Current": "scheduled", "Ready": "ready", "Replicas": "created", "Updated": "updated",
 	"Labelled": "labeled", //nolint:misspell // kstatus has it so
 	"current":  "current", "updated": "updated",
 }
 
-// replicas has kstatus count them, and says what it says in a sentence.
+// replicas evaluates replicas by kstatus, and rewrites its messages as sentences.
 func replicas(object *unstructured.Unstructured) (Result, error) {
 	result, err := byKstatus(object)
 	if result.Status != Progressing {
@@ -113,8 +113,9 @@ func deployment(object *unstructured.Unstructured) (Result, error) {
 	return result, err
 }
 
-// replicasOnDelete counts the ready replicas of a workload whose Pods are replaced only when a user deletes them:
-// kstatus takes such a StatefulSet for ready in any case, and such a DaemonSet for not ready until all are new.
+// replicasOnDelete evaluates a workload with the strategy OnDelete, whose Pods are replaced only when a user deletes
+// them, by its ready replicas. For kstatus, such a StatefulSet is always ready, and such a DaemonSet is not ready
+// until all Pods are new. Other workloads are evaluated by kstatus.
 func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field string) (Result, error) {
 	if text(object, "spec", "updateStrategy", "type") != "OnDelete" {
 		return replicas(object)
@@ -127,8 +128,8 @@ func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field str
 	return result, nil
 }
 
-// statefulSet adds to kstatus what minReadySeconds asks for, and what a set with the strategy OnDelete still has to
-// remove.
+// statefulSet evaluates minReadySeconds in addition to kstatus, and surplus replicas of a StatefulSet with the
+// strategy OnDelete.
 func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error) {
 	result, err := replicasOnDelete(object, wanted, "readyReplicas")
 	if err != nil || result.Status != Ready {
@@ -144,15 +145,15 @@ func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error
 	return availableLongEnough(object, result, wanted), nil
 }
 
-// unobserved reports whether the controller of a workload has not written a status yet. It writes the generation with
-// the first one.
+// unobserved reports whether the controller of a workload has not written a status yet. The first status contains the
+// observed generation.
 func unobserved(object *unstructured.Unstructured) bool {
 	_, generated := integer(object, "metadata", "generation")
 	_, observed := integer(object, "status", "observedGeneration")
 	return generated && !observed
 }
 
-// availableLongEnough keeps replicas from being ready before they have been for minReadySeconds.
+// availableLongEnough returns Progressing until all replicas have been ready for minReadySeconds.
 func availableLongEnough(object *unstructured.Unstructured, result Result, wanted int64) Result {
 	seconds, _ := integer(object, "spec", "minReadySeconds")
 	available, _ := integer(object, "status", "availableReplicas")
@@ -162,7 +163,7 @@ func availableLongEnough(object *unstructured.Unstructured, result Result, wante
 	return result
 }
 
-// replicationController counts replicas, of which kstatus knows nothing.
+// replicationController evaluates a ReplicationController by its replicas. kstatus has no rule for it.
 func replicationController(object *unstructured.Unstructured) (Result, error) {
 	wanted, set := integer(object, "spec", "replicas")
 	if !set {
@@ -185,7 +186,8 @@ func replicationController(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// disruptionBudget has failed when its controller cannot compute how many disruptions are allowed:
+// disruptionBudget evaluates a PodDisruptionBudget. It has failed if its controller cannot compute the number of
+// allowed disruptions:
 // https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/.
 func disruptionBudget(object *unstructured.Unstructured) (Result, error) {
 	if unobserved(object) {
@@ -197,7 +199,8 @@ func disruptionBudget(object *unstructured.Unstructured) (Result, error) {
 	return byKstatus(object)
 }
 
-// claim has failed when its volume is lost: the data is gone, and the claim does not bind again.
+// claim evaluates a PersistentVolumeClaim. It has failed if its volume is lost: the data is gone, and the claim does
+// not bind again.
 func claim(object *unstructured.Unstructured) (Result, error) {
 	if text(object, "status", "phase") == "Lost" {
 		return Result{Status: Failed, Message: "the volume of the claim is lost: the PersistentVolume that it was bound to " +
@@ -206,7 +209,8 @@ func claim(object *unstructured.Unstructured) (Result, error) {
 	return byKstatus(object)
 }
 
-// definition looks at all conditions before it says that a definition is served: their order has no meaning.
+// definition evaluates a CustomResourceDefinition. It evaluates all conditions before it reports that the definition
+// is served, because their order has no meaning.
 func definition(object *unstructured.Unstructured) (Result, error) {
 	if _, err := byKstatus(object); err != nil {
 		return Result{}, err
@@ -246,7 +250,8 @@ func service(object *unstructured.Unstructured) (Result, error) {
 	return byKstatus(object)
 }
 
-// hasAddress reports whether the load balancer of a Service has an address: an entry may come before its address does.
+// hasAddress reports whether the load balancer of a Service has an address. An entry may exist before it has an
+// address.
 func hasAddress(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(list(object, "status", "loadBalancer", "ingress"), func(entry any) bool {
 		fields, _ := entry.(map[string]any)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// job is ready when it has completed; kstatus has it ready as soon as it runs.
+// job evaluates a Job. It is ready when it has completed; for kstatus, it is ready as soon as it runs.
 func job(object *unstructured.Unstructured) (Result, error) {
 	result := Result{Status: Progressing, Ends: true}
 	active, _ := integer(object, "status", "active")
@@ -31,8 +31,9 @@ func job(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// pod is ready when it says so or, if it is one that is to end, when it has succeeded: kstatus has one that
-// runs to its end ready as soon as it runs, and one that failed as well.
+// pod evaluates a Pod. It is ready if its condition Ready is True or, if its restart policy is Never or OnFailure,
+// when it has succeeded. For kstatus, a Pod that runs to completion is ready as soon as it runs, and also when it has
+// failed.
 func pod(object *unstructured.Unstructured) (Result, error) {
 	result := Result{Status: Progressing, Ends: ends(object)}
 	ready, scheduled := condition(object, "Ready"), condition(object, "PodScheduled")
@@ -55,7 +56,7 @@ func pod(object *unstructured.Unstructured) (Result, error) {
 	case phase == "Running":
 		result.Message = "it runs, but is not ready" + ready.because()
 	case scheduled.status == "False":
-		// Whether that has been so for too long is for those to say who have a clock.
+		// Only a caller with a clock can decide whether the Pod has been unschedulable for too long.
 		result.Message = "it is not scheduled" + scheduled.because()
 	case phase == "":
 		result.Message = "no node has seen it yet"
@@ -67,10 +68,11 @@ func pod(object *unstructured.Unstructured) (Result, error) {
 
 const crashLoop = "CrashLoopBackOff"
 
-// onItsWay are the reasons to wait that pass by themselves.
+// onItsWay are the reasons of waiting containers that are temporary.
 var onItsWay = []string{"", "ContainerCreating", "PodInitializing"}
 
-// stuck finds a container that waits for something that may never come, and says so. One that crashes comes first.
+// stuck returns the message and the reason of a container that may wait forever. A container in a crash loop has
+// precedence.
 func stuck(object *unstructured.Unstructured) (message, reason string) {
 	for _, field := range []string{"initContainerStatuses", "containerStatuses"} {
 		for _, container := range list(object, "status", field) {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/work/readiness"
 )
 
-// A product knows its own kind, and a Work brings a rule for another one.
+// A product adds a rule for its own kind, and a Work contains a rule for another one.
 func Example() {
 	registry := readiness.Registry{
 		{Group: "example.com", Kind: "Database"}: func(object *unstructured.Unstructured) (readiness.Result, error) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OperatorKinds are the kinds of custom resources that have a rule.
+// OperatorKinds returns the kinds of custom resources that have a rule.
 func OperatorKinds() []schema.GroupKind {
 	kinds := map[schema.GroupKind]bool{}
 	for _, table := range []map[string]map[string]customRule{operatorKinds, reportingKinds} {
@@ -23,5 +23,5 @@ func OperatorKinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// OperatorGroups are the suffixes of the groups that have a rule for all of their kinds.
+// OperatorGroups returns the suffixes of the groups that have a rule for all of their kinds.
 func OperatorGroups() []string { return slices.Collect(maps.Keys(operatorGroups)) }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What is not there, or of another type, is as good as empty here: the objects come from API servers of other versions.
+// A missing value, or one of another type, is treated as empty: the objects come from API servers of other versions.
 
 func text(object *unstructured.Unstructured, fields ...string) string {
 	value, _, _ := unstructured.NestedString(object.Object, fields...)
@@ -31,7 +31,7 @@ func hasStatus(object *unstructured.Unstructured) bool {
 	return len(fields) > 0
 }
 
-// conditionState is a condition of an object, empty where it has none.
+// conditionState is a condition of an object. It is empty if the object does not have the condition.
 type conditionState struct {
 	status, reason, message string
 	generation              int64
@@ -53,7 +53,7 @@ func condition(object *unstructured.Unstructured, kind string) conditionState {
 	return conditionState{}
 }
 
-// because goes on with what the condition says, if it says anything.
+// because returns the reason and the message of the condition as the end of a sentence; empty if it has neither.
 func (c conditionState) because() string {
 	var said strings.Builder
 	for _, part := range []string{c.reason, c.message} {

@@ -18,7 +18,7 @@ func sane(t *testing.T, result readiness.Result) {
 	require.True(t, result.Ends || !result.Complete, "what does not end has not ended well")
 }
 
-// FuzzAssess assesses anything that is a JSON object.
+// FuzzAssess evaluates any JSON object.
 func FuzzAssess(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"generation":2},"spec":{"replicas":3,"paused":true},` +
@@ -45,7 +45,7 @@ func FuzzAssess(f *testing.F) {
 	})
 }
 
-// FuzzRule compiles anything, and assesses an object by it if it is a rule.
+// FuzzRule compiles any text, and evaluates an object if it is a rule.
 func FuzzRule(f *testing.F) {
 	for _, seed := range []string{
 		"", "true", "object", `object.status.phase == "Running"`, `has(object.status.x)`, `object.?a.?b.orValue(1) == 2`,

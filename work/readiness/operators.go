@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Words that several operators share.
+// Rules that several operators share.
 var (
 	readyCondition = customRule{conditions: []string{"Ready"}}
 	noStatus       = customRule{noStatus: true}
@@ -21,19 +21,20 @@ var (
 
 func words(of ...string) []string { return of }
 
-// phase is the rule of kinds with status.phase.
+// phase returns the rule of kinds with status.phase.
 func phase(ready, failed []string) customRule {
 	return customRule{field: words("phase"), ready: ready, failed: failed}
 }
 
-// phaseOfRun is that of kinds which end.
+// phaseOfRun returns the rule of kinds with status.phase whose objects run to completion.
 func phaseOfRun(ready, failed []string) customRule {
 	rule := phase(ready, failed)
 	rule.ends = true
 	return rule
 }
 
-// operatorKinds are the kinds of the most used operators, by group. Each group names where its status is documented.
+// operatorKinds are the rules for the most used operators, by group and kind. Each group links to the documentation
+// of its status.
 var operatorKinds = map[string]map[string]customRule{
 	// https://cert-manager.io/docs/reference/api-docs/
 	"cert-manager.io": {
@@ -110,7 +111,7 @@ var operatorKinds = map[string]map[string]customRule{
 	},
 	// https://www.elastic.co/docs/reference/cloud-on-k8s
 	"elasticsearch.k8s.elastic.co": {"Elasticsearch": {
-		// While it starts or moves data, its health says nothing about the end of that.
+		// While the cluster starts or moves data, its health does not show when that ends.
 		field: words("phase"), ready: words("Ready"), failed: words("Invalid"),
 		also: &customRule{field: words("health"), ready: words("green", "yellow"), failed: words("red")},
 	}},
@@ -315,7 +316,7 @@ var operatorKinds = map[string]map[string]customRule{
 	"traefik.io": {"IngressRoute": noStatus, "Middleware": noStatus, "TLSOption": noStatus},
 }
 
-// kindFuncs are the kinds of operators that need more than a rule.
+// kindFuncs are the kinds of operators that need more than a customRule.
 var kindFuncs = map[schema.GroupKind]Func{
 	// https://gateway-api.sigs.k8s.io/reference/spec/
 	{Group: "gateway.networking.k8s.io", Kind: "Gateway"}:          gateway,
@@ -339,7 +340,7 @@ var kindFuncs = map[schema.GroupKind]Func{
 	{Group: "route.openshift.io", Kind: "Route"}: openShiftRoute,
 }
 
-// knownCustom returns what is known of a kind of custom resources; nil: nothing.
+// knownCustom returns the Func for a kind of custom resources; nil: there is none.
 func knownCustom(kind schema.GroupKind) Func {
 	if known := kindFuncs[kind]; known != nil {
 		return known
@@ -364,15 +365,15 @@ func knownCustom(kind schema.GroupKind) Func {
 	return nil
 }
 
-// notManaged are the groups of Crossplane itself, whose kinds are no managed resources.
+// notManaged are the groups of Crossplane itself, whose kinds are not managed resources.
 var notManaged = map[string]bool{
 	"apiextensions.crossplane.io": true, "ops.crossplane.io": true, "pkg.crossplane.io": true,
 	"protection.crossplane.io": true,
 	"secrets.crossplane.io":    true, "stacks.crossplane.io": true,
 }
 
-// operatorGroups are the rules for all kinds of the groups with a suffix, of operators with a kind for each resource of
-// a cloud.
+// operatorGroups are rules for all kinds of the groups with a suffix. They are for operators that have a kind for
+// each resource of a cloud.
 var operatorGroups = map[string]customRule{
 	// https://docs.crossplane.io/latest/managed-resources/managed-resources/#conditions
 	".crossplane.io": {conditions: words("Synced", "Ready")}, ".upbound.io": {conditions: words("Synced", "Ready")},

@@ -30,8 +30,8 @@ const (
 		"status: 'False', reason: BackendNotFound}]}]"
 )
 
-// operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and others
-// with what they mean. "-" is an object without a status.
+// operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and
+// other statuses with their results. "-" is an object without a status.
 var operatorStatuses = map[string][]struct {
 	status string
 	want   readiness.Status
@@ -545,7 +545,7 @@ var operatorStatuses = map[string][]struct {
 
 const yes, wait, no = readiness.Ready, readiness.Progressing, readiness.Failed
 
-// TestOperatorKinds checks each rule with statuses as its operator writes them, and that no rule is without a test. An
+// TestOperatorKinds checks each rule with statuses as its operator writes them, and that each rule has a test. An
 // object without a status is never ready, unless its kind has none.
 func TestOperatorKinds(t *testing.T) {
 	tested := maps.Clone(operatorStatuses)
@@ -608,7 +608,7 @@ func TestOperatorGroups(t *testing.T) {
 	}
 }
 
-// TestConventions checks what is read from a status of which only the conventions are known.
+// TestConventions checks statuses of kinds without a rule.
 func TestConventions(t *testing.T) {
 	for status, want := range map[string]readiness.Status{
 		"{conditions: [{type: SpecError, status: 'True'}]}":                                                        no,

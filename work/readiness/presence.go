@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// present are kinds without a status: such an object is ready as soon as it is there.
+// present are kinds without a status. Their objects are ready as soon as they exist.
 var present = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:      true,
 	{Kind: "Secret"}:         true,
@@ -26,6 +26,6 @@ var present = map[schema.GroupKind]bool{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
 }
 
-// ByPresence reports whether an object of the kind is ready as soon as it is there, so that it does not need to be
+// ByPresence reports whether an object of the kind is ready as soon as it exists, so that it does not have to be
 // read.
 func (r Registry) ByPresence(kind schema.GroupKind) bool { return r[kind] == nil && present[kind] }

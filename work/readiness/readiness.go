@@ -10,53 +10,55 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MaxMessageBytes is how long a message may be: those of the 1000 manifests that a Work may have take half of its
-// status.
+// MaxMessageBytes is the maximum length of a message. The messages of the 1000 manifests that a Work may have then
+// need half of its status.
 const MaxMessageBytes = 256
 
-// Status of an object.
+// Status is the readiness of an object.
 type Status string
 
 const (
-	// Ready says that the object is what it shall be.
+	// Ready means that the object is in its desired state.
 	Ready Status = "Ready"
-	// Progressing says that it is on its way there, or waits for something.
+	// Progressing means that the object is being brought to its desired state, or waits for something.
 	Progressing Status = "Progressing"
-	// Failed says that it will not come right by itself, or has said so.
+	// Failed means that the object reports a failure, or needs an action of a user.
 	Failed Status = "Failed"
-	// Unknown says that the readiness cannot be determined: the Func or the rule failed.
+	// Unknown means that the readiness cannot be determined, because the Func or the rule failed.
 	Unknown Status = "Unknown"
 )
 
-// Result is what is known of the readiness of an object.
+// Result is the readiness of an object.
 type Result struct {
-	// Status of the object.
+	// Status is the readiness.
 	Status Status
-	// Message says for people why, in at most [MaxMessageBytes] on one line.
+	// Message explains the status to users, on one line of at most [MaxMessageBytes].
 	Message string
-	// Ends says that the object is one that is to end: a Job, or a Pod that is not started anew when it has succeeded.
+	// Ends is true if the object runs to completion: a Job, a Pod that is not restarted after it has succeeded, or a
+	// kind such as a pipeline run.
 	Ends bool
-	// Complete says that it has ended well.
+	// Complete is true if the object has ended successfully.
 	Complete bool
-	// Unreported is true for a custom resource that is Ready only because it has no status and no rule knows its kind.
-	// If the kind has a status, its controller may not have observed the object yet. A caller with a clock can wait some
-	// time for the status.
+	// Unreported is true for a custom resource that is Ready only because it has no status and its kind has no rule. If
+	// the kind has the subresource status, its controller may not have observed the object yet. A caller with a clock
+	// can wait some time for the status.
 	Unreported bool
 }
 
-// Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
+// Func evaluates the objects of a kind. It must not change the object, and may be called concurrently.
 //
-// It is asked about an object that is being deleted only if the object is one that ends, and not about an object whose
-// status is about an older generation. If it panics or returns an error, the Status is Unknown, and the Message says
-// so.
+// It is called for an object that is being deleted only if the object runs to completion, and not for an object whose
+// status describes an earlier generation. If it panics or returns an error, the Status is Unknown, and the Message
+// has the error.
 type Func func(object *unstructured.Unstructured) (Result, error)
 
-// Registry has the Funcs of a product, by kind. They come before the defaults; nil has the defaults alone.
+// Registry has the Funcs of a product, by kind. They have precedence over the default rules. Nil: only the default
+// rules apply.
 //
 // It may be used concurrently as long as it does not change.
 type Registry map[schema.GroupKind]Func
 
-// Assess says whether the object is ready. It does not change it.
+// Assess evaluates whether the object is ready. It does not change the object.
 func (r Registry) Assess(object *unstructured.Unstructured) Result {
 	return assess(object, func(object *unstructured.Unstructured) (Result, error) {
 		kind := object.GroupVersionKind().GroupKind()
@@ -81,7 +83,8 @@ func (r Registry) Assess(object *unstructured.Unstructured) Result {
 	})
 }
 
-// assess asks f if that is worth it, and takes whatever comes back.
+// assess evaluates an object by f. It does not call f if the metadata are sufficient, recovers a panic of f, and
+// bounds the message.
 func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -98,7 +101,7 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	observed, observes := integer(object, "status", "observedGeneration")
 	switch {
 	case text(object, "metadata", "deletionTimestamp") != "":
-		// A Job that has failed stays so while its TTL removes it.
+		// A Job that has failed is still failed while the TTL controller deletes it.
 		if ends(object) {
 			if result, err := f(object); err == nil && result.Ends && result.Status == Failed {
 				return result
@@ -122,8 +125,8 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 }
 
 // withNumericGeneration returns an object whose status.observedGeneration is a number. Some controllers, such as that
-// of Argo Rollouts, write a string; one that is no number, such as a hash, says nothing about the generation and is
-// left out.
+// of Argo Rollouts, write a string. A string that is not a number, such as a hash, has no relation to the generation
+// and is omitted.
 func withNumericGeneration(object *unstructured.Unstructured) *unstructured.Unstructured {
 	observed := text(object, "status", "observedGeneration")
 	status, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status")
@@ -141,7 +144,7 @@ func withNumericGeneration(object *unstructured.Unstructured) *unstructured.Unst
 	return copied
 }
 
-// ends says whether an object is to end, by its kind.
+// ends reports whether an object runs to completion, by its kind.
 func ends(object *unstructured.Unstructured) bool {
 	switch kind := object.GroupVersionKind().GroupKind(); kind {
 	case jobKind:
@@ -154,10 +157,10 @@ func ends(object *unstructured.Unstructured) bool {
 	}
 }
 
-// bounded makes one line of a message that is not too long.
+// bounded returns a message on one line of at most MaxMessageBytes.
 func bounded(message string) string {
 	const cut = "…"
-	// What is beyond this is cut off anyway, if not every character of it is a space.
+	// Text beyond this length would be cut anyway, unless the message consists of spaces.
 	message = message[:min(len(message), 4*MaxMessageBytes)]
 	message = strings.ToValidUTF8(strings.Join(strings.Fields(message), " "), "")
 	if len(message) <= MaxMessageBytes {

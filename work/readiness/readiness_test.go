@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/readiness"
 )
 
-// object is of YAML whose first line may be as short as "apps/v1 Deployment".
+// object parses YAML whose first line may be as short as "apps/v1 Deployment".
 func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	if head, rest, _ := strings.Cut(text, "\n"); !strings.Contains(head, ":") {
@@ -115,8 +115,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailedJobThatIsBeingDeleted has that the failure of a Job is not hidden while its TTL removes it, and that
-// nothing else is said of an object that is being deleted.
+// TestFailedJobThatIsBeingDeleted checks that the failure of a Job is still reported while its TTL deletes it, and
+// that other objects that are being deleted are only reported as such.
 func TestFailedJobThatIsBeingDeleted(t *testing.T) {
 	const job = "batch/v1 Job\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}\n" +
 		"status: {conditions: [{type: CONDITION, status: 'True', reason: x}]}"

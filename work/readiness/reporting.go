@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Words that several operators share.
+// Rules that several operators share.
 var (
 	reports = customRule{reports: true}
 	exists  = customRule{field: words("state"), ready: words("Exists"), failed: words("ConfigError")}
@@ -22,9 +22,9 @@ var (
 	backedUp = customRule{field: words("state"), ready: words("Completed"), failed: words("Failed", "Error"), ends: true}
 )
 
-// reportingKinds are more kinds of operators, by group, whose controllers report a status as soon as they have
-// observed the object. An object without a status has just been created. Each group names where its status is
-// documented.
+// reportingKinds are rules for further operators, by group and kind. Their controllers report a status as soon as
+// they have observed the object, so an object without a status has just been created. Each group links to the
+// documentation of its status.
 var reportingKinds = map[string]map[string]customRule{
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/
 	"argoproj.io": {"ApplicationSet": {
@@ -46,9 +46,9 @@ var reportingKinds = map[string]map[string]customRule{
 	},
 	// https://openkruise.io/rollouts/developer-manuals/go-client
 	"rollouts.kruise.io": {"Rollout": phase(words("Healthy"), nil)},
-	// https://cert-manager.io/docs/releases/upgrading/upgrading-0.10-0.11/ names the group of the releases before.
+	// https://cert-manager.io/docs/releases/upgrading/upgrading-0.10-0.11/ documents the group of earlier releases.
 	"certmanager.k8s.io": {"Certificate": readyCondition, "Issuer": readyCondition, "ClusterIssuer": readyCondition},
-	// https://github.com/mariadb-operator/mariadb-operator names the group of its first releases.
+	// https://github.com/mariadb-operator/mariadb-operator documents the group of its first releases.
 	"mariadb.mmontes.io": {"MariaDB": readyCondition},
 	// https://docs.netapp.com/us-en/astra-control-center/
 	"astra.netapp.io": {
@@ -115,7 +115,8 @@ var reportingKinds = map[string]map[string]customRule{
 	"solr.apache.org": {"SolrCloud": reports},
 }
 
-// deploymentConfig is ready when the latest replication controller is rolled out and available.
+// deploymentConfig evaluates a DeploymentConfig. It is ready when the latest replication controller is rolled out and
+// available.
 func deploymentConfig(object *unstructured.Unstructured) (Result, error) {
 	rolled, available := condition(object, "Progressing"), condition(object, "Available")
 	replicas, _ := integer(object, "status", "replicas")
@@ -130,7 +131,8 @@ func deploymentConfig(object *unstructured.Unstructured) (Result, error) {
 	return Result{Status: Ready, Message: "the latest version is rolled out"}, nil
 }
 
-// machineHealthCheck is ready when as many machines are healthy as it expects.
+// machineHealthCheck evaluates a MachineHealthCheck. It is ready when the number of healthy machines has reached the
+// expected number.
 func machineHealthCheck(object *unstructured.Unstructured) (Result, error) {
 	expected, reported := integer(object, "status", "expectedMachines")
 	healthy, _ := integer(object, "status", "currentHealthy")
@@ -144,7 +146,7 @@ func machineHealthCheck(object *unstructured.Unstructured) (Result, error) {
 	return result, nil
 }
 
-// shoot is ready when its last operation has succeeded and Gardener has labeled it healthy.
+// shoot evaluates a Shoot. It is ready when its last operation has succeeded and Gardener has labeled it healthy.
 func shoot(object *unstructured.Unstructured) (Result, error) {
 	state, label := text(object, "status", "lastOperation", "state"), object.GetLabels()["shoot.gardener.cloud/status"]
 	message := fmt.Sprintf("its last operation is %q, and its label shoot.gardener.cloud/status is %q", state, label)
@@ -157,7 +159,7 @@ func shoot(object *unstructured.Unstructured) (Result, error) {
 	return Result{Status: Progressing, Message: message}, nil
 }
 
-// collector compares the replicas of an OpenTelemetryCollector, which are reported as in "1/3". A sidecar has none.
+// collector evaluates an OpenTelemetryCollector by its replicas, which are reported as in "1/3". A sidecar has none.
 func collector(object *unstructured.Unstructured) (Result, error) {
 	if text(object, "status", "version") == "" {
 		return Result{Status: Progressing, Message: "no controller has reported a status yet"}, nil
@@ -171,7 +173,7 @@ func collector(object *unstructured.Unstructured) (Result, error) {
 	return Result{Status: Ready, Message: "the collector is ready"}, nil
 }
 
-// elasticsearch adds to the phase and the health how many nodes there are.
+// elasticsearch evaluates the number of available nodes in addition to the phase and the health.
 func elasticsearch(object *unstructured.Unstructured) (Result, error) {
 	result := operatorKinds["elasticsearch.k8s.elastic.co"]["Elasticsearch"].assess(object)
 	available, reported := integer(object, "status", "availableNodes")

@@ -15,7 +15,7 @@ const (
 	unfit       = "conditions: [{type: ChildResourcesHealthy, status: 'False', reason: PipelineFailed}]"
 )
 
-// reportingStatuses are those of operatorStatuses for the kinds whose controllers report a status in any case.
+// reportingStatuses are the operatorStatuses of the kinds whose controllers always report a status.
 var reportingStatuses = map[string][]struct {
 	status string
 	want   readiness.Status

@@ -14,29 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaxRuleLength is how many characters an expression may have, as in the API.
+// MaxRuleLength is the maximum number of characters of an expression, as in the API.
 const MaxRuleLength = 2048
 
-// CostLimit is the cost that a rule may have for one object: a hundredth of what Kubernetes lets one expression cost
-// that validates a request (PerCallLimit in k8s.io/apiserver/pkg/apis/cel), since readiness is asked for at every
+// CostLimit is the maximum cost of a rule for one object: a hundredth of the limit of one expression that validates a
+// request in Kubernetes (PerCallLimit in k8s.io/apiserver/pkg/apis/cel), because readiness is evaluated at every
 // change of every object.
 //
-// To read a field costs 1, and so do most calls; to go through a list or a text costs in proportion to it. What people
-// ask costs from 5 to 50, and a look at each item of a list of a thousand fits. There is no deadline beside it, so that
-// an answer never depends on how busy the machine is.
+// Reading a field costs 1, and so do most calls. Iterating over a list or a string costs in proportion to its length.
+// Typical rules cost from 5 to 50, and a rule can visit each item of a list of a thousand. There is no deadline, so
+// the result never depends on the load of the machine.
 const CostLimit = 10_000
 
-// Rule is a compiled rule. It does not change, and may be used concurrently.
+// Rule is a compiled rule. It is immutable, and may be used concurrently.
 type Rule struct {
 	expression string // on one line, for messages
 	program    cel.Program
 }
 
-// CompileCEL compiles an expression over the variable object that is true when the object is ready. An error says on
-// one line what is wrong, and where.
+// CompileCEL compiles an expression over the variable object that is true when the object is ready. An error
+// describes the first problem and its position on one line.
 //
-// There is what every CEL has, and its optional types. To ask for a field that may not be there, write
-// has(object.status.phase) or object.?status.?phase.orValue(""). A time of day is not to be had.
+// The standard functions of CEL and its optional types are available. To read a field that may not exist, write
+// has(object.status.phase) or object.?status.?phase.orValue(""). The current time is not available.
 func CompileCEL(expression string) (*Rule, error) {
 	if length := utf8.RuneCountInString(expression); length > MaxRuleLength {
 		return nil, fmt.Errorf("has %d characters, more than %d", length, MaxRuleLength)
@@ -48,13 +48,13 @@ func CompileCEL(expression string) (*Rule, error) {
 	ast, issues := env.Compile(expression)
 	if problems := issues.Errors(); len(problems) > 0 {
 		first := problems[0]
-		if first.Location.Line() < 1 { // it is about the whole
+		if first.Location.Line() < 1 { // the problem concerns the whole expression
 			return nil, errors.New(bounded(first.Message))
 		}
 		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1,
 			bounded(first.Message))
 	}
-	// The type of most fields is not known before there is an object.
+	// The types of most fields are unknown at compile time.
 	if is := ast.OutputType(); !is.IsExactType(types.BoolType) && !is.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("must be true or false, but is of type %s", is)
 	}
@@ -66,7 +66,7 @@ func CompileCEL(expression string) (*Rule, error) {
 	return &Rule{strings.Join(strings.Fields(expression), " "), program}, nil
 }
 
-// environment has what rules may say. It does not change once it is made, and serves all.
+// environment returns the CEL environment of rules. It is created once, immutable and shared by all rules.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("object", cel.MapType(cel.StringType, cel.DynType)),
@@ -75,10 +75,10 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Assess says whether the rule holds for the object. While it does not, or has no answer, the object is progressing.
-// Whether it ends, and has ended well, is a matter of its kind, whatever the rule.
+// Assess evaluates the rule for the object. While the rule is false or cannot be evaluated, the object is
+// Progressing. Ends and Complete depend on the kind of the object, regardless of the rule.
 //
-// A rule sees which keys a Secret has, but not what is in them, so that none of it can get into a message.
+// A rule can read the keys of a Secret but not its values, so no value can appear in a message.
 func (r *Rule) Assess(object *unstructured.Unstructured) Result {
 	return assess(object, func(object *unstructured.Unstructured) (Result, error) {
 		result := Result{Status: Progressing, Ends: ends(object)}
@@ -103,7 +103,8 @@ func (r *Rule) Assess(object *unstructured.Unstructured) Result {
 	})
 }
 
-// withoutSecrets leaves of a Secret the keys alone. Its annotations may hold all of it as kubectl applied it.
+// withoutSecrets returns the object, for a Secret without values. It also blanks the annotations, because kubectl may
+// store the whole Secret in one.
 func withoutSecrets(object *unstructured.Unstructured) map[string]any {
 	if object.GetKind() != "Secret" {
 		return object.Object

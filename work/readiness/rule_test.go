@@ -78,7 +78,7 @@ func TestRuleKnowsWhatEnds(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, compiled(t, "true").Assess(done)), "(-want +got)")
 }
 
-// TestRuleOfSecret finds that a rule can ask which keys are there, and that nothing else gets out.
+// TestRuleOfSecret checks that a rule can read the keys of a Secret, and nothing else.
 func TestRuleOfSecret(t *testing.T) {
 	secret := object(t, "v1 Secret\ntype: Opaque\nmetadata: {name: a, annotations: {last-applied: hunter2}}\ndata: "+
 		"{password: hunter2}\nstringData: {password: hunter2}")
@@ -110,7 +110,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestExpensive finds that a rule that would take for ever is stopped, most of all where CEL itself would not stop it.
+// TestExpensive checks that an expensive rule is stopped, in particular where CEL itself would not stop it.
 func TestExpensive(t *testing.T) {
 	tenfold := func(inner string) string { // 10 to the 8 rounds
 		for i := range 8 {

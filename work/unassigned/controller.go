@@ -27,23 +27,24 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// What the controller needs.
+// The controller needs these permissions.
 
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Options of the controller. The zero value is a working default.
+// Options are the options of the controller. The zero value is a working default.
 type Options struct {
 	// Now returns the time for conditions. Nil: time.Now.
 	Now func() time.Time
 }
 
-// pageSize bounds a list of Works.
+// pageSize is the maximum number of Works in a page of a list.
 const pageSize = 100
 
-// SetupWithManager adds the controller to a manager whose scheme has work/v1alpha1. It runs only on the leader.
+// SetupWithManager adds the controller to a manager. The scheme of the manager must have work/v1alpha1. The
+// controller runs only on the leader.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -81,7 +82,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	)
 }
 
-// identityOnly keeps of the metadata of a Work what the controller reads.
+// identityOnly drops all metadata of a Work except those that the controller reads.
 func identityOnly(object any) (any, error) {
 	work, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -93,7 +94,7 @@ func identityOnly(object any) (any, error) {
 	}}, nil
 }
 
-// reconciler reports on the Works of one namespace at a time.
+// reconciler reconciles the Works of one namespace at a time.
 type reconciler struct {
 	options  Options
 	client   client.Client
@@ -129,8 +130,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// memberOf returns the member that a namespace belongs to. Empty: none. That is confirmed by the API server, since a
-// cache may lag behind: an agent might be there already.
+// memberOf returns the member that a namespace belongs to; empty: none. It confirms an empty result with the API
+// server, because the cache may lag behind and an agent may already watch the namespace.
 func (r *reconciler) memberOf(ctx context.Context, namespace string) (string, error) {
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var found corev1.Namespace
@@ -145,7 +146,7 @@ func (r *reconciler) memberOf(ctx context.Context, namespace string) (string, er
 	return "", nil
 }
 
-// report writes the status of all Works in a namespace that do not have it, and reports whether there are Works.
+// report writes the status of all Works in a namespace, and returns whether the namespace has Works.
 func (r *reconciler) report(ctx context.Context, namespace, member string) (found bool, err error) {
 	var errs []error
 	list := v1alpha1.WorkList{}

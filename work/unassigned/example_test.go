@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/work/unassigned"
 )
 
-// A hub that is set up part by part adds the controller to its manager. A complete hub, see package assembly, has it.
+// A hub without package assembly adds the controller to its manager. Package assembly adds it to a complete hub.
 func ExampleSetupWithManager() {
 	setup := func(mgr manager.Manager) error {
 		return unassigned.SetupWithManager(mgr, unassigned.Options{})

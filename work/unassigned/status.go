@@ -18,11 +18,11 @@ var readyRule = readycondition.Rule{
 	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
 }
 
-// statusOf returns the status of a Work whose namespace belongs to no member. It is pure. The status stays the same
-// while the Work stays the same, so that it is written once. It returns false for a Work that an agent has observed,
+// statusOf returns the status of a Work whose namespace belongs to no member. It is pure. The status does not change
+// while the Work does not change, so it is written once. It returns false for a Work that an agent has observed,
 // unless the Work is being deleted: its status belongs to that agent.
 //
-// status.observedGeneration stays as it was: only an agent observes a Work, and by this field an agent knows that the
+// status.observedGeneration does not change: only an agent sets it, and an agent recognizes by this field that the
 // Work was applied before.
 func statusOf(work *v1alpha1.Work, now time.Time) (v1alpha1.WorkStatus, bool) {
 	if work.Status.ObservedGeneration > 0 && work.DeletionTimestamp == nil {
@@ -60,8 +60,8 @@ func messageOf(work *v1alpha1.Work) string {
 		"namespace of a member: see status.namespace of the MemberClusters.", work.Namespace)
 }
 
-// statusWhenAssigned returns the status of a Work whose namespace has come to belong to a member, until the agent
-// writes one. It returns false if the status does not say that there is no member.
+// statusWhenAssigned returns the status of a Work whose namespace now belongs to a member, until the agent writes
+// one. It returns false if the status does not have the reason NoMember.
 func statusWhenAssigned(work *v1alpha1.Work, member string, now time.Time) (v1alpha1.WorkStatus, bool) {
 	applied := meta.FindStatusCondition(work.Status.Conditions, v1alpha1.ConditionApplied)
 	if applied == nil || applied.Reason != v1alpha1.ReasonNoMember {

@@ -34,7 +34,7 @@ type Key struct {
 	Group string
 }
 
-// Options of a Caller. All fields are required.
+// Options are the options of a Caller. All fields are required.
 type Options struct {
 	// Timeout is the maximum duration of a call. The context of the function ends then.
 	Timeout time.Duration
@@ -57,7 +57,7 @@ type Caller struct {
 	refused map[string][]types.NamespacedName // the owners that wait for a group, in order
 }
 
-// call is a call that has not returned, or whose last attempt was overdue.
+// call is the state of a call that has not returned, or whose last attempt was overdue.
 type call struct {
 	out     bool
 	since   time.Time // the start of the call
@@ -198,14 +198,14 @@ func (c *Caller) end(k Key, overdue bool) {
 	}
 }
 
-// keep stores the state of a call that is needed later. The lock must be locked.
+// keep stores the state of a call if it is needed later. The lock must be held.
 func (c *Caller) keep(k Key, of call) {
 	if c.calls[k] = of; !of.out && of.overdue == 0 {
 		delete(c.calls, k)
 	}
 }
 
-// refuse stores the owners that wait for a group. The lock must be locked.
+// refuse stores the owners that wait for a group. The lock must be held.
 func (c *Caller) refuse(group string, owners []types.NamespacedName) {
 	if c.refused[group] = owners; len(owners) == 0 {
 		delete(c.refused, group)

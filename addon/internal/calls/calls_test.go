@@ -35,15 +35,15 @@ func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
 		Observe: func(calls.Key, time.Duration, error) {}}), notified
 }
 
-// does has a function return a text.
+// does returns a function that returns a text.
 func does(text string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return text, nil }
 }
 
-// obeys waits for its context.
+// obeys is a function that returns when its context ends.
 func obeys(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 
-// pass lets time pass in a bubble.
+// pass lets virtual time pass.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestOutcomes(t *testing.T) {
@@ -101,7 +101,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: what has not returned is not called again about the same, and about everything else it is.
+// TestOneAtATime checks that a function which has not returned is not called again for the same key, and is called
+// for other keys.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(4)
@@ -231,7 +232,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// BenchmarkDo calls a function that returns at once.
+// BenchmarkDo calls a function that returns immediately.
 func BenchmarkDo(b *testing.B) {
 	c, _ := newCaller(1)
 	k, function := manifestsFor(east), does("all")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// 5,000 members of which two placements have selected overlapping halves, with everything in place. The floor is to
-// look each member up once.
+// BenchmarkDecide decides about 5,000 members, of which two placements have selected overlapping halves, with
+// everything in place. The floor is to look up each member once.
 func BenchmarkDecide(b *testing.B) {
 	const n = 5000
 	o := Observed{Strategy: by("edge", "rest"), Placements: placed("decided edge:", "decided rest:")}

@@ -19,7 +19,8 @@ type Observed struct {
 	Strategy v1alpha1.InstallStrategy
 	// Deleting is true if the Addon has a deletionTimestamp: no member must have the add-on.
 	Deleting bool
-	// Placements of the strategy, in any order, without duplicates. A Placement that is not included is missing.
+	// Placements are the Placements of the strategy, in any order, without duplicates. A Placement that is not included
+	// is missing.
 	Placements []Placement
 	// Members are all members, in any order, without duplicates.
 	Members []Member
@@ -33,7 +34,7 @@ type Observed struct {
 type Placement struct {
 	Namespace, Name string
 	State           State
-	// Clusters that the Placement is known to select, without duplicates.
+	// Clusters are the clusters that the Placement is known to select, without duplicates.
 	Clusters []Cluster
 	// Groups are the decision groups, including empty ones. Nil: unknown.
 	Groups []rollout.Group
@@ -58,8 +59,8 @@ type Cluster struct {
 	Name string
 	// Group is the decision group of the cluster.
 	Group rollout.Group
-	// Refusal is why the namespace of the Placement may not newly place on the cluster. Empty: it may. A cluster with a
-	// refusal keeps the MemberAddon that this Placement installed, and gets no new one.
+	// Refusal is the reason why the namespace of the Placement must not select the cluster for a new installation.
+	// Empty: it may. A cluster with a refusal keeps the MemberAddon that this Placement installed, and gets no new one.
 	Refusal string
 }
 
@@ -93,7 +94,7 @@ type MemberAddon struct {
 
 // Plan is the result of [Decide].
 type Plan struct {
-	// Decisions in the order of the member names.
+	// Decisions are the decisions in the order of the member names.
 	Decisions []Decision
 	// Shares are the clusters of each Placement, in the order of the strategy. Empty while the Addon is being deleted.
 	Shares []Share
@@ -106,8 +107,8 @@ type Decision struct {
 	Member string
 	Action Action
 	Reason Reason
-	// Placement that applies to the member, as <namespace>/<name>, in the form of the annotation. Empty: none. The member
-	// is in its share.
+	// Placement is the Placement that applies to the member, as <namespace>/<name>, in the form of the annotation.
+	// Empty: none. The member is in its share.
 	Placement string
 	// Refusal is the first refusal of a Placement that selects the member. It is set if Reason is NotAllowed.
 	Refusal string
@@ -146,22 +147,22 @@ const (
 
 // Share is the set of clusters to which a Placement rolls out.
 type Share struct {
-	// Placement as <namespace>/<name>.
+	// Placement is the name of the Placement as <namespace>/<name>.
 	Placement string
 	// Decided is false while the selection of the Placement is not completely known. Clusters that are only kept from an
 	// earlier decision are then in a group after all others.
 	Decided bool
-	// Clusters in the order of their names.
+	// Clusters are the clusters in the order of their names.
 	Clusters []Cluster
-	// Groups of the Placement.
+	// Groups are the decision groups of the Placement.
 	Groups []rollout.Group
 }
 
-// Key returns the name of a Placement as it is used in annotations and decisions.
-// The one of a ClusterPlacement has no namespace.
+// Key returns the name of a Placement as it is used in annotations and decisions. The key of a ClusterPlacement has
+// an empty namespace.
 func Key(namespace, name string) string { return namespace + "/" + name }
 
-// Describe returns how messages name a Placement.
+// Describe returns the kind and name of a Placement for messages.
 func Describe(namespace, name string) string { return describe(Key(namespace, name)) }
 
 func describe(key string) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// by is a strategy of these placements, of the namespace fleet.
+// by returns a strategy with these placements, in the namespace fleet.
 func by(names ...string) v1alpha1.InstallStrategy {
 	s := v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements}
 	for _, name := range names {
@@ -24,7 +24,7 @@ func by(names ...string) v1alpha1.InstallStrategy {
 
 var manual = v1alpha1.InstallStrategy{Type: v1alpha1.InstallManual}
 
-// placed is a placement that has chosen clusters, "decided edge: a b".
+// placed parses placements with selected clusters, "decided edge: a b".
 func placed(texts ...string) (all []Placement) {
 	for _, text := range texts {
 		head, clusters, _ := strings.Cut(text, ":")
@@ -39,7 +39,7 @@ func placed(texts ...string) (all []Placement) {
 	return all
 }
 
-// refused is placed for a namespace without permission.
+// refused is like placed, for a namespace without permission.
 func refused(texts ...string) []Placement {
 	all := placed(texts...)
 	for i := range all {
@@ -50,7 +50,7 @@ func refused(texts ...string) []Placement {
 	return all
 }
 
-// fleet is members, "a b-leaving c-away d-outside".
+// fleet parses members, "a b-leaving c-away d-outside".
 func fleet(text string) (all []Member) {
 	for one := range strings.FieldsSeq(text) {
 		name, state, _ := strings.Cut(one, "-")

@@ -58,7 +58,7 @@ func anyObserved(t *rapid.T) Observed {
 	return o
 }
 
-// carriedOut is what is observed when a plan was carried out.
+// carriedOut returns the observed state after a plan was executed.
 func carriedOut(o Observed, plan Plan) Observed {
 	o.MemberAddons = slices.Clone(o.MemberAddons)
 	for _, d := range plan.Decisions {
@@ -140,7 +140,8 @@ func TestNothingNewWithoutPermission(t *testing.T) {
 	})
 }
 
-// After a plan is carried out, the next plan changes only members that waited, and in the end none.
+// TestDecideComesToRest checks that after a plan is executed, the next plan changes only members that waited, and
+// finally none.
 func TestDecideComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -170,7 +171,8 @@ func TestDecideComesToRest(t *testing.T) {
 	})
 }
 
-// A placement that goes and comes back as it was leaves everything as it was, what goes by hand included.
+// TestMissingForAMoment checks that a placement which is deleted and created again unchanged does not change
+// anything, including MemberAddons of users.
 func TestMissingForAMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -232,7 +234,7 @@ func TestDecideDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// Decisions and shares say the same, and there are no more on their way out than may be.
+// TestPlanIsConsistent checks that decisions and shares agree, and that the limit of removals is observed.
 func TestPlanIsConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)

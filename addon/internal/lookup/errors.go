@@ -25,8 +25,8 @@ type lookupError struct {
 
 func (t lookupError) none() bool { return t == lookupError{} }
 
-// since returns the message after a previous one. A repeated error keeps its first message: messages may contain a
-// different port at each attempt, and every change is written to a status.
+// since returns the error to report after a previous one. A repeated temporary error keeps its first message:
+// messages may contain a different port at each attempt, and every change is written to a status.
 func (t lookupError) since(before lookupError) lookupError {
 	if t.passes && before.passes && before != unasked {
 		return before
@@ -45,7 +45,7 @@ var (
 	unread  = lookupError{"the hub has not returned the object yet: wait, or check why it is slow", true}
 )
 
-// unknown is the error for a resource that the hub does not have.
+// unknown returns the error for a resource that the hub does not have.
 func unknown(resource schema.GroupResource) lookupError {
 	of := resource.Group
 	if of == "" {
@@ -55,7 +55,7 @@ func unknown(resource schema.GroupResource) lookupError {
 		resource.Resource, of), false}
 }
 
-// unmapped is the error for a resource that was not found.
+// unmapped returns the error for a resource that was not found.
 func unmapped(resource schema.GroupResource, err error) lookupError {
 	if meta.IsNoMatchError(err) {
 		return unknown(resource)
@@ -63,7 +63,7 @@ func unmapped(resource schema.GroupResource, err error) lookupError {
 	return lookupError{"retrying after the discovery of the hub's kinds failed: " + cause(err), true}
 }
 
-// unlisted is the error for a kind that cannot be listed.
+// unlisted returns the error for a kind that cannot be listed.
 func unlisted(resource schema.GroupResource, err error) lookupError {
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -75,7 +75,7 @@ func unlisted(resource schema.GroupResource, err error) lookupError {
 	return unreadable(resource, err)
 }
 
-// unreadable is the error for an object that could not be read.
+// unreadable returns the error for an object that could not be read.
 func unreadable(resource schema.GroupResource, err error) lookupError {
 	if apierrors.IsForbidden(err) {
 		return lookupError{fmt.Sprintf("the hub's controller may not read the object: grant get, list and watch on %s "+
@@ -84,13 +84,13 @@ func unreadable(resource schema.GroupResource, err error) lookupError {
 	return lookupError{"retrying after a read error: " + cause(err), true}
 }
 
-// unsynced is the error for a kind that can be listed, but is not listed yet.
+// unsynced returns the error for a kind that can be listed, but is not listed yet.
 func unsynced(resource schema.GroupResource) lookupError {
 	return lookupError{fmt.Sprintf("the hub has not listed %s within %s: wait, or check why it is slow", resource,
 		timeout), true}
 }
 
-// uncached is the error for an object that the cache cannot contain.
+// uncached returns the error for an object that the cache cannot contain.
 func uncached(reference v1alpha1.ConfigReference, err error) lookupError {
 	if strings.Contains(err.Error(), "unknown namespace for the cache") { // the error has no type
 		return lookupError{fmt.Sprintf("the cache of the hub's manager does not contain namespace %s: add it to the "+
@@ -99,7 +99,7 @@ func uncached(reference v1alpha1.ConfigReference, err error) lookupError {
 	return unreadable(schema.GroupResource{Group: reference.Group, Resource: reference.Resource}, err)
 }
 
-// misplaced is the error for a namespace in a reference to a cluster-scoped kind, or a missing namespace.
+// misplaced returns the error for a namespace in a reference to a cluster-scoped kind, or a missing namespace.
 func misplaced(reference v1alpha1.ConfigReference, namespaced bool) lookupError {
 	switch {
 	case namespaced && reference.Namespace == "":

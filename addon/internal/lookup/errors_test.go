@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// What may not be read is a problem that says what to grant, does not keep the rest from being found, and ends when
-// that is granted.
+// TestForbidden checks that a forbidden kind is a problem that names the permission to grant, does not affect other
+// configurations, and ends when the permission is granted.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -48,7 +48,8 @@ func TestForbidden(t *testing.T) {
 	require.Equal(t, "ConfigMap blue", r.is("one", h.ref("configmaps", "a")))
 }
 
-// Permissions in one namespace are not enough for a cache of all, which says so and waits no longer than it must.
+// TestForbiddenElsewhere checks that permissions in one namespace are not sufficient for an unrestricted cache, and
+// that the problem is reported without an unnecessary delay.
 func TestForbiddenElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -74,7 +75,8 @@ func TestForbiddenElsewhere(t *testing.T) {
 	})
 }
 
-// A manager that sees some namespaces finds what is in these, and says of the others what is the matter.
+// TestRestrictedCache checks that a manager with a cache of some namespaces finds objects in these, and reports a
+// problem for others.
 func TestRestrictedCache(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -93,7 +95,8 @@ func TestRestrictedCache(t *testing.T) {
 	require.False(t, got[0].problem.Retried)
 }
 
-// What cannot be read for an error is not missing, is tried again, and does not cost others their configurations.
+// TestReadFails checks that a read error is not treated as a missing object, is retried, and does not affect other
+// configurations.
 func TestReadFails(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

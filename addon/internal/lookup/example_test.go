@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// What a controller makes of a Find: a missing configuration differs from an unknown one.
+// A controller evaluates the result of Find: a missing configuration differs from an unknown one.
 func Example() {
 	setUp := func(mgr manager.Manager, enqueue func(types.NamespacedName)) (*lookup.Finder, error) {
 		finder, err := lookup.New(lookup.Options{

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// timeout is that of a Find for a new kind, and for reading objects.
+	// timeout is the timeout of a Find for a new kind, and of reads of objects.
 	timeout = 5 * time.Second
 	// pause is the interval between retries.
 	pause = 15 * time.Second
@@ -33,7 +33,7 @@ var (
 	errSlow   = fmt.Errorf("timeout after %s", timeout)
 )
 
-// Options of a Finder. All fields except Log and Clock are required.
+// Options are the options of a Finder. All fields except Log and Clock are required.
 type Options struct {
 	// Cache is the cache of the manager, which must be running. It watches the metadata of requested kinds from their
 	// first request. A watch does not end when its last user is removed, because other controllers may use it.
@@ -169,7 +169,7 @@ func (f *Finder) want(user types.NamespacedName, references []v1alpha1.ConfigRef
 	return wanted, nil
 }
 
-// kindOf returns the kind of a reference and starts its watch. The lock must be locked.
+// kindOf returns the kind of a reference and starts its watch. The lock must be held.
 func (f *Finder) kindOf(reference v1alpha1.ConfigReference) *kind {
 	resource := schema.GroupResource{Group: reference.Group, Resource: reference.Resource}
 	k := f.kinds[resource]

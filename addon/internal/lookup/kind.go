@@ -53,7 +53,7 @@ func newKind(f *Finder, resource schema.GroupResource) *kind {
 	return k
 }
 
-// newObject adds the object of a reference of this kind. The lock must be locked.
+// newObject adds the object of a reference of this kind. The lock must be held.
 func (k *kind) newObject(reference v1alpha1.ConfigReference) *object {
 	o := &object{ConfigReference: reference, kind: k, busy: make(chan struct{}, 1),
 		users: sharedwatch.Users[types.NamespacedName]{}}

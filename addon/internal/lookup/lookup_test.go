@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// pass lets the time of the Finder pass until the condition holds: pauses end without real waiting.
+// pass advances the clock of the Finder until the condition holds, so that pauses end without real waiting.
 func (h *hub) pass(what string, holds func() bool) {
 	h.t.Helper()
 	h.eventually(what, func() bool {
@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 	require.Zero(t, r.called("one"))
 }
 
-// Users are told when an object appears, changes or goes, and of nothing else.
+// TestChanges checks that users are notified when an object is created, changed or deleted, and of nothing else.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -159,7 +159,7 @@ func TestChanges(t *testing.T) {
 		"and AddonConfigs are in the cache")
 }
 
-// A thousand members that share a configuration read it once for each of its versions.
+// TestManyUsers checks that a thousand members that share a configuration read each of its versions once.
 func TestManyUsers(t *testing.T) {
 	t.Parallel()
 	const users = 1000
@@ -201,7 +201,8 @@ func TestManyUsers(t *testing.T) {
 	}
 }
 
-// What was read before its event came is not read again for that.
+// TestReadAheadOfTheCache checks that an object which was read before its event is not read again because of the
+// event.
 func TestReadAheadOfTheCache(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -233,7 +234,8 @@ func TestReadAheadOfTheCache(t *testing.T) {
 	require.Equal(t, 1, r.called("one"))
 }
 
-// A kind that is installed later is found without a restart, and costs no user any waiting until then.
+// TestKindComesLater checks that a kind which is installed later is found without a restart, and does not delay any
+// user until then.
 func TestKindComesLater(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -37,7 +37,7 @@ type state struct {
 	readError lookupError
 }
 
-// unknownBecause returns the reason why the state of the object is unknown. The lock must be locked.
+// unknownBecause returns the reason why the state of the object is unknown. The lock must be held.
 func (o *object) unknownBecause() lookupError {
 	switch {
 	case !o.lookupError.none():

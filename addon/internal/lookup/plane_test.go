@@ -64,7 +64,7 @@ func (h *hub) create(objects ...client.Object) {
 	}
 }
 
-// change changes an object that is there.
+// change changes an existing object.
 func change[T client.Object](h *hub, object T, f func(T)) {
 	h.t.Helper()
 	mustertest.Change(h.t, h.client, object, f)
@@ -75,14 +75,14 @@ func (h *hub) configMap(name, value string) *corev1.ConfigMap {
 		Data: map[string]string{"value": value}}
 }
 
-// ref names an object of a resource in the hub's namespace, as in configmaps or widgets.example.com.
+// ref returns a reference to an object of a resource in the hub's namespace, as in configmaps or widgets.example.com.
 func (h *hub) ref(resource, name string) v1alpha1.ConfigReference {
 	r := schema.ParseGroupResource(resource)
 	return v1alpha1.ConfigReference{Group: r.Group, Resource: r.Resource,
 		ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name}}
 }
 
-// kind defines a kind Widget of a group of the hub's own.
+// kind defines a kind Widget in a separate group.
 func (h *hub) kind() (resource string, widget func(name string) *unstructured.Unstructured) {
 	h.t.Helper()
 	group := h.namespace + ".example.com"
@@ -131,7 +131,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// user is a user who may do what the rules say in the hub's namespace, and what everybody may.
+// user creates a user with the permissions of the rules in the hub's namespace, and those of all authenticated users.
 func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string)) {
 	name = "controller-of-" + h.namespace
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
@@ -154,7 +154,7 @@ func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string))
 	}
 }
 
-// running is a Finder that runs, its requests to the API server, and its calls.
+// running is a running Finder with its requests to the API server and its calls of Changed.
 type running struct {
 	*lookup.Finder
 	h    *hub
@@ -166,7 +166,7 @@ type running struct {
 	fail     func(*http.Request) error
 }
 
-// over counts requests: "GET <name>" is that of one object, "LIST <resource>" and "WATCH <resource>" are of many.
+// over counts requests: "GET <name>" for one object, "LIST <resource>" and "WATCH <resource>" for many.
 func (r *running) over(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -208,7 +208,7 @@ func (r *running) called(user string) int {
 	return r.calls[user]
 }
 
-// hears waits until a user has been called more often than that, and says how often it has been.
+// hears waits until the number of calls of Changed for a user exceeds a number, and returns it.
 func (r *running) hears(user string, than int) int {
 	r.h.t.Helper()
 	r.h.eventually(user+" is to be called", func() bool { return r.called(user) > than })
@@ -245,7 +245,7 @@ func (h *hub) start() *running {
 	return r
 }
 
-// found is what a Find says of one configuration, in words.
+// found is the result of a Find for one configuration, as text.
 type found struct {
 	is      string // the value of a ConfigMap, the size of a Widget, "missing", or "unknown"
 	problem lookup.Problem

@@ -51,7 +51,7 @@ func (k *kind) begin(ctx context.Context) lookupError {
 	return unsynced(k.resource)
 }
 
-// synced is closed when the kind is watched. Nil: the kind is not being listed.
+// synced returns a channel that is closed when the kind is watched. Nil: the kind is not being listed.
 func (k *kind) synced() <-chan struct{} {
 	if k.handler == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // Permit is the rollout permit of a member. The zero value permits every revision.
 type Permit struct {
-	// Placement of the member. Empty: none.
+	// Placement is the Placement of the member. Empty: none.
 	Placement string
 	// Revision is the permitted revision, unless Hold is set, and Since the time of the permit. Empty: none yet.
 	Revision string
@@ -53,7 +53,7 @@ func (t Permit) Allows(revision string) bool {
 	return t.BlockedBy == "" && (t.Placement == "" || t.Revision != "" && t.Revision == revision && t.Hold == "")
 }
 
-// After returns the permit with the permit of the previous one, if both have the same placement.
+// After returns the permit with the revision, time and hold of the previous permit, if both have the same Placement.
 func (t Permit) After(before Permit) Permit {
 	if t.Placement == before.Placement {
 		t.Revision, t.Since, t.Hold = before.Revision, before.Since, before.Hold

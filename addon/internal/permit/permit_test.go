@@ -196,7 +196,8 @@ func TestParticipates(t *testing.T) {
 	}
 }
 
-// A permit is given once: the member counts as being updated until it has the revision or the rollout has another one.
+// TestTurn_PermitIsGivenOnce checks that a permit is given once: the member counts as being updated until it has the
+// revision or the rollout has another one.
 func TestTurn_PermitIsGivenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, given := start, map[string]time.Time{}

@@ -18,7 +18,7 @@ type MemberState struct {
 	Failed bool
 	// Aside is true if an override of the member prevents all revisions, which is independent of the rollout.
 	Aside bool
-	// Health of the member, and the time of its last change.
+	// Health is the health of the member, and HealthSince the time of its last change.
 	Health      rollout.Health
 	HealthSince time.Time
 }
@@ -38,7 +38,7 @@ func (s MemberState) Target(revision string, t Permit) rollout.Target {
 	case t.Allows(revision):
 		return rollout.Target{Revision: revision, Since: t.Since, Health: rollout.Progressing, HealthSince: t.Since}
 	case s.Assigned != "":
-		// in any case a different revision
+		// The prefix makes the revision different from the revision of the rollout.
 		return rollout.Target{Revision: "~" + s.Assigned, Since: s.Since, Health: s.Health, HealthSince: s.HealthSince}
 	}
 	return rollout.Target{}

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// Agents of add-ons and on members whose names begin alike, against everything that is not theirs.
+// TestAgentsAreConfined checks agents of add-ons and on members with similar names against all objects that do not
+// belong to them.
 func TestAgentsAreConfined(t *testing.T) {
 	for _, credential := range credentials {
 		t.Run(string(credential), func(t *testing.T) {

@@ -24,7 +24,7 @@ const recordAnnotation = v1alpha1.GroupName + "/credential"
 
 // record describes the contents of the Secret of the hub.
 type record struct {
-	// For is the holder; see [Request.holder].
+	// For is the holder of the credential; see [Request.holder].
 	For string `json:"for"`
 	// Credential is the type of the credential. Empty: only the key of a requested certificate.
 	Credential v1alpha1.RegistrationCredential `json:"credential,omitempty"`
@@ -56,8 +56,8 @@ func recordOf(secret *corev1.Secret) record {
 	return found
 }
 
-// renewAt is a time after 60 to 75 % of the lifetime of a credential, as for agents of members. The exact time depends
-// on the holder, so that credentials that were issued together are not renewed together.
+// renewAt returns a time after 60 to 75 % of the lifetime of a credential, as for agents of members. The exact time
+// depends on the holder, so that credentials that were issued together are not renewed together.
 func (c record) renewAt(holder string) time.Time {
 	hash := fnv.New32a()
 	hash.Write([]byte(holder))

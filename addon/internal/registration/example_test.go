@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/registration"
 )
 
-// What an agent can be given, and what not.
+// Rules that an agent may have, and a rule that is rejected.
 func ExampleValidateRules() {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}},

@@ -87,7 +87,7 @@ func (r *Registrar) issueCertificate(ctx context.Context, w *wanted, o *observed
 	}, map[string][]byte{certificateKey: material.Certificate, privateKey: o.secret.Data[privateKey]})
 }
 
-// certificates issues certificates for an add-on's agent as for a member, with separate names.
+// certificates returns an issuer that issues certificates for an add-on's agent as for a member, with separate names.
 func (r *Registrar) certificates(w *wanted) *csr.Issuer {
 	return &csr.Issuer{
 		Client: r.client, Reader: r.live, Clock: r.clock, Lifetime: time.Duration(w.seconds) * time.Second,

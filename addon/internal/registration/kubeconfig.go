@@ -15,7 +15,8 @@ import (
 // KubeconfigKey is the key of the kubeconfig in the Secret on the member.
 const KubeconfigKey = "kubeconfig"
 
-// manifest is the Secret for the member. The kubeconfig refers to files in the same directory, which client-go reloads.
+// manifest returns the Secret for the member. The kubeconfig refers to files in the same directory, which client-go
+// reloads.
 func (r *Registrar) manifest(request *Request, o *observed) (*corev1.Secret, error) {
 	user, data := &clientcmdapi.AuthInfo{}, map[string][]byte{}
 	keep := func(key string) string {

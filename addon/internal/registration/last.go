@@ -33,7 +33,7 @@ func (r *Request) last(o *observed) *Request {
 	return &last
 }
 
-// lost is the result if there is no last request.
+// lost returns the result if there is no last request.
 func (r *Request) lost(o *observed) Result {
 	if o.record.Credential == "" {
 		return Result{}

@@ -62,7 +62,8 @@ func find[T any, P interface {
 	}
 }
 
-// ours are the existing objects of an add-on in the order of their deletion: the first one ends its permissions.
+// ours returns the existing objects of an add-on in the order of their deletion: the deletion of the first one ends
+// its permissions.
 func (o *observed) ours(addon string) []client.Object {
 	var ours []client.Object
 	for _, object := range o.all() {

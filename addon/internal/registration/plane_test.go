@@ -45,8 +45,8 @@ const registrationNamespace = membership.RegistrationNamespace
 
 var credentials = []v1alpha1.RegistrationCredential{v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate}
 
-// hub is the shared plane, with a Registrar whose user may do what the folder rbac says, and has what it gives to
-// agents.
+// hub is the shared plane, with a Registrar whose user has the permissions of the folder rbac and those that it
+// grants to agents.
 type hub struct {
 	*registration.Registrar
 	t     testing.TB
@@ -69,7 +69,7 @@ func connect(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// given are the rules that the hub has itself, to give them to agents.
+// given are the rules that the hub has itself, so that it can grant them to agents.
 var given = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 	Verbs: []string{"get", "list", "create"}}}
 
@@ -95,7 +95,7 @@ func newHub(t testing.TB) *hub {
 	return h
 }
 
-// registrar is another one, over a wire of its own.
+// registrar returns another Registrar with a separate transport.
 func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registration.Registrar {
 	h.t.Helper()
 	config := h.config(w)
@@ -115,7 +115,7 @@ func (h *hub) config(w *wire) *rest.Config {
 	return config
 }
 
-// roles are those of the folder rbac.
+// roles returns the roles of the folder rbac.
 func roles(t testing.TB) (*rbacv1.ClusterRole, *rbacv1.Role) {
 	t.Helper()
 	file, err := os.ReadFile("rbac/role.yaml")
@@ -135,7 +135,7 @@ func (h *hub) exists(objects ...client.Object) {
 	}
 }
 
-// member makes the namespace of a member. Its name begins with that of the test, so that tests do not meet.
+// member creates the namespace of a member. Its name begins with that of the test, so that tests do not conflict.
 func (h *hub) member(name string) membership.Member {
 	h.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
@@ -143,7 +143,7 @@ func (h *hub) member(name string) membership.Member {
 	return membership.Member{Name: name, UID: types.UID("uid-" + name), Namespace: namespace.Name, Claim: "claim-" + name}
 }
 
-// request is that of an add-on with a Lease, which may read and make ConfigMaps.
+// request returns the request for an add-on with a Lease that may read and create ConfigMaps.
 func (h *hub) request(member membership.Member, addon string,
 	credential v1alpha1.RegistrationCredential) registration.Request {
 	h.t.Helper()
@@ -155,7 +155,7 @@ func (h *hub) request(member membership.Member, addon string,
 	}
 }
 
-// registered has a registration come to its end.
+// registered calls Ensure until the registration is complete.
 func (h *hub) registered(r *registration.Registrar, request registration.Request) registration.Result {
 	h.t.Helper()
 	var result registration.Result
@@ -169,7 +169,7 @@ func (h *hub) registered(r *registration.Registrar, request registration.Request
 	return result
 }
 
-// agentConfig is what a program has that gets the Secret as a folder.
+// agentConfig returns the client configuration of a program that mounts the Secret as a directory.
 func agentConfig(t testing.TB, secret *corev1.Secret) *rest.Config {
 	t.Helper()
 	folder := t.TempDir()
@@ -192,7 +192,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// wire counts the requests that go over it, and can break.
+// wire counts requests, and can fail.
 type wire struct {
 	mu       sync.Mutex
 	requests []string // verb and resource
@@ -256,7 +256,7 @@ func (w *wire) forget() {
 	w.requests, w.writes = nil, 0
 }
 
-// attributes are the verb and the resource of a request, as RBAC has them.
+// attributes returns the verb and the resource of a request, as in RBAC.
 func attributes(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	group, rest := "", parts[min(2, len(parts)):]
@@ -284,7 +284,7 @@ func attributes(r *http.Request) string {
 	return strings.TrimSpace(verb + " " + strings.Trim(group+"/"+resource, "/"))
 }
 
-// of an add-on there is on the hub.
+// objects returns the existing objects of an add-on on the hub.
 func (h *hub) objects(member membership.Member, addon string) (names []string) {
 	h.t.Helper()
 	for _, kind := range registration.Kinds() {

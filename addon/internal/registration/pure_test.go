@@ -62,7 +62,8 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Members a and a-b, add-ons x and x-y: no name of one is a name, or the beginning of a name, of another.
+// TestNamesAreOfOne checks members a and a-b and add-ons x and x-y: no name of one is a name, or a prefix of a name,
+// of another.
 func TestNamesAreOfOne(t *testing.T) {
 	r := &Registrar{namespace: "r"}
 	seen := map[string]client.ObjectKey{}

@@ -38,7 +38,7 @@ const (
 	problemPause = time.Minute // until an administrator acts
 )
 
-// Options of a [Registrar].
+// Options are the options of a [Registrar].
 type Options struct {
 	// Client writes objects. Its scheme must contain the Kubernetes types. It need not be cached. Required.
 	Client client.Client
@@ -52,7 +52,7 @@ type Options struct {
 	CA     []byte
 	// Config is the REST configuration of the manager. Required if Server or CA is empty.
 	Config *rest.Config
-	// Namespace on the hub for the credentials. No member must have access to it. Default:
+	// Namespace is the namespace on the hub for the credentials. No member must have access to it. Default:
 	// membership.RegistrationNamespace.
 	Namespace string
 	// Clock determines when to renew. It must be accurate to some minutes. Default: the system clock.
@@ -124,7 +124,7 @@ type Result struct {
 	// Registration, and Problem if there is one, are inputs of the add-on's health.
 	Registration health.Registration
 	Problem      *health.Problem
-	// Status of the registration. Nil: there is no credential yet.
+	// Status is the status of the registration. Nil: there is no credential yet.
 	Status *v1alpha1.RegistrationStatus
 	// Secret is the manifest for the member. The add-on's Works must contain it from now on. Nil: none yet.
 	Secret *corev1.Secret
@@ -169,7 +169,7 @@ func (r *Registrar) ensure(ctx context.Context, request *Request, wantedOf func(
 	if err == nil && (w == nil && o.record.Credential != "" || w != nil && !w.upToDate(&o, r)) {
 		if r.cache != r.live {
 			var live observed
-			// otherwise use the cached objects
+			// If the live read fails, the cached objects are used.
 			if live, err = r.observe(ctx, r.live, client.ObjectKeyFromObject(request.MemberAddon)); err == nil {
 				o, w = live, wantedOf(&live)
 			}

@@ -62,7 +62,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestRenewIssuesAnew: in time, for another holder, and where the Secret was lost.
+// TestRenewIssuesAnew checks that a credential is issued again: in time, for another holder, and if the Secret was
+// lost.
 func TestRenewIssuesAnew(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("anew"), "x", v1alpha1.RegistrationToken)
@@ -122,7 +123,8 @@ func (i *interrupted) Get(ctx context.Context, key client.ObjectKey, object clie
 	return i.Reader.Get(ctx, key, object, options...)
 }
 
-// TestALookThatFails: what an agent has it has, whether or not the API server answers when it is to be renewed.
+// TestALookThatFails checks that an agent keeps its access, whether or not the API server responds during the
+// renewal.
 func TestALookThatFails(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("silent"), "x", v1alpha1.RegistrationToken)
@@ -146,7 +148,7 @@ func TestALookThatFails(t *testing.T) {
 	}
 }
 
-// TestKnown: what the cache shows is enough to know that there is something to revoke, if only a part.
+// TestKnown checks that any object in the cache is sufficient to know that there is access to revoke.
 func TestKnown(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("known"), "x", v1alpha1.RegistrationToken)
@@ -164,7 +166,7 @@ func TestKnown(t *testing.T) {
 	require.False(t, known())
 }
 
-// TestIsManifest: a Secret that a member gets is told from its add-on's own ones.
+// TestIsManifest checks that the Secret for a member is distinguished from other Secrets of the add-on.
 func TestIsManifest(t *testing.T) {
 	secret := func(addon string, keys ...string) *corev1.Secret {
 		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.AddonLabel: addon}},

@@ -25,9 +25,11 @@ const DefaultTokenLifetime = 7 * 24 * time.Hour
 
 // Request describes the desired access of an add-on's agent to the hub.
 type Request struct {
-	// MemberAddon of the agent. It has the name of the add-on and owns the objects in its namespace. It is not modified.
+	// MemberAddon is the MemberAddon of the agent. It has the name of the add-on and owns the objects in its namespace.
+	// It is not modified.
 	MemberAddon *v1alpha1.MemberAddon
-	// Member of the MemberAddon. Name, UID, Namespace and Claim are used. Its namespace is that of the MemberAddon.
+	// Member is the member of the MemberAddon. Name, UID, Namespace and Claim are used. Its namespace is that of the
+	// MemberAddon.
 	Member membership.Member
 	// InstallNamespace is the namespace of the Secret on the member.
 	InstallNamespace string
@@ -41,7 +43,7 @@ func (r *Request) String() string {
 	return fmt.Sprintf("add-on %s of member %s", r.MemberAddon.Name, r.Member.Name)
 }
 
-// wanted is the desired state.
+// wanted is the desired state of a registration.
 type wanted struct {
 	*Request
 	key        client.ObjectKey // the key of the MemberAddon

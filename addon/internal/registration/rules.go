@@ -82,7 +82,7 @@ func refusal(addon string, rule *rbacv1.PolicyRule, path *field.Path) *field.Err
 	return leases.refuse(rule, path)
 }
 
-// refuse names the field that must change.
+// refuse returns an error for the field of a rule that must change. Nil: the guard accepts the rule.
 func (g *guard) refuse(rule *rbacv1.PolicyRule, path *field.Path) *field.Error {
 	group, resource := slices.IndexFunc(rule.APIGroups, g.isGroup), slices.IndexFunc(rule.Resources, g.isResource)
 	write := slices.IndexFunc(rule.Verbs, isWrite)
@@ -117,7 +117,7 @@ func (g *guard) isResource(resource string) bool {
 
 func isWrite(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }
 
-// roleRules are the rules of the agent's Role: the requested ones, and the renewal of its Lease.
+// roleRules returns the rules of the agent's Role: the requested ones, and the renewal of its Lease.
 func (r *Request) roleRules() []rbacv1.PolicyRule {
 	rules := slices.Clone(r.Want.Rules)
 	if r.Lease {
@@ -126,7 +126,7 @@ func (r *Request) roleRules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// leaseRule permits an add-on's agent to renew its Lease.
+// leaseRule returns the rule that permits an add-on's agent to renew its Lease.
 func leaseRule(addon string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{addon},

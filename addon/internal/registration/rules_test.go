@@ -77,10 +77,10 @@ func TestValidateRules(t *testing.T) {
 			`of the namespace, those of other agents too`, errs[1].Error())
 }
 
-// ask is a request, as RBAC sees it.
+// ask is a request, as RBAC evaluates it.
 type ask struct{ group, resource, sub, verb, name string }
 
-// allows is how Kubernetes reads a rule (k8s.io/component-helpers/auth/rbac/validation).
+// allows evaluates a rule as Kubernetes does (k8s.io/component-helpers/auth/rbac/validation).
 func allows(rule *rbacv1.PolicyRule, a ask) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, value)
@@ -94,7 +94,8 @@ func allows(rule *rbacv1.PolicyRule, a ask) bool {
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.name))
 }
 
-// No rule that passes lets through a request that must not be made, however it is written.
+// TestNoRuleGetsAround checks that no accepted rule permits a request that must be denied, regardless of its
+// notation.
 func TestNoRuleGetsAround(t *testing.T) {
 	never := []ask{
 		{"work.muster.dev", "works", "", "get", "addon-x-0"}, {"work.muster.dev", "works", "status", "get", "y"},

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/removal"
 )
 
-// An add-on goes from a member that answers, and from one that does not.
+// The removal of an add-on from a member that responds, and from one that does not.
 func ExampleNext() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	o := removal.Observed{

@@ -78,7 +78,7 @@ func All(hooks ...Hook) Hook {
 	return all
 }
 
-// urgency is the priority of the action that a state requires.
+// urgency returns the priority of the action that a state requires.
 func urgency(state HookState) int {
 	switch state {
 	case NotStarted:

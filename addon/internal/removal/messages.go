@@ -52,7 +52,7 @@ func (r *removal) message() string {
 	return bounded.Text(text, messages.MaxMessage)
 }
 
-// why describes the reason for which the removal is forced.
+// why returns the reason for which the removal is forced.
 func (r *removal) why() string {
 	switch {
 	case r.ForceNow:
@@ -79,7 +79,7 @@ func (r *removal) awaited() string {
 	return messages.Join(text, r.actionError(), r.away())
 }
 
-// trouble describes the error of a required action.
+// actionError describes the error of a required action.
 func (r *removal) actionError() string {
 	if !r.fails() {
 		return ""
@@ -95,7 +95,7 @@ func (r *removal) away() string {
 	return r.memberName() + " cannot be reached."
 }
 
-// who names the member that must act.
+// memberName returns the name of the member that must act.
 func (r *removal) memberName() string {
 	if r.Hosting != "" {
 		return "Member " + r.Hosting + ", which hosts the add-on agent,"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// mutants are machines with one decision broken. What the walk does not notice, it does not prove.
+// mutants are machines with one broken decision. The walk must find each of them.
 var mutants = []struct {
 	name string
 	next machine

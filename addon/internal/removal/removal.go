@@ -44,9 +44,10 @@ type Observed struct {
 	Jobs Hook
 	// Func is the function of the add-on.
 	Func Hook
-	// Works of the add-on without hooks: Present if at least one is.
+	// Works is the presence of the Works of the add-on without hooks: Present if at least one is.
 	Works Presence
-	// Credentials of the agent for the hub, including permissions: Present if at least one object is.
+	// Credentials is the presence of the agent's credentials for the hub, including permissions: Present if at least
+	// one object is.
 	Credentials Presence
 	// Failed is the last performed action, if it failed. It is reported while the action is still required.
 	Failed Attempt
@@ -87,7 +88,8 @@ const (
 	AskFunc     Action = "AskFunc"     // call the add-on's function
 	DeleteHooks Action = "DeleteHooks" // delete the Work of the hooks
 	DeleteWorks Action = "DeleteWorks" // delete the Works of the add-on
-	// delete all Works, including hooks, and remove the agent's finalizer: applied objects stay
+	// StripFinalizers deletes all Works, including those of hooks, and removes the agent's finalizer: applied objects
+	// stay.
 	StripFinalizers   Action = "StripFinalizers"
 	RevokeCredentials Action = "RevokeCredentials"
 	RemoveFinalizer   Action = "RemoveFinalizer" // remove muster's finalizer from the MemberAddon: the last action
@@ -95,13 +97,13 @@ const (
 
 // Step is the next step of a removal.
 type Step struct {
-	// Actions in order. A later action requires the earlier ones.
+	// Actions are the required actions in order. A later action requires the earlier ones.
 	Actions []Action
 	// Forced is true if the removal must be recorded as forced before the next reconcile.
 	Forced bool
 	// Reason is PreDelete, Removing, HookFailed, RevokeFailed or DeadlineExceeded. Empty: no step.
 	Reason string
-	// Message for users, at most 1024 bytes. It contains no text that changes with time alone.
+	// Message is the message for users, at most 1024 bytes. It contains no text that changes with time alone.
 	Message string
 	// After is the duration until the next reconcile without an event. Zero: none.
 	After time.Duration

@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// going is an add-on that is to go from a member that can be reached, since a minute of the ten that it has.
+// going returns an add-on whose removal from a reachable member has lasted one of its ten minutes.
 func going(changes ...func(*Observed)) Observed {
 	o := Observed{
 		Now: started.Add(time.Minute), Started: started, Deadline: 10 * time.Minute, Finalizer: true, Member: Reachable,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// world is all that can be of an add-on that is to go.
+// world is a state of an add-on that is being removed.
 type world struct {
 	clock    uint8 // inTime, overdue, afterGracePeriod
 	member   Member
@@ -40,7 +40,7 @@ func (w world) String() string {
 		w.on))
 }
 
-// sees is what the controller observes.
+// sees returns the state that the controller observes.
 func (w world) sees() Observed {
 	now := nows[w.clock]
 	hook := func(state HookState, paused bool) Hook {
@@ -59,7 +59,7 @@ func (w world) sees() Observed {
 
 func (w world) hooksThere() bool { return w.jobs != NoHook && w.jobs != NotStarted }
 
-// gone returns the state of objects that only finalizers of others protect.
+// gone returns the state of objects that only finalizers of other clients protect.
 func (w world) gone() Presence {
 	if w.stuck {
 		return Terminating
@@ -67,7 +67,7 @@ func (w world) gone() Presence {
 	return Absent
 }
 
-// do carries out an action. All that can come of it is returned.
+// do executes an action and returns all possible results.
 func (w world) do(action Action) []world {
 	switch action {
 	case RunHooks:
@@ -109,11 +109,10 @@ func (w world) do(action Action) []world {
 	return []world{w}
 }
 
-// machine is what the walk runs: Next, or a broken one.
+// machine is the decision function of the walk: Next, or a broken one.
 type machine func(Observed) Step
 
-// acts returns the worlds in which the controller may leave this one: it may stop before, between and after its
-// actions.
+// acts returns the worlds that the controller can produce: it may stop before, between and after its actions.
 func (m machine) acts(w world) (all []world) {
 	step := m(w.sees())
 	if step.Forced && !w.forced {
@@ -132,7 +131,7 @@ func (m machine) acts(w world) (all []world) {
 	return all
 }
 
-// befalls are the worlds that come about without the controller.
+// befalls returns the worlds that can follow without the controller.
 func (w world) befalls() (all []world) {
 	to := func(change func(*world)) {
 		v := w
@@ -190,7 +189,7 @@ func (w world) answers() (all []world) {
 	return all
 }
 
-// permitted says what is wrong with carrying out an action in a world.
+// permitted returns the reason why an action violates a guarantee in a world. Empty: it does not.
 func (w world) permitted(action Action) string {
 	late := w.clock != inTime || w.forceNow
 	kept := w.forced && w.stuck // by others
@@ -216,7 +215,7 @@ func (w world) permitted(action Action) string {
 	return ""
 }
 
-// check says what is wrong with the step that is taken in a world.
+// check returns the violation of a step in a world. Empty: there is none.
 func (m machine) check(w world) string {
 	step := m(w.sees())
 	if !w.on {

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// The floor is to parse the manifests, which there is no way around.
+// BenchmarkRender renders a template. The floor is to parse the manifests, which is unavoidable.
 func BenchmarkRender(b *testing.B) {
 	const n = 50
 	spec := &v1alpha1.AddonTemplateSpec{}

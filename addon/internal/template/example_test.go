@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// What the add-on logs is on the member east.
+// The logging configuration of an add-on on the member east.
 func ExampleRender() {
 	var spec v1alpha1.AddonTemplateSpec
 	if err := yaml.UnmarshalStrict([]byte(`

@@ -22,7 +22,7 @@ var (
 
 var errEmpty = errors.New("the value is empty, which would select all objects")
 
-// start is the start of a variable.
+// start begins a variable.
 const start = "${"
 
 // expander replaces variables in strings.
@@ -38,7 +38,7 @@ func (e *expander) installedIn(namespace string) *expander {
 	return &expander{values, e.room}
 }
 
-// installNamespace is the variable of that name.
+// installNamespace is the name of the variable with the install namespace.
 const installNamespace = "INSTALL_NAMESPACE"
 
 func newExpander(in Input) (*expander, error) {

@@ -98,7 +98,8 @@ func TestBuiltInVariables(t *testing.T) {
 	}
 }
 
-// However often a variable is there and however much it stands for, what is made is bounded while it is made.
+// TestExpandIsBounded checks that the size of the result is limited during the expansion, regardless of the number
+// and size of the variables.
 func TestExpandIsBounded(t *testing.T) {
 	big := map[string]string{"A": strings.Repeat("x", 100_000)}
 	text := strings.Repeat("${A}", 10_000)
@@ -123,7 +124,7 @@ func TestExpandIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
-// escape makes text that comes out as it is, whatever it is.
+// escape returns text that expands to the given text.
 func escape(text string) string {
 	var out strings.Builder
 	for rest := text; ; {
@@ -158,7 +159,7 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// What is left is what was meant to be text: with values that have no $, and without escapes, nothing that begins a
+// TestNoVariableIsLeft checks that with values without $, and without escapes, the result contains no start of a
 // variable.
 func TestNoVariableIsLeft(t *testing.T) {
 	names := []string{"A", "B_1", "CLUSTER_NAME", "INSTALL_NAMESPACE"}

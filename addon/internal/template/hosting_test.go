@@ -32,8 +32,8 @@ manifestOptions:
 - {select: {namespace: "${INSTALL_NAMESPACE}", name: agent}, mode: CreateOnly}
 `
 
-// inShort is what goes to a cluster: <kind> <namespace>/<name>, hooks with a * before, and the namespaces that options
-// select by with a ?.
+// inShort formats the objects for a cluster: <kind> <namespace>/<name>, hooks with a leading *, and the namespaces of
+// option selectors with a ?.
 func inShort(p template.Part) string {
 	var all []string
 	for _, o := range p.Objects {
@@ -111,7 +111,7 @@ func TestRenderHostedFails(t *testing.T) {
 	}
 }
 
-// All that there is goes to one of the two, and in the same order.
+// TestRenderHostedLosesNothing checks that each object is in one of the two parts, in the same order.
 func TestRenderHostedLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var texts []string

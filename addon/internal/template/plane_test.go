@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &plane))
 }
 
-// A template as an API server stores it becomes objects that one takes, each where it belongs.
+// TestOnAPlane checks that an API server accepts the objects of a template that it has stored, each in the expected
+// namespace.
 func TestOnAPlane(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -39,25 +39,26 @@ type Output struct {
 	Part
 	// Hosting contains the objects for the hosting member. It is empty without a hosting member.
 	Hosting Part
-	// Registration of the template. Nil: the add-on's agent needs no access to the hub.
+	// Registration is the registration of the template. Nil: the add-on's agent needs no access to the hub.
 	Registration *v1alpha1.TemplateRegistration
 }
 
 // Part contains the objects for one cluster.
 type Part struct {
-	// Objects to apply: the install namespace if it was added, and the manifests in order.
+	// Objects are the objects to apply: the install namespace if it was added, and the manifests in order.
 	Objects []*unstructured.Unstructured
 	// Hooks are the Jobs and Pods that run before the add-on is removed, in order.
 	Hooks []*unstructured.Unstructured
-	// Options of the objects: those of the template with the variables of this cluster.
+	// Options are the options of the objects: those of the template with the variables of this cluster.
 	Options []workv1alpha1.ManifestOption
 }
 
 // Error is an error of a template for a member.
 type Error struct {
-	// Object as in the template, with variables. Empty if the error concerns no object, or an object without a name.
+	// Object identifies the object as in the template, with variables. Empty if the error concerns no object, or an
+	// object without a name.
 	Object workv1alpha1.ResourceIdentifier
-	// Field of the template's spec, for example manifests[3].data.url.
+	// Field is the path of the field in the template's spec, for example manifests[3].data.url.
 	Field string
 	Err   error
 }

@@ -316,7 +316,7 @@ func TestTheErrorIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// All strings of a template together are bounded, not each.
+// TestRenderIsBounded checks that the limit applies to all strings of a template together.
 func TestRenderIsBounded(t *testing.T) {
 	const value = 4096
 	text := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "%s"}}`,
@@ -360,7 +360,7 @@ func TestRenderProperties(t *testing.T) {
 	})
 }
 
-// FuzzRender sees to it that nothing that is stored can make a hub panic, and that it is the same each time.
+// FuzzRender checks that no stored template can make a hub panic, and that rendering is deterministic.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"image":"${CLUSTER_NAME}"}],` +

@@ -58,7 +58,7 @@ func definedIn(lists ...[]*unstructured.Unstructured) map[schema.GroupKind]strin
 	return defined
 }
 
-// settle sets the namespace of namespaced objects without one.
+// setNamespaces sets the namespace of namespaced objects without one.
 func setNamespaces(objects []*unstructured.Unstructured, defined map[schema.GroupKind]string, into string) {
 	for _, object := range objects {
 		if object.GetNamespace() != "" {
@@ -76,7 +76,7 @@ func setNamespaces(objects []*unstructured.Unstructured, defined map[schema.Grou
 }
 
 // WithNamespace prepends the Namespace to the objects, unless it is one of them or exists in every cluster: an add-on
-// must not own those.
+// must not own such a Namespace.
 func WithNamespace(objects []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
 	switch name {
 	case "default", "kube-system", "kube-public", "kube-node-lease":

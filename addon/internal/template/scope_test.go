@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The source of Kubernetes says which of its kinds have clients, and which of these are in no namespace.
+// TestScopesAreThoseOfKubernetes compares the list with the source of Kubernetes, which has the clients of its kinds
+// and their scopes.
 func TestScopesAreThoseOfKubernetes(t *testing.T) {
 	var (
 		group  = regexp.MustCompile(`(?m)^const GroupName = "(.*)"$`)
