@@ -21,16 +21,16 @@ type DecideOptions struct {
 // Accept admits a cluster. The name is that of its MemberCluster, which need not exist yet, of its JoinRequest, or the
 // name that the JoinRequest requests. Accepting an accepted cluster has no effect.
 //
-// The error is [ErrNameTaken] or [ErrClusterTaken], with the message of the hub, if the request waits for something
-// other than acceptance, and [ErrNotFound] if there is neither a member nor a request.
+// The error is [ErrNameTaken] or [ErrClusterTaken], with the message of the hub, if the request is pending for another
+// reason than acceptance, and [ErrNotFound] if neither a member nor a request exists.
 //
 // Accept requires get and patch on memberclusters, and list on joinrequests in the registration namespace.
 func Accept(ctx context.Context, hub *rest.Config, name string, o DecideOptions) (*v1alpha1.MemberCluster, error) {
 	return decide(ctx, hub, decision{name: name, accepted: true, namespace: o.RegistrationNamespace})
 }
 
-// Deny rejects a cluster, which is named as for [Accept]. An accepted cluster loses all permissions on the hub at once
-// and keeps its objects; to remove them, call [Unjoin]. Errors and permissions are those of Accept.
+// Deny rejects a cluster, which is named as for [Accept]. An accepted cluster immediately loses all permissions on the
+// hub and keeps its objects; to remove them, call [Unjoin]. Errors and permissions are those of Accept.
 func Deny(ctx context.Context, hub *rest.Config, name string, o DecideOptions) (*v1alpha1.MemberCluster, error) {
 	return decide(ctx, hub, decision{name: name, accepted: false, namespace: o.RegistrationNamespace})
 }

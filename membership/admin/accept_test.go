@@ -59,7 +59,7 @@ func TestAccept(t *testing.T) {
 		func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
 }
 
-// TestAcceptRequest is about requests that wait for something else than acceptance.
+// TestAcceptRequest checks requests that are pending for other reasons than acceptance.
 func TestAcceptRequest(t *testing.T) {
 	f := newFleet(t)
 	for _, test := range []struct {

@@ -25,7 +25,7 @@ const (
 
 	// hubAnnotation is the UID of the hub's namespace kube-system, which identifies the hub of an access.
 	hubAnnotation = "membership.muster.dev/hub-id"
-	// madeLabel is on namespaces that these functions created, so that they can remove them.
+	// madeLabel is the label of namespaces that these functions created, which permits them to remove these namespaces.
 	madeLabel = "membership.muster.dev/made-by"
 	madeHere  = "muster-admin"
 
@@ -171,7 +171,7 @@ func (a access) makeRole(ctx context.Context) (*rbacv1.ClusterRole, error) {
 	return role, a.member.explain("change ClusterRole "+accessName, a.member.Patch(ctx, role, client.MergeFrom(before)))
 }
 
-// lastingToken is a token in a Secret, which does not expire: no component renews one that expires.
+// lastingToken returns a token in a Secret, which does not expire, because no component would renew it.
 func (a access) lastingToken(ctx context.Context) (token string, err error) {
 	secret := &corev1.Secret{ObjectMeta: a.object(tokenSecret, a.namespace, nil),
 		Type: corev1.SecretTypeServiceAccountToken}
@@ -240,8 +240,8 @@ func (o origin) of(binding *rbacv1.ClusterRoleBinding) bool {
 		(o.name == "" || o.name == binding.Labels[membership.MemberLabel])
 }
 
-// withdraw removes the objects that Join created on a member, and the namespace if these functions created it and it is
-// unused. The ClusterRoleBinding owns the other objects, so that the user of that binding can perform all steps.
+// removeAccess removes the objects that Join created on a member, and the namespace if these functions created it and
+// it is unused. The ClusterRoleBinding owns the other objects, so that the user of that binding can perform all steps.
 func removeAccess(ctx context.Context, member *cluster, namespace string, from origin) (detail string, err error) {
 	binding, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if err != nil {
@@ -272,8 +272,8 @@ func removeAccess(ctx context.Context, member *cluster, namespace string, from o
 	return access + ", namespace " + namespace, member.remove(ctx, binding)
 }
 
-// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns why
-// a namespace that these functions created stays.
+// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns
+// the reason why a namespace that these functions created stays.
 func spare(ctx context.Context, member *cluster, namespace string) (space *corev1.Namespace, stays string, err error) {
 	space, err = found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {

@@ -19,7 +19,7 @@ import (
 // within one and a half poll intervals, and processes the response after the same time at most.
 const rejectionGracePeriod = 2*lifecycle.BlockedPoll*3/2 + 5*time.Second
 
-// outlook is what was observed while waiting for an agent.
+// outlook is the observed state while waiting for an agent.
 type outlook struct {
 	since   time.Time // zero: nothing yet
 	first   string    // the earlier status of the agent
@@ -73,8 +73,8 @@ func (o *outlook) weigh(written string, joinState seen, refusal error) (seen, er
 	return joinState, refusal
 }
 
-// joinStatus returns whether an agent with this status has joined, what it waits for, or the error of a permanent
-// rejection. The wanted state contains the address of the hub and the fingerprint of the credential.
+// joinStatus returns whether an agent with this status has joined, the reason why it has not, or the error of a
+// permanent rejection. The wanted state contains the address of the hub and the fingerprint of the credential.
 func joinStatus(state, wanted agentstate.State) (seen, error) {
 	switch state.State {
 	case "":

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestJoinStatus is about what an agent says of itself.
+// TestJoinStatus checks the results for all states of an agent.
 func TestJoinStatus(t *testing.T) {
 	wanted := agentstate.State{Hub: "https://hub", Bootstrap: "this"}
 	says := func(phase lifecycle.AgentPhase, reason string, change ...func(*agentstate.State)) agentstate.State {
@@ -92,7 +92,7 @@ func TestWeigh(t *testing.T) {
 	})
 }
 
-// TestRefused registers a cluster that its hub does not let in, for one reason after the other, until it does.
+// TestRefused registers a cluster that its hub rejects, for one reason after the other, until the hub accepts it.
 func TestRefused(t *testing.T) {
 	f := newFleet(t)
 	f.run()

@@ -28,7 +28,7 @@ func TestIsAgents(t *testing.T) {
 	require.Equal(t, []string{"muster-agent", "muster-bootstrap"}, secretsFor("").names())
 }
 
-// TestAgentSecret looks for agents of other hubs, with and without permission to list Secrets.
+// TestAgentSecret finds agents of other hubs, with and without permission to list Secrets.
 func TestAgentSecret(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -66,7 +66,7 @@ func TestAgentSecret(t *testing.T) {
 	require.True(t, denied(err), "%v", err)
 }
 
-// without is a user who may do nothing.
+// without returns the cluster for a user without permissions.
 func (f *fleet) without() *cluster {
 	f.t.Helper()
 	c, err := connect(Member, f.plane.User("nobody-at-all"))
@@ -74,7 +74,7 @@ func (f *fleet) without() *cluster {
 	return c
 }
 
-// TestHubNames: what is no name for a Secret is none for a hub.
+// TestHubNames checks that the name of a hub must be valid in the name of a Secret.
 func TestHubNames(t *testing.T) {
 	var invalid *membership.InvalidError
 	for _, name := range []string{"A", "a b", "-", "a."} {
@@ -83,7 +83,7 @@ func TestHubNames(t *testing.T) {
 	}
 }
 
-// TestCleanOneHub leaves alone what is of a hub that has access itself.
+// TestCleanOneHub checks that Clean does not change objects of a hub that has access to the member.
 func TestCleanOneHub(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()

@@ -28,9 +28,9 @@ type CleanOptions struct {
 	Cleaners []membership.LeaveGate
 	// Resources defines whether the cleaners delete or orphan the applied objects. Default: Delete.
 	Resources v1alpha1.ResourcePolicy
-	// Unprepare is called with a client of the member after the other steps, to remove what the Prepare of [Join] or
-	// [Register] installed, for example RemoveFromMember of package work/crds. It returns why something stays, which is
-	// reported as a [Step], or nothing. Nil: installed objects stay.
+	// Unprepare is called with a client of the member after the other steps, to remove the objects that the Prepare of
+	// [Join] or [Register] installed, for example RemoveFromMember of package work/crds. It returns the reason why
+	// objects stay, which is reported as a [Step], or "". Nil: installed objects stay.
 	Unprepare func(ctx context.Context, member client.Client) (kept string, err error)
 	// Timeout for the cleaners. Default: five minutes.
 	Timeout time.Duration
@@ -38,10 +38,10 @@ type CleanOptions struct {
 	Progress func(Step)
 }
 
-// Clean removes the remains of muster from a member whose hub does not exist or has deregistered it: the objects of the
-// Cleaners, then the agent's Secrets, then installed definitions unless an agent of another hub needs them, then the
-// objects of [Join], and finally the agent's namespace if these functions created it and it is unused. No agent must be
-// running on the member; it could remove its objects itself, and might register again.
+// Clean removes the remains of muster from a member whose hub does not exist or has deregistered it: the objects of
+// the Cleaners, then the agent's Secrets, then installed definitions unless an agent of another hub needs them, then
+// the objects of [Join], and finally the agent's namespace if these functions created it and it is unused. No agent
+// must be running on the member: a running agent might register again.
 //
 // Clean does not inform an existing hub. Use [Unjoin] in that case.
 //
@@ -99,7 +99,7 @@ func (o *CleanOptions) unprepare(ctx context.Context, member *cluster) (detail s
 	return unprepare(ctx, member, o.Unprepare)
 }
 
-// withdraw removes the objects of Join if they belong to this hub, and the namespace.
+// removeAccess removes the objects of Join if they belong to this hub, and the namespace.
 func (o *CleanOptions) removeAccess(ctx context.Context, member *cluster) (detail string, err error) {
 	user, err := o.access(ctx, member)
 	if err != nil || user != "" {
@@ -120,7 +120,7 @@ func (o *CleanOptions) access(ctx context.Context, member *cluster) (string, err
 	return "ClusterRoleBinding " + accessName + " belongs to a hub that runs its agent itself", nil
 }
 
-// forget deletes the agent's Secrets.
+// deleteAgentSecrets deletes the agent's Secrets.
 func deleteAgentSecrets(ctx context.Context, member *cluster, namespace string, secrets agentSecrets) (detail string,
 	err error) {
 	var gone []string

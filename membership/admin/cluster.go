@@ -80,13 +80,14 @@ func (c *cluster) create(ctx context.Context, object client.Object) error {
 	return c.explain(fmt.Sprintf("create %s %s", kindOf(c, object), display(client.ObjectKeyFromObject(object))), err)
 }
 
-// remove deletes an object as it was read. A missing object is not an error.
+// remove deletes an object if it has not changed since it was read. A missing object is not an error.
 func (c *cluster) remove(ctx context.Context, object client.Object) error {
 	return c.delete(ctx, object, precondition.Unchanged(object))
 }
 
-// removeRequested deletes an object whose deletion the user requests by the call, or that the call has created. Only
-// the UID matters: controllers write the object at any time, and the request does not depend on what they write.
+// removeRequested deletes an object whose deletion the user requests by the call, or that the call has created. The
+// UID is the only precondition: controllers may write the object at any time, and the request does not depend on these
+// writes.
 func (c *cluster) removeRequested(ctx context.Context, object client.Object) error {
 	return c.delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
 }

@@ -33,8 +33,8 @@ func connectionSecret(member string) string { return member + "-kubeconfig" }
 const (
 	// clusterAnnotation is the ID of the cluster of the kubeconfig.
 	clusterAnnotation = "membership.muster.dev/cluster-id"
-	// endingAnnotation is set before the access of the kubeconfig is revoked, so that a later call knows why it is
-	// invalid.
+	// endingAnnotation is set before the access of the kubeconfig is revoked, so that a later call can determine why it
+	// is invalid.
 	endingAnnotation = "membership.muster.dev/access-ending"
 )
 
@@ -43,7 +43,7 @@ func isConnection(secret *corev1.Secret, member string) bool {
 	return secret.Labels[membership.MemberLabel] == member
 }
 
-// connection is the Secret that Join has made for a member, or nil where it has made none.
+// connection returns the Secret that Join has created for a member; nil: there is none.
 func connection(ctx context.Context, hub *cluster, namespace, member string) (*corev1.Secret, error) {
 	secret, err := found(ctx, hub, client.ObjectKey{Namespace: namespace, Name: connectionSecret(member)},
 		&corev1.Secret{})
@@ -53,7 +53,7 @@ func connection(ctx context.Context, hub *cluster, namespace, member string) (*c
 	return secret, nil
 }
 
-// follow connects to a member as the hub does. Call end when the connection is no longer needed.
+// follow connects to a member with the kubeconfig of the hub. Call end when the connection is no longer needed.
 func follow(secret *corev1.Secret) (member *cluster, end func(), err error) {
 	way, err := kubeconfig.Parse(secret.Data, kubeConfigKey, kubeconfig.Options{})
 	if err != nil {
@@ -74,7 +74,7 @@ func follow(secret *corev1.Secret) (member *cluster, end func(), err error) {
 	return member, live.Close, nil
 }
 
-// endpoint is the address by which the hub reaches a member.
+// endpoint is the address at which the hub reaches a member.
 type endpoint struct {
 	server, serverName string
 	ca                 []byte
@@ -128,7 +128,7 @@ func proxyOf(config *rest.Config, server string) (string, error) {
 	return proxy.String(), nil
 }
 
-// data returns the contents of a Secret from which a hub reads the endpoint, with a token.
+// data returns the content of a Secret with the endpoint and a token, for the hub.
 func (e endpoint) data(name, token string) (map[string][]byte, error) {
 	whole, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
@@ -170,8 +170,8 @@ func (e endpoint) valid() error {
 	return &membership.InvalidError{Field: cmp.Or(options[invalid.Field], invalid.Field), Problem: invalid.Problem}
 }
 
-// writeSecret stores the kubeconfig. The MemberCluster owns the Secret unless [Unjoin] needs it after the deletion of
-// the MemberCluster.
+// writeSecret stores the kubeconfig. The MemberCluster owns the Secret, unless [Unjoin] needs the Secret after the
+// deletion of the MemberCluster.
 func (j *join) writeSecret(ctx context.Context, token string) (changed bool, err error) {
 	if err := j.progress.makeNamespace(ctx, j.hub, j.ConnectionNamespace); err != nil {
 		return false, err

@@ -10,10 +10,10 @@
 //
 // # Several hubs
 //
-// A member may have several hubs, each with a name: its name in agent.Options.Hubs. One agent belongs to one of them at
-// a time; with one agent for each hub, the member belongs to all of them. [Register] and [Clean] take that name and do
-// not change objects of other hubs, or installed definitions while an agent of another hub exists. [Join] rejects a
-// cluster that has or will have its own agent.
+// A member may have several hubs, each with a name: its name in agent.Options.Hubs. One agent belongs to one of them
+// at a time; with one agent for each hub, the member belongs to all of them. [Register] and [Clean] have an option for
+// this name, and change neither objects of other hubs nor, while an agent of another hub exists, installed
+// definitions. [Join] rejects a cluster that has or will have its own agent.
 //
 // # Idempotency
 //
@@ -22,19 +22,19 @@
 //
 // # Remaining objects
 //
-// After Unjoin, a push member has no objects of muster on either side. The connection namespace stays on the hub, since
-// all members share it. A pull member keeps its agent's deployment and the definitions that [Register] installed,
-// because the hub cannot reach it, and Unjoin can only do so with the option Member. Remove the agent in the way in
-// which it was installed, and then call Unjoin with the option Member, or [Clean]. For a member with joinMode Install
-// the hub removes everything that it installed.
+// After Unjoin, a push member has no objects of muster on either side. The connection namespace stays on the hub,
+// because all members share it. A pull member keeps its agent's deployment and the definitions that [Register]
+// installed, because the hub cannot reach the member, and Unjoin can only with the option Member. Remove the agent
+// with the tool that installed it, and then call Unjoin with the option Member, or [Clean]. For a member with joinMode
+// Install the hub removes all objects that it installed.
 //
 // # Errors
 //
-// Errors say what was attempted on which of the two clusters, and what to do. Match them with errors.Is and errors.As:
+// An error contains the failed operation, the cluster, and the next step. Match errors with errors.Is and errors.As:
 // [ErrNameTaken], [ErrClusterTaken], [ErrExpired], [ErrDenied], [ErrNotFound], [*UnreachableError], [*PreflightError]
-// and [*TimeoutError], which may be joined with the reason of the hub. An invalid option is a *membership.InvalidError.
-// A finding of a [*PreflightError] may wrap one of the other errors, which errors.Is and errors.As find. Errors never
-// contain secrets.
+// and [*TimeoutError], which may be joined with the reason of the hub. An invalid option is a
+// *membership.InvalidError. A finding of a [*PreflightError] may wrap one of the other errors, which errors.Is and
+// errors.As find. Errors never contain secrets.
 //
 // # Timeouts
 //

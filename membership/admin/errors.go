@@ -15,7 +15,7 @@ import (
 var (
 	// ErrNameTaken means that a name belongs to another object.
 	ErrNameTaken = errors.New("the name is taken")
-	// ErrClusterTaken means that a cluster is a member already: with another name, of another hub, or in another join
+	// ErrClusterTaken means that a cluster is a member already: with another name, of another hub, or with another join
 	// mode.
 	ErrClusterTaken = errors.New("the cluster is taken")
 	// ErrExpired means that a join token, or its credential, is no longer valid.

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/admin"
 )
 
-// An error says what to do, and programs tell which it is.
+// An error contains the next step, and programs can match it.
 func ExampleJoin() {
 	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
 	_, err := admin.Join(context.Background(), nowhere, nowhere, admin.JoinOptions{Name: "east"})
@@ -30,7 +30,7 @@ func ExampleJoin() {
 	// the first is of the hub
 }
 
-// A token is made on the hub, and given to a cluster elsewhere.
+// A token is created on the hub, and registered on a cluster elsewhere.
 func ExampleRegister() {
 	register := func(ctx context.Context, hub, member *rest.Config) error {
 		_, bootstrap, err := admin.CreateToken(ctx, hub, admin.TokenOptions{Name: "edge"})

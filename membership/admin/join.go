@@ -83,13 +83,13 @@ func (o JoinOptions) withDefaults() (JoinOptions, error) {
 	return o, nil
 }
 
-// Join registers a cluster that the hub reaches, and whose agent the hub runs (joinMode Push).
+// Join registers a cluster that the hub can reach, and whose agent the hub runs (joinMode Push).
 //
-// Join first runs all checks. If one fails, it changes nothing and returns a [*PreflightError]. Then it creates, on the
-// member, a ServiceAccount with a token and a ClusterRoleBinding for the hub; and on the hub, the MemberCluster and the
-// Secret with the kubeconfig in the format of cluster-api, which the MemberCluster owns. Then it waits until the member
-// has joined, which requires a running hub. If another user registers the same cluster concurrently with another name
-// and is first, Join deletes its MemberCluster.
+// Join first runs all checks. If one fails, it changes nothing and returns a [*PreflightError]. Then it creates, on
+// the member, a ServiceAccount with a token and a ClusterRoleBinding for the hub; and on the hub, the MemberCluster
+// and the Secret with the kubeconfig in the format of cluster-api, which the MemberCluster owns. Then it waits until
+// the member has joined, which requires a running hub. If another user registers the same cluster concurrently with
+// another name and is first, Join deletes its MemberCluster.
 //
 // For an existing member of the same kind, Join creates or updates what is missing or different, and reverts [Deny] or
 // a leave. The error is [ErrClusterTaken] if the cluster is a member with another name, of another hub, or with its own

@@ -24,8 +24,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestJoin goes from nothing to a member that has joined, and out again with nothing left. Who runs the hub's agents is
-// another package; an agent with the kubeconfig that Join has stored does the same here.
+// TestJoin registers a member, waits until it has joined, and removes it with all objects. Another package runs the
+// hub's agents; this test runs an agent with the kubeconfig that Join has stored.
 func TestJoin(t *testing.T) {
 	f := newFleet(t)
 	f.run()
@@ -121,8 +121,8 @@ func TestJoin(t *testing.T) {
 		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 }
 
-// TestJoinTogether is about two who register one cluster at the same time, by different names: both have found the way
-// clear.
+// TestJoinTogether checks two users who register one cluster concurrently, with different names, after the checks of
+// both have succeeded.
 func TestJoinTogether(t *testing.T) {
 	f := newFleet(t)
 	var joins []*join
@@ -147,7 +147,7 @@ func TestJoinTogether(t *testing.T) {
 	require.ErrorContains(t, err, "delete MemberCluster third", "and that it could not is told")
 }
 
-// TestJoinByRules gives the hub less than everything, for a time.
+// TestJoinByRules grants the hub limited permissions, for a limited time.
 func TestJoinByRules(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -314,7 +314,7 @@ func TestJoinPreflight(t *testing.T) {
 	}
 }
 
-// TestJoinRights joins as users who have the rights that the documentation names, and with one less each.
+// TestJoinRights calls Join as users with the documented permissions, and with one less each.
 func TestJoinRights(t *testing.T) {
 	f := newFleet(t)
 	hubRules := []rbacv1.PolicyRule{
@@ -357,7 +357,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// user has the rules and nothing else.
+// user returns the config of a user who has only the rules.
 func (f *fleet) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
 	f.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-" + name}, Rules: rules}
@@ -373,7 +373,7 @@ func (f *fleet) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
 	return f.plane.User(name)
 }
 
-// without is a cluster that does not know an API group.
+// without returns a transport that hides an API group.
 func without(group string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {

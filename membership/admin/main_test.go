@@ -25,7 +25,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is hub and member of a test. Tests mostly wait, so some run in parallel, each on a plane of its own.
+// plane is the hub and the member of a test. Tests mostly wait, so some run in parallel, each on a separate plane.
 var plane = localplane.NewPool(4, localplane.Options{Name: "admin", Prepare: prepare})
 
 func prepare(ctx context.Context, config *rest.Config) error {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const timeLimit = 3 * time.Minute
 
-// fleet is a hub that a test administers, and the one cluster that can be its member.
+// fleet is a hub that a test administers, and its only possible member.
 type fleet struct {
 	t      *testing.T
 	plane  *localplane.Plane
@@ -48,7 +48,7 @@ type fleet struct {
 	c      *cluster
 }
 
-// newFleet has no hub running yet.
+// newFleet returns a fleet whose hub is not running.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	p := plane.ForTest(t)
@@ -69,7 +69,7 @@ func (f *fleet) run() (stop func()) {
 	return f.manage(func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{}) })
 }
 
-// attend runs an agent on the member, which knows what Register gave to the cluster, or has a bootstrap credential.
+// attend runs an agent on the member, with the credential that Register has stored, or with a bootstrap credential.
 func (f *fleet) attend(name string, bootstrap *registration.Bootstrap) (stop func()) {
 	f.t.Helper()
 	options := agent.Options{Name: name}
@@ -110,7 +110,7 @@ func (f *fleet) member(name string) *v1alpha1.MemberCluster {
 	return &mc
 }
 
-// token makes one, which the hub has to be running for.
+// token creates a JoinToken and returns its credential. The hub must be running.
 func (f *fleet) token(spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	f.t.Helper()
 	_, bootstrap, err := CreateToken(f.t.Context(), f.config, TokenOptions{Spec: spec, Timeout: timeLimit})
@@ -118,7 +118,7 @@ func (f *fleet) token(spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	return bootstrap
 }
 
-// id is the cluster's.
+// id returns the cluster ID.
 func (f *fleet) id() string {
 	f.t.Helper()
 	id, err := f.c.id(f.t.Context())
@@ -126,7 +126,7 @@ func (f *fleet) id() string {
 	return id
 }
 
-// empty removes all that a test may have left, when its managers have ended.
+// empty removes all objects that a test may have left, after its managers have ended.
 func (f *fleet) empty() {
 	ctx := context.Background()
 	var members v1alpha1.MemberClusterList
@@ -171,14 +171,14 @@ func (f *fleet) discard(object client.Object) {
 	_ = f.c.Delete(ctx, object)
 }
 
-// steps remembers what a function told.
+// steps records the reported steps.
 type steps []Step
 
 func (s *steps) record(step Step) {
 	*s = append(*s, step)
 }
 
-// details are those of one thing that was done.
+// details returns the details of one operation.
 func (s *steps) details(doing string) (details []string) {
 	for _, step := range *s {
 		if step.Doing == doing {

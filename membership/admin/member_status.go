@@ -35,7 +35,7 @@ func memberStatus(cluster *v1alpha1.MemberCluster) (seen, error) {
 	return seen{detail: "the hub has not processed the MemberCluster yet: is its controller running?"}, nil
 }
 
-// leaving describes what a leave waits for.
+// leaving describes the blockers of a leave.
 func leaving(cluster *v1alpha1.MemberCluster) string {
 	leave := cluster.Status.Leave
 	if leave == nil || leave.Ended && cluster.DeletionTimestamp == nil {
@@ -63,7 +63,7 @@ func leaving(cluster *v1alpha1.MemberCluster) string {
 	return words.String()
 }
 
-// awaited names what a leave waits for: a gate, or a step of the hub.
+// awaited returns the name of the blocker of a leave: a gate, or a step of the hub.
 func awaited(waiting string) string {
 	switch waiting {
 	case "":

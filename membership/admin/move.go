@@ -20,9 +20,9 @@ import (
 // Move does not contact the former hub. Delete the MemberCluster there after the move; the agent has left that hub, so
 // the leave ends at its deadline and deletes nothing on the member.
 //
-// Options, errors and permissions are those of [Register], and get on the agent's Secret. Replace is implied. The error
-// wraps [agent.ErrNotRegistered] if the cluster is no member. A member whose hub has no identity yet is an error:
-// upgrade that hub first. Move does nothing for a member of the same hub.
+// Options, errors and permissions are those of [Register], and get on the agent's Secret. Replace is implied. The
+// error wraps [agent.ErrNotRegistered] if the cluster is not a member. Move returns an error for a member whose hub
+// has no identity yet: upgrade that hub first. It does nothing for a member of the same hub.
 func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Bootstrap, o RegisterOptions) error {
 	if bootstrap == nil || bootstrap.HubID == "" {
 		return &membership.InvalidError{Field: "bootstrap", Problem: "must be the bootstrap credential of a hub that " +
@@ -52,7 +52,7 @@ func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Boot
 	return Register(ctx, config, &request, o)
 }
 
-// registrationOf reads what the agent for a hub has recorded on the member.
+// registrationOf reads the record of the agent for a hub on the member.
 func registrationOf(ctx context.Context, member *cluster, namespace, hub string) (*agent.Registration, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: secretsFor(hub).store}
 	secret, err := found(ctx, member, key, &corev1.Secret{})

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// hasty is a clock that goes on by ten seconds at each call.
+// hasty is a clock that advances by ten seconds at each call.
 type hasty struct {
 	clock.RealClock
 	looks atomic.Int64
@@ -31,8 +31,7 @@ func (h *hasty) Now() time.Time {
 
 func (h *hasty) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
-// TestNoSigner: Register reports a hub without a signer, and what to
-// do, from the member's side.
+// TestNoSigner checks that Register reports a hub without a signer, and the next step, from the member's side.
 func TestNoSigner(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: prepare})
 	c, err := connect(Hub, p.Config())

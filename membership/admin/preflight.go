@@ -38,7 +38,7 @@ type preflight []Finding
 
 func (p *preflight) add(f Finding) { *p = append(*p, f) }
 
-// err returns nil if there are none.
+// err returns nil if no check has failed.
 func (p preflight) err() error {
 	if len(p) == 0 {
 		return nil

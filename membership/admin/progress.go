@@ -16,7 +16,7 @@ import (
 type Step struct {
 	// Doing is the operation, for example "wait until east has joined".
 	Doing string
-	// Detail is what the operation waits for or, when it is done, its result. Optional.
+	// Detail is the pending reason or, when the operation is done, its result. Optional.
 	Detail string
 	// Done is true when the operation has succeeded.
 	Done bool
@@ -54,7 +54,7 @@ func (t reporter) prepare(ctx context.Context, member *cluster, act func(context
 		func() (string, error) { return "", member.explain("prepare the member", act(ctx, member)) })
 }
 
-// seen is one observation of a state that is awaited.
+// seen is one observation while waiting for a state.
 type seen struct {
 	done   bool
 	detail string // the result, or the pending reason

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// proxy is one by which a server is reached under any name.
+// proxy is a proxy that connects to a server for any host name.
 type proxy struct {
 	url   *url.URL
 	asked atomic.Pointer[http.Request] // last
@@ -51,7 +51,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// TestJoinProxy is about a member that is reachable only through a proxy.
+// TestJoinProxy checks a member that is reachable only through a proxy.
 func TestJoinProxy(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()

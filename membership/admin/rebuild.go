@@ -38,26 +38,26 @@ type RebuildOptions struct {
 	Progress func(Step)
 }
 
-// RebuildToken is the name of the JoinToken that [Rebuild] creates. It ends after a day.
+// RebuildToken is the name of the JoinToken that [Rebuild] creates. It expires after a day.
 const RebuildToken = "rebuild"
 
-// Rebuild brings an empty hub to the state of one that was lost without a backup, from what the agents of its members
-// have recorded. No object on any member is deleted or created again.
+// Rebuild restores an empty hub to the state of one that was lost without a backup, from the records of the agents of
+// its members. No object on any member is deleted or created again.
 //
-// Call Rebuild when the CustomResourceDefinitions are installed and before the hub's controllers run. It gives the hub
-// the identity of the lost one, with a later epoch; creates the MemberClusters that do not exist, accepted, with their
-// names, cluster IDs and claims; waits for the hub's controllers, which must be started then, to issue a bootstrap
-// credential; and gives that to each member. The agents register again as the members that they were.
+// Call Rebuild after the CustomResourceDefinitions are installed and before the hub's controllers run. It gives the
+// hub the identity of the lost one, with a later epoch; creates the MemberClusters that do not exist, accepted, with
+// their names, cluster IDs and claims; waits for the hub's controllers, which must be started then, to issue a
+// bootstrap credential; and stores that credential on each member. The agents register again as the same members.
 //
-// Labels and taints of the MemberClusters are not recorded on members: apply them from where they are kept. What the
-// lost hub had applied is reported as orphans until Placements and WorkSets are applied again, which adopt it.
+// Labels and taints of the MemberClusters are not recorded on members: apply them from their source. Objects that the
+// lost hub had applied are reported as orphans until Placements and WorkSets are applied again, which adopt them.
 //
-// Rebuild may be repeated after an error. It changes no MemberCluster that exists, and returns an error for a hub that
-// has another identity, and for members of different hubs: use [Move] for those.
+// Rebuild may be repeated after an error. It changes no MemberCluster that exists, and returns an error for a hub with
+// another identity, and for members of different hubs: use [Move] for those.
 //
 // It requires on the hub get, create and update on configmaps and create on namespaces; get, list and create on
-// memberclusters; and what [CreateToken] requires. On each member it requires get on the agent's Secret and what
-// [Register] requires.
+// memberclusters; and the permissions of [CreateToken]. On each member it requires get on the agent's Secret and the
+// permissions of [Register].
 func Rebuild(ctx context.Context, config *rest.Config, o RebuildOptions) error {
 	if len(o.Members) == 0 {
 		return &membership.InvalidError{Field: "Members", Problem: "is empty: a hub is rebuilt from its members"}
@@ -101,7 +101,7 @@ type rebuild struct {
 	progress reporter
 }
 
-// read reads the registrations of all members, before anything is changed.
+// read reads the registrations of all members, before any object is changed.
 func (r *rebuild) read(ctx context.Context) (string, error) {
 	for _, config := range r.Members {
 		member, err := connect(Member, config)
@@ -117,7 +117,8 @@ func (r *rebuild) read(ctx context.Context) (string, error) {
 	return r.sameHub()
 }
 
-// sameHub returns an error unless all members are of one hub, which has an identity. Nothing has been changed by then.
+// sameHub returns an error unless all members belong to one hub, which has an identity. It is called before any object
+// is changed.
 func (r *rebuild) sameHub() (string, error) {
 	first := r.members[0]
 	for _, is := range r.members {
@@ -133,7 +134,7 @@ func (r *rebuild) sameHub() (string, error) {
 	return fmt.Sprintf("%d members of hub %s", len(r.members), first.HubID), nil
 }
 
-// identify stores the identity of the lost hub, with an epoch that is later than each that an agent has observed.
+// identify stores the identity of the lost hub, with an epoch that is later than all observed epochs of the agents.
 func (r *rebuild) identify(ctx context.Context) (string, error) {
 	id, epoch := r.members[0].HubID, int64(0)
 	for _, member := range r.members {
@@ -187,7 +188,7 @@ func (r *rebuild) create(ctx context.Context, is *agent.Registration) (string, e
 	return "", r.hub.explain("create MemberCluster "+is.Name, err)
 }
 
-// register gives each member a bootstrap credential of the hub. A member that fails does not stop the others.
+// register stores a bootstrap credential of the hub on each member. A member that fails does not stop the others.
 func (r *rebuild) register(ctx context.Context, config *rest.Config) error {
 	_, bootstrap, err := CreateToken(ctx, config, TokenOptions{
 		Name: RebuildToken, Namespace: r.RegistrationNamespace, Timeout: r.Timeout, Progress: r.Progress,

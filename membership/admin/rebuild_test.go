@@ -40,7 +40,7 @@ func rebuilding(hub *cluster, members ...*agent.Registration) *rebuild {
 		members: members}
 }
 
-// TestRebuild_InvalidOptions checks that options which cannot be are refused before any cluster is contacted.
+// TestRebuild_InvalidOptions checks that invalid options are rejected before any cluster is contacted.
 func TestRebuild_InvalidOptions(t *testing.T) {
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, Rebuild(t.Context(), &rest.Config{}, RebuildOptions{}), &invalid)
@@ -68,7 +68,7 @@ func TestRegistrationOf_NotRegistered(t *testing.T) {
 }
 
 // TestRebuild_Identity checks that a hub gets the identity of the lost one with a later epoch, and that a hub with
-// another identity is refused and not changed.
+// another identity is rejected and not changed.
 func TestRebuild_Identity(t *testing.T) {
 	members := []*agent.Registration{{Name: "a", HubID: "lost", HubEpoch: 3}, {Name: "b", HubID: "lost", HubEpoch: 7}}
 	for _, test := range []struct {
@@ -97,7 +97,7 @@ func TestRebuild_Identity(t *testing.T) {
 	}
 }
 
-// TestRebuild_SameHub checks that members of different hubs are refused, and members whose hub had no identity.
+// TestRebuild_SameHub checks that members of different hubs are rejected, and members whose hub had no identity.
 func TestRebuild_SameHub(t *testing.T) {
 	member := func(name, hub string) *agent.Registration { return &agent.Registration{Name: name, HubID: hub} }
 	for _, test := range []struct {
@@ -121,8 +121,8 @@ func TestRebuild_SameHub(t *testing.T) {
 	}
 }
 
-// TestRebuild_Members checks that members which exist are not changed, under whichever name, and that a name which
-// another cluster has is an error.
+// TestRebuild_Members checks that existing members are not changed, regardless of their names, and that the name of
+// another cluster is an error.
 func TestRebuild_Members(t *testing.T) {
 	existing := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "renamed"}}
 	existing.Spec.Claim, existing.Spec.ClusterID = "claim", "id"

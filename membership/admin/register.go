@@ -27,10 +27,10 @@ type RegisterOptions struct {
 	Namespace string
 	// Hub is the name of the hub in agent.Options.Hubs, a DNS label. The Secrets are then muster-bootstrap-Hub and
 	// muster-agent-Hub. An agent of several hubs belongs to one of them at a time. To belong to several hubs, run one
-	// agent for each, each with a unique name for its hub. Default: no name, for a single hub. Package work/agent uses the
-	// name "hub" for that hub, so do not use this name.
+	// agent for each, each with a unique name for its hub. Default: no name, for a single hub. Do not use the name "hub",
+	// which package work/agent uses for the hub without a name.
 	Hub string
-	// Replace replaces the bootstrap credential of another hub with the same name. An agent stays with its hub until it
+	// Replace replaces the bootstrap credential of another hub with the same name. An agent belongs to its hub until it
 	// has left.
 	Replace bool
 	// Unchecked skips the check of the hub and the credential, for a hub that only the member can reach.
@@ -60,20 +60,18 @@ type RegisterOptions struct {
 }
 
 // Register stores the credential that an agent needs to join a hub on a cluster: the Secret muster-bootstrap, or
-// muster-bootstrap-Hub. It does not install the agent, which is part of the product, unless Deploy does.
+// muster-bootstrap-Hub. It installs the agent, which is part of the product, only if Deploy does.
 //
 // Register first runs all checks. If one fails, it changes nothing and returns a [*PreflightError], which may wrap
 // [ErrExpired] if the hub rejects the credential, [ErrClusterTaken] if the cluster has the credential of another hub or
 // a hub runs its agent, or an [*UnreachableError]. A credential of the same hub is replaced.
 //
 // With Wait, Register waits until the agent has joined, according to the agent status on the member. It returns early
-// with
-// [ErrClusterTaken] if the cluster's ID belongs to another member or to one with another agent; [ErrNameTaken] if the
-// requested name belongs to another cluster; [ErrExpired] if the hub rejects the credential or the JoinToken is used
-// up; or
-// [ErrDenied]. Only results of this credential count. A result that is older than the call may be outdated: Register
-// then waits half a minute for the agent to retry. A [*TimeoutError] contains the pending reason. An agent that is
-// already a member of the hub has joined with any credential.
+// with [ErrClusterTaken] if the cluster's ID belongs to another member or to one with another agent; [ErrNameTaken] if
+// the requested name belongs to another cluster; [ErrExpired] if the hub rejects the credential or the JoinToken is
+// used up; or [ErrDenied]. It uses only results of this credential. A result that is older than the call may be
+// outdated: Register then waits half a minute for the agent to retry. A [*TimeoutError] contains the pending reason.
+// An agent that is already a member of the hub has joined with any credential.
 //
 // Register requires on the member get and create on namespaces; get, create and update on secrets in the agent's
 // namespace; and get on clusterrolebindings.

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// needs calls a function as users who lack one right each, in the order in which the function uses them, and as one who
-// has all of them. The function goes on as far as it gets each time.
+// needs calls a function as users without one of its permissions each, in the order in which the function uses them,
+// and as a user with all of them. Each call continues from the state of the previous one.
 func (f *fleet) needs(name string, all []right, call func(user *rest.Config) error) {
 	f.t.Helper()
 	for i, missing := range all {
@@ -110,8 +110,8 @@ func TestUnjoinRights(t *testing.T) {
 		func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
 }
 
-// TestRegisterRights: what Register says that it needs on a member is enough, also to wait, and without any of it
-// nothing is changed.
+// TestRegisterRights checks that the documented permissions of Register on a member are sufficient, also to wait, and
+// that without any of them nothing is changed.
 func TestRegisterRights(t *testing.T) {
 	f := newFleet(t)
 	f.run()

@@ -42,8 +42,7 @@ type TokenOptions struct {
 // [Register], or an agent, reads. The status of the JoinToken contains its expiration time.
 //
 // An existing token of that name is returned if its spec is the same; otherwise the error is [ErrNameTaken]. The error
-// is
-// [ErrExpired] if it has expired or is used up. CreateToken requires a running hub.
+// is [ErrExpired] if the token has expired or is used up. CreateToken requires a running hub.
 //
 // CreateToken requires create and get on jointokens, get on secrets, and get and create on namespaces.
 func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1alpha1.JoinToken,

@@ -28,15 +28,15 @@ type UnjoinOptions struct {
 	Member *rest.Config
 	// Keep keeps the MemberCluster, with spec.state Leave, and the objects of Join, so that the cluster can join again.
 	Keep bool
-	// Force shortens the deadline of the leave to one second. The hub then removes the member and records what is missing;
-	// objects on the member stay. Use it for members that do not exist any more. It cannot be combined with Keep, because
-	// the short deadline would apply to later leaves.
+	// Force shortens the deadline of the leave to one second. The hub then removes the member and records the remaining
+	// objects, which stay on the member. Use it for members that do not exist any more. It cannot be combined with Keep,
+	// because the short deadline would apply to later leaves.
 	Force bool
 
-	// Unprepare is called with a client of the member before the objects of Join are removed, to remove what the Prepare
-	// of Join or Register installed, for example RemoveFromMember of package work/crds. It returns why something stays,
-	// which is reported as a [Step], or nothing. It is not called if the member has another agent or another hub has
-	// access to it. Nil: installed objects stay.
+	// Unprepare is called with a client of the member before the objects of Join are removed, to remove the objects that
+	// the Prepare of Join or Register installed, for example RemoveFromMember of package work/crds. It returns the reason
+	// why objects stay, which is reported as a [Step], or "". It is not called if the member has another agent or another
+	// hub has access to it. Nil: installed objects stay.
 	Unprepare func(ctx context.Context, member client.Client) (kept string, err error)
 
 	// MemberNamespace and ConnectionNamespace of Join. Default: muster-system and muster-connections.
@@ -54,8 +54,8 @@ type UnjoinOptions struct {
 // objects of [Join] from both sides. It removes no finalizers: the hub ends the leave, at its deadline at the latest,
 // which requires a running hub.
 //
-// Unjoin returns the last observed status of the leave, including whether it was forced and what was left; nil if there
-// was none. A member that does not exist has left, which is not an error.
+// Unjoin returns the last observed status of the leave, including whether it was forced and the remaining objects; nil
+// if there was none. A member that does not exist has left, which is not an error.
 //
 // The Secret with the member's kubeconfig is deleted last. If Unjoin ends early, the Secret is kept after the deletion
 // of the MemberCluster, and another Unjoin uses it to reach the member. If the member is unreachable, the error is an
@@ -145,7 +145,7 @@ func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
 	return "", u.shortenDeadline(ctx)
 }
 
-// turn sets spec.state to Leave without deleting the member.
+// setLeave sets spec.state to Leave without deleting the member.
 func (u *unjoin) setLeave(ctx context.Context) (detail string, err error) {
 	if u.cluster == nil {
 		return "there is no such member", nil
@@ -158,8 +158,8 @@ func (u *unjoin) setLeave(ctx context.Context) (detail string, err error) {
 	return "", u.hub.explain("change MemberCluster "+u.name, u.hub.Patch(ctx, u.cluster, client.MergeFrom(before)))
 }
 
-// hasten shortens the deadline of a MemberCluster that is being deleted. Other MemberClusters would keep the short
-// deadline.
+// shortenDeadline shortens the deadline of a MemberCluster that is being deleted. Other MemberClusters would keep the
+// short deadline.
 func (u *unjoin) shortenDeadline(ctx context.Context) error {
 	if !u.Force || u.cluster.Spec.Leave.DeadlineSeconds == 1 {
 		return nil
@@ -213,7 +213,7 @@ func (u *unjoin) await(ctx context.Context) error {
 
 // watch sends the status of the leave in the last state of the MemberCluster, which a poll can miss: the hub deletes
 // the object immediately after it has recorded a forced leave. Without the permission to watch, or if the watch ends
-// early, the channel is closed, and the last polled state counts. Call stop to end the watch.
+// early, the channel is closed, and the last polled state is used. Call stop to end the watch.
 func (u *unjoin) watch(ctx context.Context) (last <-chan *v1alpha1.LeaveStatus, stop func()) {
 	result := make(chan *v1alpha1.LeaveStatus, 1)
 	ctx, cancel := context.WithCancel(ctx)

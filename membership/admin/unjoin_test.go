@@ -23,7 +23,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestUnjoinKeep has a member leave that can come back.
+// TestUnjoinKeep checks the leave of a member that can join again.
 func TestUnjoinKeep(t *testing.T) {
 	f := newFleet(t)
 	f.run()
@@ -45,7 +45,7 @@ func TestUnjoinKeep(t *testing.T) {
 	}
 }
 
-// TestUnjoin has a member leave by force whose own agent is gone, and cleans it afterwards.
+// TestUnjoin checks the forced leave of a member whose own agent does not run, and cleans the member afterwards.
 func TestUnjoin(t *testing.T) {
 	f := newFleet(t)
 	stopHub := f.run()
@@ -99,7 +99,7 @@ func TestUnjoin(t *testing.T) {
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
 }
 
-// TestUnjoinDeadMember has a member leave that the hub had access to and that is gone.
+// TestUnjoinDeadMember checks the leave of a member that the hub had access to and that does not exist any more.
 func TestUnjoinDeadMember(t *testing.T) {
 	f := newFleet(t)
 	f.run()
@@ -135,7 +135,7 @@ func TestUnjoinDeadMember(t *testing.T) {
 	}
 }
 
-// TestUnjoinOthers leaves alone what another hub, or a person, has on a member.
+// TestUnjoinOthers checks that Unjoin does not change objects of another hub, or of a user, on a member.
 func TestUnjoinOthers(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -273,7 +273,7 @@ func TestUnprepare(t *testing.T) {
 	}
 }
 
-// remaining is a gate that says these in turn.
+// remaining returns the function of a gate with these results, one after the other.
 func remaining(said ...[]string) func(context.Context, membership.Member) ([]string, error) {
 	return func(context.Context, membership.Member) ([]string, error) {
 		now := said[0]

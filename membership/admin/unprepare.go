@@ -19,7 +19,7 @@ func unprepare(ctx context.Context, member *cluster,
 	return staying(kept, member.explain(undoing, err))
 }
 
-// staying reports remaining objects, which is not an error, and neither is a missing permission.
+// staying reports remaining objects. Neither these nor a missing permission are an error.
 func staying(kept string, err error) (detail string, _ error) {
 	if apierrors.IsForbidden(err) {
 		kept, err = err.Error(), nil
@@ -30,7 +30,7 @@ func staying(kept string, err error) (detail string, _ error) {
 	return "it stays there: " + kept, nil
 }
 
-// anotherUser returns who else may need the installed objects; empty: none is known.
+// anotherUser returns another hub or agent that may need the installed objects; empty: none is known.
 func anotherUser(ctx context.Context, member *cluster, namespace string, us origin) (string, error) {
 	binding, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// release removes the owner of the Secret: it is the only connection to the member, and is removed last.
+// release removes the owner of the Secret, which is the only connection to the member and is deleted last.
 func (u *unjoin) release(ctx context.Context) (err error) {
 	if u.secret, err = connection(ctx, u.hub, u.ConnectionNamespace, u.name); err != nil || u.secret == nil ||
 		len(u.secret.OwnerReferences) == 0 {
@@ -74,8 +74,8 @@ func (u *unjoin) unfinished(secret *corev1.Secret, err error) error {
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-// undo removes installed objects from the member. It precedes the removal of the access, which it may need. A temporary
-// failure ends Unjoin, and another call continues. The next step reports an unreachable member.
+// undo removes installed objects from the member before the access, because their removal may need the access. A
+// temporary failure ends Unjoin, and another call continues. The next step reports an unreachable member.
 func (u *unjoin) undo(ctx context.Context) error {
 	if u.Unprepare == nil {
 		return nil
@@ -111,7 +111,7 @@ type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
 
-// withdraw removes the hub's access from the member.
+// removeAccess removes the hub's access from the member.
 func (u *unjoin) removeAccess(ctx context.Context) (detail string, err error) {
 	member, end, err := u.connect()
 	if err != nil {
@@ -148,7 +148,7 @@ func (u *unjoin) connect() (member *cluster, end func(), err error) {
 	return member, func() {}, err
 }
 
-// over reports whether an Unjoin has removed the hub's access.
+// over reports whether an Unjoin has already removed the hub's access.
 func (u *unjoin) over(ctx context.Context, member *cluster) (bool, error) {
 	_, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if u.Member != nil || !denied(err) {
@@ -175,7 +175,7 @@ func (u *unjoin) mark(ctx context.Context) error {
 	return u.hub.explain("mark Secret "+display(client.ObjectKeyFromObject(before)), err)
 }
 
-// lost marks errors that the stored access cannot solve.
+// lost returns a lostError for errors that occur again with the stored access.
 func (u *unjoin) lost(err error) error {
 	unreachable, is := errors.AsType[*UnreachableError](err)
 	_, invalid := errors.AsType[*membership.InvalidError](err)

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestUnjoinAgain ends an Unjoin early, wherever that may be, lets the MemberCluster go with all that belongs to it,
-// and unjoins again. No hub runs, so that the MemberCluster goes at once.
+// TestUnjoinAgain ends an Unjoin early, after each of its requests, deletes the MemberCluster with all its objects,
+// and calls Unjoin again. No hub runs, so the MemberCluster is deleted immediately.
 func TestUnjoinAgain(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func TestUnjoinAgain(t *testing.T) {
 		"but remaining objects are reported after a deletion by other means")
 }
 
-// TestUnjoinTogether has two administrators do the same at the same time.
+// TestUnjoinTogether checks two concurrent calls.
 func TestUnjoinTogether(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -129,7 +129,7 @@ func TestUnjoinTogether(t *testing.T) {
 	}
 }
 
-// TestUnjoinJoinedAgain leaves the access that a Join has given again while an Unjoin waited.
+// TestUnjoinJoinedAgain checks that access stays that a Join has granted again while an Unjoin was waiting.
 func TestUnjoinJoinedAgain(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -151,7 +151,7 @@ func TestUnjoinJoinedAgain(t *testing.T) {
 	require.NotContains(t, secret.Annotations, endingAnnotation)
 }
 
-// TestUnjoinForce shortens the deadline of no leave but the one that is forced.
+// TestUnjoinForce checks that only the deadline of the forced leave is shortened.
 func TestUnjoinForce(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -178,7 +178,7 @@ func isA[E error](err error) bool {
 	return is
 }
 
-// failing is a cluster that loses some requests.
+// failing returns a config with which some requests fail.
 func failing(config *rest.Config, method, resource string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -38,7 +38,7 @@ type agent struct {
 	reports    reporter
 }
 
-// persistedState is the record of the agent, and what follows from it.
+// persistedState contains the record of the agent and values that are derived from it.
 type persistedState struct {
 	record record
 	claim  *registration.ClaimKey
@@ -51,8 +51,8 @@ type hubObservation struct {
 	state      lifecycle.HubState
 	since      time.Time            // since when without interruption
 	failure    string               // the error of the last attempt to read the Membership
-	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
-	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
+	membership *v1alpha1.Membership // as last observed; nil unless state is HubSeen
+	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless state is HubReplaced
 	contest    contest
 	revision   string // the highest observed resource version of the hub, or that of the list after a restore
 	rolledBack bool   // the hub was restored, and that is not recorded yet
@@ -72,7 +72,7 @@ type cleanup struct {
 	at     time.Time
 }
 
-// reporter contains what the agent reports its steps to, and what was reported last.
+// reporter contains the receivers of the agent's reports, and the last reports.
 type reporter struct {
 	log     logr.Logger
 	clock   clock.PassiveClock
@@ -88,7 +88,7 @@ type reporter struct {
 	unservedSince  time.Time // since when the hub has accepted no heartbeat; zero: it accepts them
 }
 
-// publication publishes the state of the agent beside its record.
+// publication publishes the state of the agent in the annotation of the Secret with its record.
 type publication struct {
 	publisher statePublisher // nil: the state is not published
 	askedWith string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
@@ -101,7 +101,7 @@ type refusedRenewal struct {
 	at      time.Time // when the agent first observed it
 }
 
-// newAgent returns an agent of the cluster of home. Log is the default logger.
+// newAgent returns an agent that stores its Secrets in the cluster of home. Log is the default logger.
 func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func (a *agent) beats() heartbeat.BeaterOptions {
 // NeedLeaderElection returns true: two agents of one member would interfere with each other.
 func (a *agent) NeedLeaderElection() bool { return true }
 
-// Start runs the agent until the context ends, or the member has left for good. It waits for everything that it
-// started, and for companions until their timeout.
+// Start runs the agent until the context ends or the member has left permanently. It returns when all goroutines of
+// the agent have ended, but waits for companions only until their timeout.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	a.companions.events = a.reports.events
@@ -265,7 +265,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	a.OnPhase(step)
 }
 
-// why is the detail that is added to the step's message: the original error, or the message of the hub.
+// why returns the detail that is added to the step's message: the original error, or the message of the hub.
 func (a *agent) why(step lifecycle.AgentStep) string {
 	switch step.Phase {
 	case lifecycle.Registering, lifecycle.Rejected:
@@ -279,10 +279,11 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 	}
 }
 
-// longest is the maximum time between two reads of the clock, in case timers stood still. It costs no request.
+// longest is the maximum pause. It limits the delay if timers did not run while the machine was suspended. It costs no
+// request.
 const longest = 5 * time.Minute
 
-// hubServer is the address of the agent's hub, or of the one that it registers with; empty: unknown.
+// hubServer returns the address of the agent's hub, or of the hub that it registers with; empty: unknown.
 func (a *agent) hubServer() string {
 	switch {
 	case a.state.record.Member != nil:
@@ -294,8 +295,8 @@ func (a *agent) hubServer() string {
 	}
 }
 
-// pause is how long to wait after a step. If the next step makes a request to the hub, the pause is jittered, so that
-// agents that wait for the same event do not send their requests together.
+// pause returns the time to wait after a step. If the next step sends a request to the hub, the pause is jittered, so
+// that agents that wait for the same event do not send their requests together.
 func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
 	if slices.Contains(step.Actions, lifecycle.CheckJoinRequest) || slices.Contains(step.Actions,
 		lifecycle.ReadMembership) {
@@ -345,7 +346,7 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 	}
 }
 
-// outcomes receives the results of the heartbeat; nil while it does not run.
+// outcomes returns the channel with the results of the heartbeat; nil while the heartbeat does not run.
 func (a *agent) outcomes() <-chan heartbeat.Status {
 	if a.connection == nil || !a.connection.beating() {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// The limits of a Membership for APIs, see its type.
+// The limits of status.apis of a Membership; see its type.
 const (
 	maxGroupVersions = 512
 	maxKinds         = 512
 	maxKind          = 63 // characters, which is also the limit of a CustomResourceDefinition
 )
 
-// servedAPIs is what the agent knows about the kinds that the member serves.
+// servedAPIs is the last result about the kinds that the member serves.
 type servedAPIs struct {
 	reported bool // whether ReportAPIs is set
 	known    bool
@@ -40,7 +40,7 @@ func (s servedAPIs) over(before []v1alpha1.ServedAPIs) []v1alpha1.ServedAPIs {
 	}
 }
 
-// apis reads which APIs the member serves.
+// apis reads the APIs that the member serves.
 func (m *member) apis(ctx context.Context) (finding, error) {
 	_, lists, err := m.discovery.ServerGroupsAndResourcesWithContext(ctx)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)

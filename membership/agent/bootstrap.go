@@ -15,21 +15,22 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// A BootstrapSource provides the bootstrap credential of an agent. The agent calls it for each read of its JoinRequest,
-// so a new credential takes effect without a restart, and when the hub does not respond at its address, because it may
-// have moved. A user who can change the source can act as the member: see the package documentation.
+// A BootstrapSource provides the bootstrap credential of an agent. The agent reads it each time it reads its
+// JoinRequest, so a new credential takes effect without a restart, and when the hub does not respond at its address,
+// because the hub may have moved. A user who can change the source can act as the member: see the package
+// documentation.
 type BootstrapSource interface {
 	// Load returns the bootstrap credential; nil: there is none. A bootstrap with an empty Token is only the address of
 	// the hub.
 	Load(ctx context.Context) (*registration.Bootstrap, error)
-	// Forget deletes the bootstrap credential after the member has left for good, so that a restart does not join again.
-	// It is no error if there is none. It should keep a credential that was replaced since Load; the agent calls Load once
-	// more when it begins to clean up.
+	// Forget deletes the bootstrap credential after the member has left permanently, so that the agent does not join
+	// again after a restart. It returns nil if there is no credential. It should keep a credential that was replaced
+	// since Load; the agent calls Load again when it begins to clean up.
 	Forget(ctx context.Context) error
 }
 
-// BootstrapFunc is a [BootstrapSource] that calls a function. Its Forget does nothing: a program that still has the
-// credential when it starts again joins again.
+// BootstrapFunc is a [BootstrapSource] that calls a function. Its Forget does nothing: a program whose function still
+// returns the credential after a restart joins again.
 type BootstrapFunc func(ctx context.Context) (*registration.Bootstrap, error)
 
 // Load calls the function.
@@ -83,7 +84,7 @@ func content(secret *corev1.Secret) []byte {
 	return secret.Data[agentstate.AddressKey]
 }
 
-// Forget keeps a Secret whose content has changed since the last read: it is for the next join.
+// Forget keeps a Secret whose content has changed since the last read: the new content is for the next join.
 func (s *secretBootstrap) Forget(ctx context.Context) error {
 	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
 	if err == nil && s.known != nil && !bytes.Equal(s.known, content(secret)) {
@@ -137,15 +138,15 @@ func withoutCredential(secret *corev1.Secret, bootstrap *registration.Bootstrap)
 	return data, nil
 }
 
-// removal is the state of the removal of the bootstrap credential since the last join or start.
+// removal is the state of the removal of the bootstrap credential since the last join, or since the agent started.
 type removal struct {
 	done        bool   // it was tried
 	fingerprint string // of the removed credential; empty: none
 }
 
-// removeBootstrap removes the bootstrap credential of a member that uses its own. A credential of another hub, or for
-// another address, is for a later step, and stays. If another client writes the same credential again, it stays until
-// the agent is started again. A failure stops nothing.
+// removeBootstrap removes the bootstrap credential after the member has its own credential. It keeps a credential of
+// another hub or with another address, which a later step uses. If another client writes the same credential again,
+// the credential stays until the agent is restarted. An error does not stop the step.
 func (a *agent) removeBootstrap(ctx context.Context) {
 	source, is := a.Bootstrap.(credentialRemover)
 	if a.KeepBootstrap || !is {

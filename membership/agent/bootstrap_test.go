@@ -43,7 +43,7 @@ func (s *bootstrapSecret) read() map[string][]byte {
 	return secret.Data
 }
 
-// write writes a bootstrap credential into the Secret, as a user does.
+// write writes a bootstrap credential into the Secret, like a user.
 func (s *bootstrapSecret) write(b registration.Bootstrap) {
 	s.t.Helper()
 	data, err := b.Marshal()
@@ -70,8 +70,8 @@ func (s *bootstrapSecret) removed() {
 	require.Equal(s.t, &registration.Bootstrap{Server: s.bootstrap.Server, CA: s.bootstrap.CA}, address)
 }
 
-// TestBootstrap_Removed checks that an agent removes its bootstrap credential by default, asks for another one when the
-// hub refuses its own credential, and is the same member with that.
+// TestBootstrap_Removed checks that an agent removes its bootstrap credential by default, requests another one when
+// the hub refuses its own credential, and joins as the same member with it.
 func TestBootstrap_Removed(t *testing.T) {
 	h := newByHand(t, "boot-removed").attend()
 	secret, store := newBootstrapSecret(h), &memory{}

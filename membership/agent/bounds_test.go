@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestReport_ResourcesBeyondTheLimit checks that at most 128 resources are reported, CPU and memory among them, and
-// that the condition PropertiesCollected says how many are missing.
+// TestReport_ResourcesBeyondTheLimit checks that at most 128 resources are reported, including CPU and memory, and
+// that the condition PropertiesCollected contains the number of omitted resources.
 func TestReport_ResourcesBeyondTheLimit(t *testing.T) {
 	usage := func(extended int) *v1alpha1.ResourceUsage {
 		all := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
@@ -43,8 +43,8 @@ func TestReport_ResourcesBeyondTheLimit(t *testing.T) {
 		facts.problems.condition().Message)
 }
 
-// TestReport_RemainingBeyondTheLimit checks that what must still be cleaned up is reported within the limits, and that
-// the last entry says how many more exist.
+// TestReport_RemainingBeyondTheLimit checks that the remaining objects are reported within the limits, and that the
+// last entry contains the number of omitted objects.
 func TestReport_RemainingBeyondTheLimit(t *testing.T) {
 	var all []string
 	for i := range 31 {

@@ -48,7 +48,7 @@ const (
 	interval  = 20 * time.Millisecond
 )
 
-// byHand is a hub whose part the test plays, so that it can play it badly.
+// byHand is a hub that the test controls, so that it can also behave incorrectly.
 type byHand struct {
 	t         *testing.T
 	c         client.Client
@@ -113,7 +113,7 @@ func (h *byHand) ensure(object client.Object) {
 	require.NoError(h.t, client.IgnoreAlreadyExists(h.c.Create(h.t.Context(), object)))
 }
 
-// attend answers JoinRequests until the test is over.
+// attend answers JoinRequests until the test ends.
 func (h *byHand) attend() *byHand {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})
@@ -159,7 +159,7 @@ func (h *byHand) member(claim string) membership.Member {
 	return membership.Member{Name: h.name, UID: types.UID("uid-" + h.name), Namespace: h.space(), Claim: claim}
 }
 
-// admit lets a cluster in as a hub does.
+// admit issues a credential for a request, like a real hub.
 func (h *byHand) admit(request *v1alpha1.JoinRequest) {
 	ctx := h.t.Context()
 	if err := errors.Join(registration.Verify(request), registration.VerifyToken(request, h.bootstrap.Key)); err != nil {
@@ -188,7 +188,7 @@ func (h *byHand) issue(ctx context.Context, member membership.Member,
 	}
 }
 
-// prepare makes what a member has on the hub.
+// prepare creates the objects of a member on the hub.
 func (h *byHand) prepare(member membership.Member, kind v1alpha1.CredentialType) {
 	ctx := h.t.Context()
 	_ = h.c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member.Namespace}})
@@ -215,7 +215,7 @@ func (h *byHand) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	}
 }
 
-// tell writes an answer.
+// emit writes an answer to the status of a request.
 func (h *byHand) emit(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
 	more func(*v1alpha1.JoinRequestStatus)) {
 	request.Status = v1alpha1.JoinRequestStatus{Answer: answer, Claim: registration.Fingerprint(request.Spec.ClaimKey)}
@@ -240,7 +240,7 @@ func (h *byHand) membership() *v1alpha1.Membership {
 	return m
 }
 
-// change changes the Membership's spec.
+// change changes the spec of the Membership.
 func (h *byHand) change(change func(*v1alpha1.MembershipSpec)) {
 	h.t.Helper()
 	m := h.membership()
@@ -263,7 +263,7 @@ func (h *byHand) clean() bool {
 	return c != nil && c.Reason == v1alpha1.ReasonCleanedUp
 }
 
-// memory is a store that outlives its agent, as a Secret does, and is quick.
+// memory is a Store in memory. Its record survives a restart of the agent, like a Secret.
 type memory struct {
 	mu     sync.Mutex
 	record []byte
@@ -298,7 +298,7 @@ func (m *memory) parsed(t *testing.T) record {
 	return r
 }
 
-// forgetful is a source of a bootstrap credential that can be thrown away, as a Secret can.
+// forgetful is a BootstrapSource whose credential can be deleted, like a Secret.
 type forgetful struct {
 	bootstrap    *registration.Bootstrap
 	deregistered atomic.Bool
@@ -316,7 +316,7 @@ func (f *forgetful) Forget(context.Context) error {
 	return nil
 }
 
-// wire sees each request to the hub once it has been answered.
+// wire records each request to the hub after its response.
 type wire struct {
 	mu    sync.Mutex
 	seen  map[string]int
@@ -364,7 +364,7 @@ func (w *wire) has(key string) bool {
 	return w.seen[key] > 0
 }
 
-// take returns what was seen since the last take.
+// take returns the requests since the last take.
 func (w *wire) take() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -373,7 +373,7 @@ func (w *wire) take() map[string]int {
 	return seen
 }
 
-// shifted is a clock that is wrong.
+// shifted is a clock with a constant error.
 type shifted struct {
 	clock.RealClock
 	mu sync.Mutex
@@ -392,7 +392,7 @@ func (s *shifted) shift(by time.Duration) {
 	s.by += by
 }
 
-// phases remembers the steps that an agent has shown.
+// phases records the steps that an agent has reported.
 type phases struct {
 	mu    sync.Mutex
 	steps []lifecycle.AgentStep
@@ -413,7 +413,7 @@ func (p *phases) last() lifecycle.AgentStep {
 	return p.steps[len(p.steps)-1]
 }
 
-// seen returns the phases, one after the other.
+// seen returns the phases in order.
 func (p *phases) seen() (all []lifecycle.AgentPhase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -423,7 +423,7 @@ func (p *phases) seen() (all []lifecycle.AgentPhase) {
 	return all
 }
 
-// running is an agent at work.
+// running is a running agent.
 type running struct {
 	phases
 	t      *testing.T
@@ -500,7 +500,7 @@ func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 	})
 }
 
-// deaf is an API server that takes connections and answers nothing.
+// deaf returns the config of an API server that accepts connections and sends no responses.
 func deaf(t *testing.T) *rest.Config {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -524,7 +524,7 @@ func deaf(t *testing.T) *rest.Config {
 	return &rest.Config{Host: "http://" + listener.Addr().String()}
 }
 
-// hasty is a clock that runs fast, and on which all waits are short, for tests of what is polled slowly.
+// hasty is a clock that runs ten times as fast, and whose timers are short, for tests of slow polling.
 type hasty struct{ clock.RealClock }
 
 var began = time.Now()
@@ -535,7 +535,7 @@ func (h *hasty) NewTimer(d time.Duration) clock.Timer {
 	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))
 }
 
-// moody stands before a hub that can be made to refuse everybody, or to be out of reach.
+// moody is a proxy of a hub that can refuse all requests, or make them fail.
 type moody struct {
 	refuses atomic.Bool
 	fails   atomic.Bool

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// begin determines at which hub the agent was: the hub of the record with the highest turn, or the first.
+// begin determines the current hub of the agent: the hub of the record with the highest turn, or the first hub.
 func (h *hubs) begin(ctx context.Context) error {
 	for i := range h.Hubs {
 		r, err := h.record(ctx, i)
@@ -25,7 +25,7 @@ func (h *hubs) begin(ctx context.Context) error {
 	return nil
 }
 
-// record reads the record of a hub. The agent of that hub reports an invalid record.
+// record reads the record of a hub. It ignores an invalid record, which the agent of that hub reports.
 func (h *hubs) record(ctx context.Context, i int) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -70,8 +70,8 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	}
 }
 
-// reportGoing reports that the agent goes to another hub. That is a warning if the current hub does not serve the
-// agent.
+// reportGoing reports that the agent switches to another hub. The Event is a Warning if the current hub does not serve
+// the agent.
 func (h *hubs) reportGoing(message string) {
 	h.stuck = ""
 	h.log.Info(message)
@@ -87,7 +87,7 @@ func (h *hubs) reportGoing(message string) {
 	h.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Unregistered, Message: message})
 }
 
-// publishAway publishes the state of the agent in the Secret of the hub that it leaves.
+// publishAway publishes in the Secret of the current hub that the agent switches to another hub.
 func (h *hubs) publishAway(ctx context.Context, message string) {
 	left := h.Hubs[h.at.hub]
 	publisher, is := left.Store.(statePublisher)
@@ -102,7 +102,8 @@ func (h *hubs) publishAway(ctx context.Context, message string) {
 	}
 }
 
-// reportStuck reports that the agent cannot go to another hub, and why, if the reason has changed; and the end of that.
+// reportStuck reports why the agent cannot switch to another hub, if the reason has changed. An empty message ends
+// this state.
 func (h *hubs) reportStuck(message string) {
 	if message == h.stuck {
 		return
@@ -120,8 +121,8 @@ func (h *hubs) reportStuck(message string) {
 	h.OnPhase(step)
 }
 
-// turnTo records the change in the record of the new hub. It does not change the record of the current hub, whose agent
-// is running.
+// turnTo records the change in the record of the new hub. It does not change the record of the current hub, whose
+// agent is still running.
 func (h *hubs) turnTo(ctx context.Context, step lifecycle.HubsStep) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -12,18 +12,19 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// collectTimeout is the timeout of a collector, and resourceTimeout that of the built-in one which lists all pods.
+// collectTimeout is the timeout of a collector. resourceTimeout is the timeout of the built-in collector that lists
+// all pods.
 const (
 	collectTimeout  = 10 * time.Second
 	resourceTimeout = time.Minute
 )
 
-// A PropertyCollector collects properties of the member, which placements can select by.
+// A PropertyCollector collects properties of the member. Placements can select members by these properties.
 //
-// Collect has a timeout of ten seconds. It must return when its context ends. Until then it is not called again, its
-// last properties are kept, and the condition PropertiesCollected of the Membership names it, as after an error. No
-// other collector waits for it. If several collectors return the same property, the first one is kept: the built-in
-// collectors come first, then the others in order.
+// Collect has a timeout of ten seconds. It must return when its context ends. Until it returns it is not called again,
+// its last properties are kept, and the condition PropertiesCollected of the Membership contains its name, as after an
+// error. It does not delay other collectors. If several collectors return the same property, the first one is kept:
+// the built-in collectors are first, then the others in order.
 type PropertyCollector interface {
 	// Name identifies the collector in logs and conditions.
 	Name() string
@@ -59,7 +60,7 @@ type source struct {
 	known   bool    // a call succeeded
 }
 
-// finding is the result of a source, which sets only its own fields.
+// finding is the result of a source. A source sets only its own fields.
 type finding struct {
 	version    string
 	resources  *v1alpha1.ResourceUsage
@@ -75,12 +76,12 @@ type collection struct {
 
 	wg sync.WaitGroup // of the running sources
 	mu sync.Mutex
-	// asking is true during a round, at whose end the caller is notified anyway.
+	// asking is true during a round. The caller of round is notified at its end, so single results need no notification.
 	asking bool
 }
 
-// round calls each source that is not still running from an earlier round. It returns when all have returned, or after
-// collectTimeout: slow sources delay no others.
+// round calls each source that is not still running from an earlier round. It returns when all sources have returned,
+// or after collectTimeout, so that slow sources do not delay others.
 func (c *collection) round(ctx context.Context) {
 	defer c.quietly()()
 	var asked sync.WaitGroup

@@ -16,8 +16,8 @@ const (
 	maxCompanionName = 63
 )
 
-// companionHealth records which companions fail. A companion fails from its first error until it has run for
-// companionStable, so that a companion that fails again and again changes its status only with its message.
+// companionHealth records the companions that fail. A companion fails from its first error until it has run for
+// companionStable, so that repeated failures change the status only if the message changes.
 type companionHealth struct {
 	news func() // wakes the agent
 
@@ -30,7 +30,7 @@ func (h *companionHealth) failed(name string, err error) {
 	h.set(name, cut("The companion failed and is called again: "+err.Error(), maxMessage))
 }
 
-// recovered records that a companion has run long enough, or has ended by itself.
+// recovered records that a companion has run for companionStable, or has returned nil.
 func (h *companionHealth) recovered(name string) { h.set(name, "") }
 
 func (h *companionHealth) set(name, failure string) {
@@ -76,7 +76,8 @@ func (h *companionHealth) report(all []*companion) []companionReport {
 	return reports
 }
 
-// reportCompanions sets the entries of the companions, and removes those of companions that the agent has no more.
+// reportCompanions sets the entries of the companions, and removes entries of companions that do not exist any more.
+// Entries of other agents stay unchanged.
 // Entries of other agents stay unchanged.
 func reportCompanions(status *v1alpha1.MembershipStatus, reports []companionReport, set setCondition) {
 	status.Agents = slices.DeleteFunc(status.Agents, func(a v1alpha1.AgentStatus) bool {

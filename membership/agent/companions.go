@@ -21,7 +21,7 @@ const (
 	companionStable = time.Minute
 )
 
-// accompaniment is what a step does with the companions.
+// accompaniment is the change of the companions in a step.
 type accompaniment int
 
 const (
@@ -30,9 +30,9 @@ const (
 	runCompanions                       // start them after the actions
 )
 
-// accompanied decides about the companions. They start when the agent observes that it is a member, also during a
-// leave, because its gates may wait for them. While the agent cannot observe the hub, companions are neither started
-// nor ended: a companion that started then could restore objects that the cleaners have removed.
+// accompanied returns the change of the companions. They start when the agent observes that the cluster is a member,
+// also during a leave, because its gates may wait for them. While the agent cannot observe the hub, companions are
+// neither started nor ended: a companion that started then could restore objects that the cleaners have removed.
 func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompaniment {
 	seen := o.Hub == lifecycle.HubSeen
 	switch {
@@ -83,7 +83,7 @@ func newCompanions(a *agent) *companions {
 		health: &companionHealth{news: news}}
 }
 
-// besides returns companions that were never called.
+// besides returns companions that have not run yet.
 func besides(all []Companion) []*companion {
 	var out []*companion
 	for _, each := range all {
@@ -166,7 +166,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 }
 
 // recovers reports that a companion that failed before has recovered, when it has run for companionStable. The
-// returned function ends the wait.
+// returned function ends this wait.
 func (c *companions) recovers(ctx context.Context, name string) func() {
 	if !c.health.failing(name) {
 		return func() {}
@@ -187,7 +187,8 @@ func (c *companions) recovers(ctx context.Context, name string) func() {
 	}
 }
 
-// end ends all companions. It does not wait longer for those that do not return in time, and reports them.
+// end ends all companions and waits until they return, at most companionTimeout. It reports companions that have not
+// returned.
 func (c *companions) end() {
 	if c.cancel == nil {
 		return

@@ -95,7 +95,8 @@ func TestAccompanied(t *testing.T) {
 	}
 }
 
-// Whatever is observed, the companions have ended before anything is done that they must not outlive.
+// TestCompanionsEndInTime checks that, for all observations, the companions have ended before each action that they
+// must not outlive.
 func TestCompanionsEndInTime(t *testing.T) {
 	last := []lifecycle.AgentAction{
 		lifecycle.CleanMember, lifecycle.ReportClean, lifecycle.RecordDeregistered, lifecycle.RecordOut,
@@ -135,7 +136,7 @@ func TestCompanionsEndInTime(t *testing.T) {
 	require.Len(t, ends, len(last), "only these were seen: %v", ends)
 }
 
-// lender is a connection to nowhere.
+// lender returns a connection to an address that does not respond.
 func lender(t *testing.T) *connection {
 	c, err := connect(registered{Server: "http://127.0.0.1:1", Namespace: "member-a", Credential: credential{Token: "t"}},
 		nil, func(*rest.Config) {}, heartbeat.BeaterOptions{})
@@ -143,7 +144,7 @@ func lender(t *testing.T) *connection {
 	return c
 }
 
-// beside runs companions in a bubble of time.
+// beside runs companions in a synctest bubble.
 type beside struct {
 	*companions
 	t      *testing.T
@@ -183,7 +184,8 @@ func passes(d time.Duration) {
 	synctest.Wait()
 }
 
-// A companion that fails or panics is called again, later each time, and told of; one that is done is not.
+// TestCompanionsThatEnd checks that a companion that fails or panics is reported and called again, after increasing
+// pauses, and that a companion that returned nil is not called again.
 func TestCompanionsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed, panicked, done, lived atomic.Int64
@@ -258,7 +260,8 @@ func TestCompanionsThatEnd(t *testing.T) {
 	})
 }
 
-// A companion that does not return delays the agent no longer than its timeout, and never runs concurrently.
+// TestCompanionThatHangs checks that a companion that does not return delays the agent only for its timeout, and never
+// runs twice concurrently.
 func TestCompanionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running, most := make(chan struct{}), atomic.Int64{}, atomic.Int64{}
@@ -309,7 +312,8 @@ func TestCompanionThatHangs(t *testing.T) {
 	})
 }
 
-// The config of a companion works for its clients, with the agent's current credential, until it is taken back.
+// TestLend checks that the config of a companion works for its clients, with the agent's current credential, until
+// takeBack is called.
 func TestLend(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subject := r.Header.Get("Authorization")
@@ -405,7 +409,7 @@ func TestLend(t *testing.T) {
 	}
 }
 
-// TestCompanions takes a companion through all that can happen to its agent, and another that always panics.
+// TestCompanions checks a companion in all states of its agent, beside another one that always panics.
 func TestCompanions(t *testing.T) {
 	h := newByHand(t, "companions").attend()
 	store, w := &memory{}, &wire{}

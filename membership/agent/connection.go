@@ -95,8 +95,8 @@ func (c *connection) takeBack() {
 	c.lent = nil
 }
 
-// swap uses another credential from now on, without a restart. A token is part of each request; a certificate belongs
-// to a connection, so connections with the old certificate are closed.
+// swap replaces the credential without a restart. A token is part of each request; a certificate belongs to a
+// connection, so connections with the old certificate are closed.
 func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 	if err := c.keeper.keep(next.material(), claim); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 	return nil
 }
 
-// move uses another address of the hub from now on, with the same credential and without a restart.
+// move replaces the address of the hub, with the same credential and without a restart.
 func (c *connection) move(server string, ca []byte) error {
 	links := append([]*link{c.beats, c.rest}, c.lent...)
 	routes := make([]*route, len(links))

@@ -6,8 +6,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// contest limits how often the agent corrects a status that another client changes again and again: if a cluster was
-// cloned with its agent, the agent of the clone reports another cluster in the same Membership.
+// contest limits how often the agent corrects a status that another client changes repeatedly: if a cluster was cloned
+// with its agent, the agent of the clone reports another cluster in the same Membership.
 type contest struct {
 	last     *report // as last written; nil: none
 	lost     int     // how often the status was found changed
@@ -15,8 +15,8 @@ type contest struct {
 	pausedTo time.Time
 }
 
-// maxContestPause is the maximum pause between two corrections. A status that was not changed for twice this time is
-// corrected immediately.
+// maxContestPause is the maximum pause between two corrections. If the status was not changed for twice this time, the
+// next correction is immediate.
 const maxContestPause = 10 * time.Minute
 
 // pauses reports whether the status must not be written yet.

@@ -28,7 +28,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// logged is the log at the default verbosity.
+// logged records the log at the default verbosity.
 type logged struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -85,7 +85,7 @@ func TestJoinRequestFailure(t *testing.T) {
 	}
 }
 
-// TestUnreachable has a hub that presents a certificate of another CA than the bootstrap credential has.
+// TestUnreachable checks the error for a hub whose certificate is of another CA than that in the bootstrap credential.
 func TestUnreachable(t *testing.T) {
 	hub := httptest.NewUnstartedServer(http.NotFoundHandler())
 	hub.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -115,7 +115,8 @@ func TestUnreachable(t *testing.T) {
 	require.Equal(t, 1, logged.times("x509: "), "each try is news")
 }
 
-// A request is signed when it, or what proves it, is another than before, and not at each look at its answer.
+// TestSignedOnce checks that a request is signed when the request or its proof changes, and not at each read of its
+// answer.
 func TestSignedOnce(t *testing.T) {
 	hub := httptest.NewServer(http.NotFoundHandler())
 	defer hub.Close()
@@ -146,7 +147,7 @@ func TestSignedOnce(t *testing.T) {
 	require.Equal(t, "two", requestJoin().Spec.Token.Name)
 }
 
-// TestOwnSide has an agent whose own cluster does not show it the bootstrap credential.
+// TestOwnSide checks the error if the agent's own cluster denies access to the bootstrap credential.
 func TestOwnSide(t *testing.T) {
 	h := newByHand(t, "ownside").attend()
 	r := h.run(Options{Clock: &hasty{}, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
@@ -160,7 +161,7 @@ func TestOwnSide(t *testing.T) {
 	require.Equal(t, lifecycle.Registering, r.last().Phase, "it was not rejected")
 }
 
-// TestSilentHub has a hub that fails while the agent is in.
+// TestSilentHub checks the reports of a joined agent whose hub fails.
 func TestSilentHub(t *testing.T) {
 	h := newByHand(t, "silent").attend()
 	logged := &logged{}

@@ -14,8 +14,8 @@ import (
 // ActionRegister is the action of Events about the reason of a pending registration.
 const ActionRegister = "Register"
 
-// story records Kubernetes Events about the agent's Secret, in the cluster of that Secret. The hub records its own
-// Events.
+// eventRecorder records Kubernetes Events about the agent's Secret, in the cluster of that Secret. The hub records
+// separate Events.
 type eventRecorder struct {
 	recorder events.EventRecorder // nil: no Events
 	about    *corev1.ObjectReference
@@ -28,7 +28,7 @@ func newEventRecorder(mgr manager.Manager, namespace string) eventRecorder {
 	}
 }
 
-// phase records an Event for the phases that matter to users.
+// phase records an Event for the phases that are relevant to users.
 func (s eventRecorder) phase(step lifecycle.AgentStep) {
 	switch step.Phase {
 	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
@@ -67,7 +67,8 @@ func (s eventRecorder) emit(kind, reason, action, note string) {
 	}
 }
 
-// short limits a note to the bytes that the API allows, between two characters: invalid UTF-8 would be rejected.
+// short cuts a note to the maximum length in bytes of the API, between two characters: the API server rejects invalid
+// UTF-8.
 func short(note string) string {
 	const limit = 1024
 	end := min(limit, len(note))

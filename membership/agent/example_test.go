@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A whole agent program.
+// A complete agent program.
 func Example() {
 	mgr, err := manager.New(config.GetConfigOrDie(), manager.Options{
 		LeaderElection: true, LeaderElectionID: "example-agent", LeaderElectionNamespace: agent.DefaultNamespace,
@@ -41,7 +41,7 @@ func Example() {
 	}
 }
 
-// An agent that goes to another hub when it has lost its own. Each has a Secret with its bootstrap credential:
+// An agent that switches to another hub when its hub is lost. Each hub has a Secret with its bootstrap credential:
 // muster-bootstrap-north and muster-bootstrap-south.
 func ExampleSetupWithManager_severalHubs() {
 	mgr, err := manager.New(config.GetConfigOrDie(), manager.Options{
@@ -70,7 +70,7 @@ func ExampleSetupWithManager_severalHubs() {
 	}
 }
 
-// works removes what the hub had sent, when the member leaves.
+// works removes the objects of the hub when the member leaves.
 var works = membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
 	if member.Leave.Resources == v1alpha1.OrphanResources {
 		return nil, nil
@@ -82,14 +82,14 @@ var region = agent.CollectorFunc("region", func(context.Context) ([]v1alpha1.Pro
 	return []v1alpha1.Property{{Name: "example.com/region", Value: "eu-north"}}, nil
 })
 
-// A collector is a name and a function.
+// A collector consists of a name and a function.
 func ExampleCollectorFunc() {
 	properties, err := region.Collect(context.Background())
 	fmt.Println(region.Name(), properties, err)
 	// Output: region [{example.com/region eu-north}] <nil>
 }
 
-// A companion uses the hub as the member, for as long as the cluster is one. The hub's AgentRules let it.
+// A companion uses the hub as the member while the cluster is a member. AgentRules of the hub grant its permissions.
 func ExampleCompanionFunc() {
 	greetings := agent.CompanionFunc("greetings", func(ctx context.Context, hub agent.Hub) error {
 		core, err := corev1client.NewForConfig(hub.Config)

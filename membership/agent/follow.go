@@ -13,18 +13,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// follower watches the Membership while the hub allows it, and stores the latest observation. A watch that is dropped
-// continues from its last version, which is no observation of the hub: the heartbeat determines whether the hub
-// responds.
+// follower watches the Membership while the hub permits it, and stores the latest observation. A watch that is
+// interrupted continues from its last version. This does not show that the hub responds; the heartbeat does.
 type follower struct {
 	hub    *hubAPI
 	member registered
 	clock  clock.Clock
 	retry  backoff
 
-	// rereads has the follower list the Membership again every rereadPeriod. The agent sets it while it waits for the hub
-	// to confirm an epoch: if the hub is restored meanwhile, and its store has passed the version of the watch before the
-	// watch continues, no event shows that the request to confirm is lost.
+	// rereads makes the follower list the Membership again every rereadPeriod. The agent sets it while it waits for the
+	// hub to confirm an epoch: if the hub is restored meanwhile, and its store has passed the version of the watch before
+	// the watch continues, no event shows that the request to confirm is lost.
 	rereads atomic.Bool
 
 	stop context.CancelFunc
@@ -95,7 +94,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// run ends with the context, or when the Membership is deleted or access is refused.
+// run watches the Membership until the context ends, the Membership is deleted, or the hub refuses the agent.
 func (f *follower) run(ctx context.Context, version string) {
 	for ctx.Err() == nil {
 		if version != "" {
@@ -124,9 +123,9 @@ func (f *follower) run(ctx context.Context, version string) {
 	}
 }
 
-// watch watches once, and returns the version to continue from; empty: list again. That is the result for everything
-// except the regular end of a watch, because it is cheap and always correct: the version may be too old, or from before
-// a restore; permissions may be withdrawn; the Membership may be deleted, on purpose or by mistake.
+// watch watches once, and returns the version to continue from, or "" to list again. It returns the version only after
+// the regular end of a watch. A list is cheap and always correct: the version may be too old, or from before a
+// restore; permissions may be withdrawn; the Membership may be deleted, intentionally or by mistake.
 func (f *follower) watch(ctx context.Context, version string) string {
 	// A separate context, because stopping a watch does not end a request that waits for its response header.
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,7 +170,8 @@ func (f *follower) watch(ctx context.Context, version string) string {
 // rereadPeriod is the time between two lists of the Membership while the agent waits for the hub to confirm an epoch.
 const rereadPeriod = 30 * time.Second
 
-// backoff is the pause after consecutive failures: a second, doubled each time, at most half a minute, with jitter.
+// backoff computes the pause after consecutive failures: one second, doubled each time, at most half a minute, with
+// jitter.
 type backoff struct {
 	random   func() float64
 	failures int
@@ -184,8 +184,8 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.failures = 0 }
 
-// jittered is between half of d and one and a half of d, so that agents with the same event, such as the end of their
-// watches, do not all return together.
+// jittered returns a random duration between half of d and one and a half of d, so that agents with the same event,
+// such as the end of their watches, do not all send requests together.
 func jittered(d time.Duration, random func() float64) time.Duration {
 	return time.Duration((0.5 + random()) * float64(d))
 }

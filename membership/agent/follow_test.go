@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestFollower_ReadsAgainWhileTheAgentWaits checks that the agent notices, while it waits for an epoch, that a restore
-// has removed what it reported, although its watch delivers no event. Otherwise the watch is the only request.
+// TestFollower_ReadsAgainWhileTheAgentWaits checks that an agent that waits for an epoch observes that a restore has
+// removed its report, although its watch delivers no event. At other times the watch is the only request.
 func TestFollower_ReadsAgainWhileTheAgentWaits(t *testing.T) {
 	var lists, watches atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())

@@ -91,7 +91,8 @@ func (h *hubAPI) listMembership(ctx context.Context) (*v1alpha1.MembershipList, 
 	return list, nil
 }
 
-// watchMembership watches until the API server ends the watch, which happens after half an hour or more.
+// watchMembership watches the Membership until the API server ends the watch, which happens after half an hour or
+// more.
 func (h *hubAPI) watchMembership(ctx context.Context, version string) (watch.Interface, error) {
 	options := self()
 	options.Watch, options.ResourceVersion, options.AllowWatchBookmarks = true, version, true
@@ -108,7 +109,7 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 		Do(ctx).Into(updated)
 }
 
-// sighting is an observation of the hub, with the Membership if the sight is HubSeen.
+// sighting is an observation of the hub, with the Membership if the state is HubSeen.
 type sighting struct {
 	state      lifecycle.HubState
 	membership *v1alpha1.Membership
@@ -116,7 +117,7 @@ type sighting struct {
 	lagging    bool   // it is from a watch, which may lag behind the response to a write
 }
 
-// hubStateOf converts a list of the Membership, or its error, for this member.
+// hubStateOf converts a list of the Membership, or its error, to an observation of this member.
 func hubStateOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
 	switch {
 	case err == nil && len(list.Items) == 0:

@@ -25,8 +25,8 @@ type HubOptions struct {
 	// Store stores the agent's record for this hub. Default: the Secret [DefaultStoreSecret]-Name in the agent's
 	// namespace.
 	Store Store
-	// Cleaners remove the objects of this hub only, before those of Options. A cleaner that finds its objects by the name
-	// of the hub, such as that of package work/agent, belongs here.
+	// Cleaners remove the objects of this hub only, before those of Options. A cleaner that selects its objects by the
+	// name of the hub, such as that of package work/agent, belongs here.
 	Cleaners []membership.LeaveGate
 }
 
@@ -61,7 +61,7 @@ type hubStay struct {
 	turn      int           // the last recorded turn
 }
 
-// newHubs returns an agent with several hubs, for the cluster of home.
+// newHubs returns an agent with several hubs that stores its Secrets in the cluster of home.
 func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 	return h, nil
 }
 
-// fill sets the defaults of a hub, so that all of its agents share one Store and one source.
+// fill sets the defaults of a hub, so that all agents of that hub share one Store and one BootstrapSource.
 func (h *hubs) fill(i int) error {
 	hub := &h.Hubs[i]
 	filled, err := Options{Namespace: h.Namespace, Bootstrap: hub.Bootstrap, Store: hub.Store}.withSecrets(h.home,
@@ -90,7 +90,7 @@ func (h *hubs) fill(i int) error {
 	return err
 }
 
-// agent returns an agent of one hub that is not running yet.
+// agent returns an agent of one hub. It does not start it.
 func (h *hubs) agent(i int) (*agent, error) {
 	hub, o := h.Hubs[i], h.Options
 	o.Hubs, o.HubTimeout, o.ReturnToFirst = nil, 0, 0
@@ -118,8 +118,8 @@ func (h *hubs) agent(i int) (*agent, error) {
 // NeedLeaderElection returns true: two agents of one member would interfere with each other.
 func (h *hubs) NeedLeaderElection() bool { return true }
 
-// Start runs agents of one hub after the other until the context ends, or the member has left all of them for good. It
-// waits for everything that it started.
+// Start runs agents of one hub after the other until the context ends, or the member has left all of them permanently.
+// It returns when all of its goroutines have ended.
 func (h *hubs) Start(ctx context.Context) error {
 	retry := backoff{random: h.random}
 	for {
@@ -154,13 +154,13 @@ func (h *hubs) Start(ctx context.Context) error {
 	return nil
 }
 
-// stay runs an agent of the current hub until the agent goes to another one, which is that of the step, or must end.
+// stay runs an agent of the current hub until the agent switches to the hub of the returned step, or must end.
 func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 	a, err := h.agent(h.at.hub)
 	if err != nil {
 		return step, err
 	}
-	// With jitter, so that not all members of a lost hub go, and return, together.
+	// With jitter, so that not all members of a lost hub switch, and return, together.
 	h.at.timeLimit, h.at.returns = h.upToHalfAgain(h.HubTimeout), h.upToHalfAgain(h.ReturnToFirst)
 	h.news.take()
 	here := &h.statuses[h.at.hub]

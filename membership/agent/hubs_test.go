@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// several is an agent of several hubs, and what it needs.
+// several is an agent with several hubs, and the fixtures of its test.
 type several struct {
 	phases
 	t      *testing.T
@@ -37,7 +37,7 @@ type several struct {
 	done   chan error
 }
 
-// hubTimeout goes by when the test says so, and not before.
+// hubTimeout passes only when the test shifts the clock.
 const hubTimeout = 10 * time.Minute
 
 func newSeveral(t *testing.T, hubs ...*byHand) *several {
@@ -95,7 +95,7 @@ func (s *several) ended() {
 	}
 }
 
-// in waits until the agent is in a hub, and in no other.
+// in waits until the agent has joined a hub, and no other one.
 func (s *several) in(name string) Hub {
 	s.t.Helper()
 	eventually(s.t, "it never is in hub "+name, func() bool {
@@ -119,7 +119,7 @@ func (s *several) in(name string) Hub {
 	}
 }
 
-// loses has the hub that the agent is in lose it, and waits until it has seen that.
+// loses calls lose, and waits until the agent has observed that its hub is lost.
 func (s *several) loses(lose func()) {
 	s.t.Helper()
 	const failed = "A heartbeat failed, trying again"
@@ -139,7 +139,7 @@ func (s *several) reported(words string) bool {
 	return false
 }
 
-// TestSeveralHubs takes an agent through the loss of its hubs and their return, over restarts of its own.
+// TestSeveralHubs checks an agent whose hubs are lost and return, over restarts of the agent.
 func TestSeveralHubs(t *testing.T) {
 	a, b := newByHandOn(t, elsewhere.ForTest(t), "hub-a").attend(), newByHand(t, "hub-b").attend()
 	s := newSeveral(t, a, b)
@@ -227,7 +227,7 @@ func TestSeveralHubs(t *testing.T) {
 	}
 }
 
-// shutOut takes the agent's permissions away, and answers its next request so.
+// shutOut revokes the agent's permissions, and answers its next request with answer.
 func (h *byHand) shutOut(answer func(*v1alpha1.JoinRequest)) {
 	h.t.Helper()
 	h.do(answer)
@@ -235,14 +235,14 @@ func (h *byHand) shutOut(answer func(*v1alpha1.JoinRequest)) {
 	require.NoError(h.t, h.c.Delete(h.t.Context(), h.binding()))
 }
 
-// letIn takes that back.
+// letIn reverts shutOut.
 func (h *byHand) letIn() {
 	h.t.Helper()
 	h.do(nil)
 	h.reopen()
 }
 
-// TestCutOff has an agent that reaches none of its hubs: it stays where it is, and so does what runs beside it.
+// TestCutOff checks that an agent that reaches none of its hubs stays at its hub, and that its companions continue.
 func TestCutOff(t *testing.T) {
 	a, b := newByHand(t, "cut-a").attend(), newByHand(t, "cut-b").attend()
 	var networks []*localplane.Proxy
@@ -288,7 +288,7 @@ func TestCutOff(t *testing.T) {
 		"the reason is not reported")
 }
 
-// TestBegin has records of several hubs, as an agent may find them that was killed at any line.
+// TestBegin checks the current hub for records of several hubs, as they are after an agent was killed at any line.
 func TestBegin(t *testing.T) {
 	of := func(r record) []byte {
 		data, err := r.marshal()
@@ -323,8 +323,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// What an agent has written down of its turn outlives that it starts over, or it would be somewhere else after a
-// restart.
+// TestTurnIsKept checks that startOver keeps the turn in the record. Otherwise another hub would be the current one
+// after a restart.
 func TestTurnIsKept(t *testing.T) {
 	store := &memory{}
 	a := &agent{Options: Options{Store: store}, companions: &companions{},
@@ -334,7 +334,7 @@ func TestTurnIsKept(t *testing.T) {
 		hubTurn: hubTurn{Turn: 3}}, store.parsed(t))
 }
 
-// A hub that the agent is not at is asked whether it is there, and shown nothing.
+// TestAsk checks that a hub that is not the current one is probed without a credential.
 func TestAsk(t *testing.T) {
 	status := http.StatusOK
 	var shown []string
@@ -368,7 +368,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A companion that does not return in time is not called for another hub beside itself.
+// TestCompanionOfSeveralHubs checks that a companion that does not return in time is not called concurrently for
+// another hub.
 func TestCompanionOfSeveralHubs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, names := make(chan struct{}), make(chan string, 10)

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// reportHub reports the state of the hub to the agent of several hubs.
+// reportHub reports the state of the hub to the agent with several hubs.
 func (a *agent) reportHub() {
 	if beating := a.connection != nil && a.connection.beating(); !beating {
 		a.reports.served(false)
@@ -27,7 +27,7 @@ func (a *agent) reportHub() {
 	a.reports.onHub(s)
 }
 
-// heard records the result of a heartbeat. A changed reason of failures, and their end, are logged.
+// heard records the result of a heartbeat. It logs a changed reason of failures, and the end of failures.
 func (r *reporter) heard(status heartbeat.Status) {
 	r.metrics.beat(status)
 	// only the last of several results is received

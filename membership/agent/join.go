@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// makeRequest keeps an existing request for the same member, because it may be on the hub already.
+// makeRequest records a new request. It keeps an existing request for the same member, because it may be on the hub
+// already.
 func (a *agent) makeRequest(ctx context.Context) error {
 	next := a.state.record
 	uid := next.member().UID
@@ -64,7 +65,8 @@ func (a *agent) identify(ctx context.Context, r *record) error {
 	return nil
 }
 
-// checkJoinRequest returns no error for a failed request: the failure is an observation as well.
+// checkJoinRequest reads the answer to the JoinRequest. It returns no error for a failed request: the failure is an
+// observation as well.
 func (a *agent) checkJoinRequest(ctx context.Context) error {
 	d, now := &a.requests, a.Clock.Now()
 	mine, theirs, err := a.requestJoin(ctx)
@@ -137,7 +139,8 @@ func (a *agent) requestJoin(ctx context.Context) (mine, theirs *v1alpha1.JoinReq
 	return a.requests.signed, theirs, err
 }
 
-// register opens the issued credential. If that fails, the answer is read again.
+// register opens the issued credential and records it. If the credential cannot be opened, the next step reads the
+// answer again.
 func (a *agent) register(ctx context.Context) error {
 	request, answer, bootstrap := a.state.record.Request, a.requests.answer, a.requests.bootstrap
 	since := latest(request.MadeAt, a.requests.unanswered)
@@ -179,7 +182,7 @@ func (a *agent) register(ctx context.Context) error {
 	return nil
 }
 
-// adoptMember records the UID of a MemberCluster that was created again. Nothing changes on the member.
+// adoptMember records the UID of a MemberCluster that was created again. It changes nothing on the member.
 func (a *agent) adoptMember(ctx context.Context) error {
 	member, is := *a.state.record.Member, a.hub.replaced
 	before := member.UID

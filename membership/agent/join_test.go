@@ -34,8 +34,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestZeroOptions runs the agent as its users do: in a manager, with Secrets, by the options' defaults; from
-// nothing to joined to nothing.
+// TestZeroOptions runs the agent like its users: in a manager, with Secrets and the default options, from the
+// installation to the join and the leave.
 func TestZeroOptions(t *testing.T) {
 	h := newByHand(t, "zero").attend()
 	ctx := t.Context()
@@ -157,7 +157,7 @@ func (h *byHand) permitted(user string) *rest.Config {
 	return plane.ForTest(h.t).User(user)
 }
 
-// TestSteadyState holds the fifth rule of the design.
+// TestSteadyState checks that an agent in steady state sends only heartbeats, and writes a change once.
 func TestSteadyState(t *testing.T) {
 	h := newByHand(t, "steady").attend()
 	w := &wire{}
@@ -192,9 +192,9 @@ func TestSteadyState(t *testing.T) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"}}, client.GracePeriodSeconds(0)))
 }
 
-// TestKilledAnywhere lets an agent join and leave, and kills it after the first thing that can be seen of it from
-// outside (a save, an answered request); then another after the second, and so on. Its successor must bring
-// both to their end, by the same request.
+// TestKilledAnywhere makes an agent join and leave, and kills it after its first effect that is visible from outside
+// (a save, a response to a request), then another agent after its second effect, and so on. The next agent must
+// complete the join and the leave, with the same request.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}} {
@@ -264,7 +264,7 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 	}
 }
 
-// TestHangingMember has a member that answers nothing and a collector that ignores its deadline.
+// TestHangingMember checks an agent whose member does not respond, with a collector that ignores its deadline.
 func TestHangingMember(t *testing.T) {
 	h := newByHand(t, "hanging").attend()
 	hang := make(chan struct{})

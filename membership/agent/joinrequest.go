@@ -32,7 +32,7 @@ type bootstrapClient struct {
 
 	state  lifecycle.JoinRequestState
 	since  time.Time             // since when without interruption
-	answer *v1alpha1.JoinRequest // if sight is JoinRequestIssued
+	answer *v1alpha1.JoinRequest // if state is JoinRequestIssued
 	// unanswered is when the request was last observed without a credential; zero: never.
 	unanswered time.Time
 	why        string // the message of the hub, or of an error
@@ -88,14 +88,14 @@ func (d *bootstrapClient) forget() {
 	d.state, d.answer, d.unanswered, d.why, d.reason = lifecycle.JoinRequestNotAsked, nil, time.Time{}, "", ""
 }
 
-// hubConfig is the config for a hub, without a credential unless configure adds one.
+// hubConfig returns the config for a hub, without a credential unless configure adds one.
 func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Config {
 	config := &rest.Config{Host: server, TLSClientConfig: rest.TLSClientConfig{CAData: bytes.Clone(ca)}, QPS: -1}
 	configure(config)
 	return config
 }
 
-// ask reads the answer to a request, and creates the request if it does not exist.
+// ask reads the JoinRequest, and creates it if it does not exist.
 func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
 	if d.state == lifecycle.JoinRequestNotAsked || d.state == lifecycle.JoinRequestNoRequest {
 		created, err := d.hub.createRequest(ctx, request)
@@ -112,8 +112,8 @@ func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest
 
 var errNoRequest = errors.New("the JoinRequest of this agent does not exist on the hub")
 
-// requestState converts the answer to the agent's request. The request on the hub may be an older one of the same
-// agent: both have the name of its key.
+// requestState converts the answer to the agent's request to an observation. The request on the hub may be an older
+// one of the same agent, because the name of a request is derived from the key of the agent.
 //
 // Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is
 // JoinRequestDifferentHub, and the answer "Forgotten" of older hubs without tombstones is JoinRequestHeld.
@@ -139,8 +139,8 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 		return lifecycle.JoinRequestDeregisteredKept, why
 	case v1alpha1.AnswerDenied:
 		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
-			// The agent got another JoinToken since. Its request cannot be changed, but an agent that is no member can start
-			// over with another key, and so with a request of another name.
+			// The agent received another JoinToken since. Its request cannot be changed, but an agent that is not a member can
+			// start over with another key, and therefore with a request of another name.
 			return lifecycle.JoinRequestDeregisteredKept, why
 		}
 		return lifecycle.JoinRequestDenied, why
@@ -151,7 +151,7 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 		if moves {
 			return lifecycle.JoinRequestHeld, "The hub that the member should move to has a record that the member left it."
 		}
-		// The answer may be for an older request as well: a claim is for one membership only.
+		// The answer may also be for an older request: a claim belongs to one membership only.
 		if theirs.Status.MemberUID != "" {
 			return lifecycle.JoinRequestDeregisteredKept, why
 		}
@@ -167,7 +167,7 @@ func requestState(r record, bootstrap *registration.Bootstrap, mine,
 	}
 }
 
-// answerOfEarlierHubs is the answer of hubs of earlier versions to the agent of every unknown member.
+// answerOfEarlierHubs is the answer of earlier versions of the hub to the agent of every unknown member.
 const answerOfEarlierHubs v1alpha1.JoinAnswer = "Forgotten"
 
 func sameProof(a, b *v1alpha1.TokenProof) bool {
@@ -177,20 +177,20 @@ func sameProof(a, b *v1alpha1.TokenProof) bool {
 const olderRequest = "An older JoinRequest of this agent is still on the hub. The hub removes it in time and then " +
 	"accepts the next one."
 
-// differentHubError is the error for a bootstrap credential of another hub.
+// differentHubError reports a bootstrap credential of another hub.
 type differentHubError struct{ mine, theirs string }
 
 func (e differentHubError) Error() string {
 	return fmt.Sprintf("the agent is a member of hub %s, and the bootstrap credential is that of hub %s", e.mine, e.theirs)
 }
 
-// homeError is a local error before the JoinRequest could be sent.
+// homeError is an error in the agent's own cluster before the JoinRequest could be sent.
 type homeError struct{ err error }
 
 func (e homeError) Error() string { return e.err.Error() }
 func (e homeError) Unwrap() error { return e.err }
 
-// requestFailure converts an error of a JoinRequest.
+// requestFailure converts an error of a JoinRequest to an observation and a message.
 func requestFailure(err error) (lifecycle.JoinRequestState, string) {
 	switch {
 	case errors.As(err, new(differentHubError)):
@@ -214,8 +214,8 @@ func requestFailure(err error) (lifecycle.JoinRequestState, string) {
 	}
 }
 
-// requestReason is the reason why the agent waits or was refused, given the observation and the JoinRequest on the hub;
-// nil: there is none. Empty: there is nothing to report.
+// requestReason returns the reason why the agent waits or was refused, given the observation and the JoinRequest on
+// the hub; nil: there is none. It returns "" if there is no reason to report.
 func requestReason(state lifecycle.JoinRequestState, theirs *v1alpha1.JoinRequest) string {
 	switch state {
 	case lifecycle.JoinRequestHeld, lifecycle.JoinRequestPending, lifecycle.JoinRequestDenied:
@@ -241,12 +241,13 @@ func requestReason(state lifecycle.JoinRequestState, theirs *v1alpha1.JoinReques
 	}
 }
 
-// quota reports whether a ResourceQuota prevented the creation. The API server has no code for that, only a message.
+// quota reports whether a ResourceQuota prevented the creation. The API server returns only a message for this, and no
+// code.
 func quota(err error) bool {
 	return strings.Contains(err.Error(), "exceeded quota: ") || strings.Contains(err.Error(), "status unknown for quota: ")
 }
 
-// joinRequest is the recorded request with the proof of the bootstrap credential and the signature.
+// joinRequest returns the recorded request with the proof of the bootstrap credential and the signature.
 func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration.Bootstrap) (*v1alpha1.JoinRequest,
 	error) {
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{

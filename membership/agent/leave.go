@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// cleanMember runs the cleaners up to the first that is not done, and reports what remains to the hub, if possible.
+// cleanMember runs the cleaners up to the first that is not done, and reports the remaining objects to the hub, if
+// possible.
 func (a *agent) cleanMember(ctx context.Context) error {
 	if a.cleanup.at.IsZero() {
 		a.lookAtBootstrap(ctx)
@@ -40,8 +41,8 @@ func (a *agent) cleanMember(ctx context.Context) error {
 		remaining: shortRemaining(remaining)})
 }
 
-// shortRemaining returns the entries for a Membership, within its limits. If there are too many, the last one says how
-// many more exist.
+// shortRemaining returns the entries for a Membership, within its limits. If there are too many entries, the last one
+// contains the number of the omitted ones.
 func shortRemaining(all []string) []string {
 	var short []string
 	for i, entry := range all {
@@ -85,8 +86,8 @@ func (a *agent) confirmClean(ctx context.Context) error {
 	return nil
 }
 
-// lookAtBootstrap reads the bootstrap credential when the clean-up begins: this content is deleted when the member has
-// left, and a later one is for the next join.
+// lookAtBootstrap reads the bootstrap credential when the clean-up begins. The agent deletes this content when the
+// member has left, and keeps later content for the next join.
 func (a *agent) lookAtBootstrap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -95,13 +96,13 @@ func (a *agent) lookAtBootstrap(ctx context.Context) {
 	}
 }
 
-// The limits of what an agent reports. Those of a Membership are not lower. The hub shows 256 bytes of an entry.
+// The limits of the agent's reports. Those of a Membership are not lower. The hub shows 256 bytes of an entry.
 const (
 	maxRemaining      = 20
 	maxRemainingEntry = 512
 )
 
-// clean returns what remains to be done for the first cleaner that is not done.
+// clean calls the cleaners in order and returns the remaining objects of the first one that is not done.
 func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {
 	for _, cleaner := range cleaners {
 		var name string
@@ -121,7 +122,7 @@ func clean(ctx context.Context, cleaners []membership.LeaveGate, member membersh
 	return nil
 }
 
-// guarded calls code of the product with a timeout. A panic is an error.
+// guarded calls code of the product with a timeout. It returns a panic as an error.
 func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

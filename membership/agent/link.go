@@ -74,8 +74,8 @@ type route struct {
 	pool   atomic.Pointer[pool.Pool] // made with one credential; nil: the route is closed
 }
 
-// newLink returns a link with the config. It authenticates with the keeper's credential at the time of each request or,
-// with certificates, of each connection.
+// newLink returns a link with the config. It authenticates each request, or with certificates each connection, with
+// the current credential of the keeper.
 func newLink(base *rest.Config, k *keeper) (*link, error) {
 	r, err := newRoute(base, k)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *route) newPool() *pool.Pool {
 	return p
 }
 
-// RoundTrip sends a request with the current route. A write waits until the limit of writes permits it.
+// RoundTrip sends a request with the current route. A write waits until the rate limit of writes permits it.
 func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
 	if l.writes != nil && writes(request.Method) {
 		if err := l.writes.Wait(request.Context()); err != nil {
@@ -187,14 +187,14 @@ func (l *link) CloseIdleConnections() {
 	}
 }
 
-// reset closes all connections. The next ones use the credential at that time, and another pool: a pool whose
-// connections were closed notices that with a delay, and would reuse them until then.
+// reset closes all connections. Later connections use the current credential, and another pool: a pool detects with a
+// delay that its connections were closed, and would reuse them until then.
 func (l *link) reset() {
 	r := l.route.Load()
 	r.pool.Swap(r.newPool()).Close()
 }
 
-// take closes all connections, and uses another route for the next ones.
+// take closes all connections, and uses another route for later ones.
 func (l *link) take(next *route) { l.route.Swap(next).close() }
 
 // close closes all connections, and prevents new ones.
@@ -202,8 +202,8 @@ func (l *link) close() { l.take(nil) }
 
 func (r *route) close() { r.pool.Swap(nil).Close() }
 
-// clientConfig is a config for clients that use this link. It does not contain what the link does itself: client-go
-// rejects a transport together with TLS settings.
+// clientConfig returns a config for clients that use this link. It does not contain the TLS settings and credentials
+// that the link applies: client-go rejects a transport together with TLS settings.
 func (l *link) clientConfig() *rest.Config {
 	return &rest.Config{
 		Host: l.base.String(), Transport: l.client.Transport, UserAgent: l.config.UserAgent, Timeout: l.config.Timeout,

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// TestLink swaps the credential under a link and asks a server for the user of the request.
+// TestLink replaces the credential of a link and checks the user of the next request on the server.
 func TestLink(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	seen := func(r *http.Request) string {
@@ -118,7 +118,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// certificate is one of a claim's key.
+// certificate returns a certificate for the key of a claim.
 func certificate(t *testing.T, claim *registration.ClaimKey, serial int64) []byte {
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "agent"},
 		NotAfter: time.Now().Add(time.Hour)}

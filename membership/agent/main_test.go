@@ -10,10 +10,10 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is hub and member of a test. Tests mostly wait, so some run in parallel, each on a plane of its own.
+// plane is the hub and the member of a test. Tests mostly wait, so some run in parallel, each on a separate plane.
 var plane = localplane.NewPool(3, localplane.Options{Name: "agent", Nodes: 1})
 
-// elsewhere is a second hub, which can be killed while the member and the first go on.
+// elsewhere is a second hub, which can be killed while the member and the first hub continue.
 var elsewhere = localplane.Shared{Options: localplane.Options{Name: "agent-elsewhere"}}
 
 func TestMain(m *testing.M) {

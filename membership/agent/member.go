@@ -58,7 +58,7 @@ func newMember(config *rest.Config) (*member, error) {
 // close closes idle connections; client-go shares them among all clients of one config.
 func (m *member) close() { utilnet.CloseIdleConnectionsFor(m.client.Transport) }
 
-// Names of the built-in sources.
+// Names of the built-in collectors.
 const (
 	sourceVersion    = "version"
 	sourceResources  = "resources"
@@ -69,7 +69,7 @@ const (
 
 var builtIn = []string{sourceVersion, sourceResources, sourceKubeSystem, sourceProperties, sourceAPIs}
 
-// sources returns the built-in collectors and then the user's.
+// sources returns the built-in collectors, followed by those of the user.
 func (m *member) sources(o Options) []*source {
 	all := []*source{
 		{name: sourceVersion, timeout: collectTimeout, collect: m.version},
@@ -93,7 +93,7 @@ func (m *member) sources(o Options) []*source {
 	return all
 }
 
-// kubeSystemUID is the UID of the namespace kube-system, which exists as long as its cluster.
+// kubeSystemUID returns the UID of the namespace kube-system, which exists as long as its cluster.
 func (m *member) kubeSystemUID(ctx context.Context) (string, error) {
 	namespace, err := m.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *member) version(ctx context.Context) (finding, error) {
 	return finding{version: info.GitVersion, properties: properties}, nil
 }
 
-// resources lists nodes and pods, one page at a time.
+// resources lists nodes and pods, one page at a time, and returns their sum.
 func (m *member) resources(ctx context.Context) (finding, error) {
 	t := newTally()
 	err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (metav1.ListInterface, error) {
@@ -195,7 +195,7 @@ func (m *member) get(ctx context.Context, path string) ([]byte, error) {
 	return m.core.RESTClient().Get().RequestURI(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 }
 
-// ready returns nil if the member's API server is ready, or alive if it has no readiness endpoint.
+// ready returns nil if the member's API server is ready, or is alive and has no readiness endpoint.
 func (m *member) ready(ctx context.Context) error {
 	var err error
 	for _, path := range []string{"/readyz", "/livez", "/healthz"} {

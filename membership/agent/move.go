@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// addressObservation is what the agent knows about the address of its hub, besides the one in its record.
+// addressObservation is the agent's observation of the address of its hub, besides the address in its record.
 type addressObservation struct {
 	silent time.Time // since when the hub has not responded; zero: it responds
 	looked time.Time // when the bootstrap source was last read for an address; zero: not since the start
@@ -23,12 +23,12 @@ type addressObservation struct {
 	checked    time.Time // when the bootstrap source was last read for a move; zero: not since the start
 }
 
-// moveInterval is the interval at which the agent checks whether an administrator requests a move. It reads a Secret of
-// its own cluster for that.
+// moveInterval is the interval at which the agent checks whether an administrator requests a move. Each check reads a
+// Secret in the agent's own cluster.
 const moveInterval = 30 * time.Second
 
-// checkMove reads whether the bootstrap credential requests a move to another hub, and removes one that the member does
-// not need.
+// checkMove checks whether the bootstrap credential requests a move to another hub, and removes a credential that the
+// member does not need.
 func (a *agent) checkMove(ctx context.Context) {
 	now := a.Clock.Now()
 	if a.state.record.Member == nil || !a.hub.address.checked.IsZero() && now.Sub(a.hub.address.checked) < moveInterval {
@@ -54,8 +54,8 @@ func (a *agent) checkMove(ctx context.Context) {
 	}
 }
 
-// rebuilt reports whether the bootstrap credential is that of the agent's own hub, at an address where the agent's
-// credential is not valid: the hub was lost, and rebuilt there under its identity.
+// rebuilt reports whether the bootstrap credential belongs to the agent's own hub, at an address where the agent's
+// credential is not valid: the hub was lost, and rebuilt there with the same identity.
 func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubState) bool {
 	return bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID == a.state.record.hubID() &&
 		(there == lifecycle.HubRefused || there == lifecycle.HubGone)
@@ -114,8 +114,8 @@ func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 	}
 }
 
-// lookForAddress returns the bootstrap credential if that has another address than the record. If there is none, or it
-// cannot be read, the agent continues.
+// lookForAddress returns the bootstrap credential if it contains another address than the record. It returns nil if
+// there is no credential, or if it cannot be read.
 func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (a *agent) goTo(member registered) error {
 	return nil
 }
 
-// keepAddress records why another address is not used, and reports a new reason.
+// keepAddress records the reason why another address is not used, and reports the reason if it has changed.
 func (a *agent) keepAddress(server, why string) {
 	why = fmt.Sprintf("the bootstrap credential contains the address %s, but %s", server, why)
 	if why == a.hub.address.unused {
@@ -198,8 +198,8 @@ func (a *agent) keepAddress(server, why string) {
 	a.reports.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
 }
 
-// missed handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the state of that
-// has changed.
+// missed handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the result of
+// this check has changed.
 func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
 	a.hub.address.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
 	astray, reregister := a.hub.address.unused, a.hub.address.reregister

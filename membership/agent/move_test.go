@@ -28,7 +28,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// changeable is a bootstrap credential that an administrator changes, and that counts who looks at it.
+// changeable is a bootstrap credential that an administrator changes, and that counts its reads.
 type changeable struct {
 	mu    sync.Mutex
 	now   *registration.Bootstrap
@@ -44,7 +44,7 @@ func (c *changeable) Load(context.Context) (*registration.Bootstrap, error) {
 
 func (c *changeable) Forget(context.Context) error { return nil }
 
-// at has the hub of the bootstrap credential somewhere else.
+// at changes the address of the hub in the bootstrap credential.
 func (c *changeable) at(server string, ca []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *changeable) remove() {
 	c.now = nil
 }
 
-// proxied puts a network that can fail before the hub.
+// proxied returns a proxy of the hub whose network can fail.
 func (h *byHand) proxied() *localplane.Proxy {
 	h.t.Helper()
 	proxy, err := localplane.NewProxy(h.config.Host)
@@ -68,7 +68,7 @@ func (h *byHand) proxied() *localplane.Proxy {
 	return proxy
 }
 
-// reencrypted is the hub at another address, below a path, with the certificate of another authority.
+// reencrypted serves the hub at another address, below a path, with a certificate of another authority.
 func (h *byHand) reencrypted() (server string, ca []byte) {
 	h.t.Helper()
 	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}})
@@ -103,7 +103,7 @@ func (s served) at(path string) (server string, ca []byte) {
 	return s.URL + path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// TestHubMoves has the hub move away while the agent is in, and again while it is not running.
+// TestHubMoves moves the hub while the agent is joined, and again while the agent is not running.
 func TestHubMoves(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -186,7 +186,7 @@ func TestHubMoves(t *testing.T) {
 	}
 }
 
-// TestHubDoesNotMove has a bootstrap credential that leads somewhere else than to the agent's hub.
+// TestHubDoesNotMove checks bootstrap credentials whose address is not that of the agent's hub.
 func TestHubDoesNotMove(t *testing.T) {
 	h := newByHand(t, "stays").attend()
 	var asked atomic.Int64

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// see takes over the latest observation of the Membership.
+// see stores the latest observation of the follower.
 func (a *agent) see() {
 	if a.hub.follower == nil {
 		return
@@ -53,7 +53,7 @@ func (a *agent) saw(s sighting) {
 	}
 }
 
-// shutOut reports whether the hub responds and refuses the agent.
+// shutOut reports whether the hub responds, and refuses the agent.
 func shutOut(state lifecycle.HubState) bool {
 	return state == lifecycle.HubRefused || state == lifecycle.HubGone || state == lifecycle.HubOther
 }
@@ -72,7 +72,7 @@ func (h *hubObservation) contradicted(outcome error) bool {
 	}
 }
 
-// unwelcome reports whether the result of a heartbeat is a refusal of the hub.
+// unwelcome reports whether the result of a heartbeat is a refusal by the hub.
 func unwelcome(outcome error) bool {
 	return refusal(outcome) || apierrors.IsNotFound(outcome)
 }
@@ -86,7 +86,7 @@ func period(m *v1alpha1.Membership) time.Duration {
 	return time.Duration(m.Spec.HeartbeatPeriodSeconds) * time.Second
 }
 
-// observe collects everything that the decision depends on.
+// observe collects all input of lifecycle.NextAgent.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
 		Now: a.Clock.Now(), Record: a.state.record.flags(), JoinRequest: a.requests.state, JoinRequestSince: a.requests.since,

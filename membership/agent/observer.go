@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// observer observes the member in separate goroutines, so that a member which does not respond delays neither the
+// observer observes the member in separate goroutines, so that a member that does not respond delays neither the
 // heartbeat nor a leave.
 type observer struct {
 	member     *member
@@ -19,7 +19,7 @@ type observer struct {
 	resources  time.Duration
 	probes     time.Duration
 
-	// wanted is false while no report is needed: then the member is not observed.
+	// wanted is false while no report is needed. The member is not observed then.
 	wanted atomic.Bool
 	wakes  [2]chan struct{} // of the two loops, notified when wanted changes; each of capacity 1
 	news   chan struct{}    // of capacity 1
@@ -73,8 +73,8 @@ type loop struct {
 	look     func(context.Context)
 }
 
-// every calls look at once, and then once per interval while it is wanted; at once if it is wanted again after a longer
-// pause.
+// every calls look immediately, and then once per interval while wanted is true. If wanted becomes true again after
+// more than an interval, it calls look immediately.
 func (o *observer) every(ctx context.Context, l loop) {
 	l.look(ctx)
 	last := o.clock.Now()
@@ -120,7 +120,7 @@ func (o *observer) healthy() health {
 	return o.health
 }
 
-// wait waits for the first observation, at most for the timeout.
+// wait waits for the first observation, at most for timeLimit.
 func (o *observer) wait(ctx context.Context, timeLimit time.Duration) {
 	select {
 	case <-o.first:

@@ -11,8 +11,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The JoinRequest of an agent may wait for days: what it knew of its member when it began to is not what it tells when
-// it is let in.
+// TestObserverIsWanted checks that a member is observed only while a report is needed, and immediately when that
+// begins: a JoinRequest may be pending for days, and observations from its start would be outdated when it is
+// accepted.
 func TestObserverIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wakes := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}

@@ -38,8 +38,8 @@ const (
 	DefaultHubTimeout = 5 * time.Minute
 )
 
-// Options are the options of an agent. The zero value of each field is its documented default, and zero Options are for
-// an agent that joins the cluster in which its program runs.
+// Options are the options of an agent. The zero value of each field is its documented default. Zero Options are for an
+// agent that joins the cluster in which its program runs.
 type Options struct {
 	// Name is the requested name of the member, a DNS label. The hub decides. Default: "cluster-" and the first eight
 	// characters of the cluster ID.
@@ -58,33 +58,34 @@ type Options struct {
 	// Bootstrap provides the bootstrap credential. Default: the Secret [DefaultBootstrapSecret] in Namespace, with the
 	// content of the Secret that the hub created for a JoinToken.
 	Bootstrap BootstrapSource
-	// KeepBootstrap keeps the bootstrap credential in its Secret. The agent then registers again by itself, while the
-	// JoinToken is valid, if the hub refuses its own credential: after a restore of the hub, after the member's namespace
-	// was deleted by hand, or after its own credential has expired. Default: the agent removes the bootstrap credential
-	// when the cluster has joined, and keeps the address and the authority of the hub in the Secret. If the hub refuses it
-	// later, a user gives it the credential of another JoinToken, and the member is the same by its claim key. A
-	// [BootstrapFunc], and an agent with several Hubs, always keep it.
+	// KeepBootstrap keeps the bootstrap credential in its Secret. The agent then registers again without an
+	// administrator, while the JoinToken is valid, if the hub refuses the member's credential: after a restore of the
+	// hub, after a user deleted the member's namespace, or after the credential has expired. Default: the agent removes
+	// the bootstrap credential when the cluster has joined, and keeps the address and the authority of the hub in the
+	// Secret. If the hub refuses the member later, a user must provide the credential of another JoinToken; the hub
+	// recognizes the member by its claim key. A [BootstrapFunc], and an agent with several Hubs, always keep the
+	// credential.
 	KeepBootstrap bool
 	// Store stores the agent's record. Default: the Secret [DefaultStoreSecret] in Namespace. Several agents in one
-	// program need one Store each, as do the hubs of Hubs.
+	// program need one Store each, and so does each of Hubs.
 	Store Store
 
-	// Hubs are several hubs, in order of preference; the agent is at one of them at a time. Each has its own Bootstrap and
-	// Store, so those of Options must not be set, and its own Cleaners. Default: one hub, without a name.
+	// Hubs are several hubs, in order of preference. The member belongs to one of them at a time. Each hub has its own
+	// Bootstrap and Store, so those of Options must not be set, and its own Cleaners. Default: one hub, without a name.
 	Hubs []HubOptions
 	// HubTimeout is how long the agent stays with one of several hubs that does not accept its heartbeats, and the
-	// minimum time at a hub after a change; plus a random time of up to half of it, so that not all members of a hub leave
-	// together. Default: [DefaultHubTimeout].
+	// minimum time at a hub after a change. A random time of up to half of it is added, so that not all members of a hub
+	// leave together. Default: [DefaultHubTimeout].
 	HubTimeout time.Duration
-	// ReturnToFirst is how long the first of Hubs must respond before an agent that is at another hub goes back to it,
-	// plus a random time of up to half of it. The agent probes that hub once a minute, with a GET of /readyz without a
-	// credential. It does not go back to a hub that responded when the agent left it, or that refused or released the
-	// agent. Use half an hour or more: each change ends and starts everything that a hub manages. Zero: the agent stays
-	// where it is.
+	// ReturnToFirst is how long the first of Hubs must respond before an agent at another hub returns to it. A random
+	// time of up to half of it is added. The agent probes the first hub once a minute, with a GET of /readyz without a
+	// credential. It does not return to a hub that responded when the agent left it, or that refused or released the
+	// agent. Use half an hour or more: each change ends and starts everything that a hub manages. Zero: the agent does
+	// not return.
 	ReturnToFirst time.Duration
 
-	// Member is the config of the member. Default: the manager's config. With another one the agent is hosted, outside of
-	// its member.
+	// Member is the config of the member. Default: the manager's config. With another config the agent runs outside of
+	// its member (hosted mode).
 	Member *rest.Config
 	// HubConfig is called with each config for the hub before its use, for example to set a proxy, wrap the transport or
 	// limit the rate. The agent's credential is added afterwards; a credential that HubConfig adds applies only with
@@ -92,24 +93,23 @@ type Options struct {
 	HubConfig func(*rest.Config)
 
 	// HubWritesPerSecond limits the writes of the agent and its companions to the hub, together, so that a member whose
-	// objects change all the time does not fill the hub with requests. Twice as many are sent at once after a pause. Reads
-	// and heartbeats have no limit, and heartbeats never wait for other writes. Negative: no limit. Default:
-	// [DefaultHubWritesPerSecond].
+	// objects change constantly does not overload the hub. The burst is twice the limit. Reads and heartbeats have no
+	// limit, and heartbeats never wait for other writes. Negative: no limit. Default: [DefaultHubWritesPerSecond].
 	HubWritesPerSecond int
 
-	// Cleaners run in this order on the member, when it leaves or was deregistered, and remove the objects of the hub; an
-	// agent itself has nothing else to clean up. Their names must be unique.
+	// Cleaners run in this order on the member, when it leaves or was deregistered, and remove the objects of the hub.
+	// The agent itself creates no objects to clean up. Their names must be unique.
 	Cleaners []membership.LeaveGate
-	// Collectors add properties to those that every agent collects. Their names must be unique.
+	// Collectors return properties in addition to the built-in ones. Their names must be unique.
 	Collectors []PropertyCollector
-	// ReportAPIs reports which kinds the member serves, once per ResourceInterval. Placements with requiredAPIs select by
-	// that; a member without a report is assumed to serve all. It makes a MemberCluster and a Membership about 5 to 10 kB
-	// larger.
+	// ReportAPIs reports the kinds that the member serves, once per ResourceInterval. Placements with requiredAPIs select
+	// members by this report; a member without a report is assumed to serve all kinds. The report makes a MemberCluster
+	// and a Membership about 5 to 10 kB larger.
 	ReportAPIs bool
 	// Companions run beside the agent, with its access to the hub. Their names must be unique.
 	Companions []Companion
-	// ResourceInterval is the interval at which nodes, pods and properties are read. Each time all pods are listed, so use
-	// a longer interval for very large clusters. Default: [DefaultResourceInterval].
+	// ResourceInterval is the interval at which nodes, pods and properties are read. Each read lists all pods, so use a
+	// longer interval for very large clusters. Default: [DefaultResourceInterval].
 	ResourceInterval time.Duration
 	// ProbeInterval is the interval of probes of the member's API server. Three consecutive failures make it unhealthy,
 	// two successes healthy again. Default: [DefaultProbeInterval].
@@ -122,10 +122,10 @@ type Options struct {
 	Clock clock.Clock
 	// Log is the agent's logger. Default: the manager's logger, with the name muster-agent.
 	Log logr.Logger
-	// OnPhase is called for each change of phase or message, so that a program can show it: for a step with Done after its
-	// actions, for any other step before them. With Hubs the message begins with the hub, and a change of the hub is
-	// reported as well. The agent's main goroutine calls it, so it must return at once, and it is never called
-	// concurrently.
+	// OnPhase is called for each change of phase or message, so that a program can show it. For a step with Done it is
+	// called after the actions, for any other step before them. With Hubs the message begins with the name of the hub,
+	// and a change of the hub is reported as well. The agent's main goroutine calls it, so it must return immediately. It
+	// is never called concurrently.
 	OnPhase func(lifecycle.AgentStep)
 }
 
@@ -168,7 +168,7 @@ func (o Options) hubWrites() flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(float32(o.HubWritesPerSecond), 2*o.HubWritesPerSecond)
 }
 
-// withSecrets sets the defaults that are stored in Secrets, whose names get a suffix.
+// withSecrets sets the default Bootstrap and Store, which use Secrets whose names end with the suffix.
 func (o Options) withSecrets(home *rest.Config, suffix string) (Options, error) {
 	if o.Bootstrap != nil && o.Store != nil {
 		return o, nil
@@ -258,7 +258,7 @@ func (o Options) validateHubs(cleaners map[string]bool) error {
 	return nil
 }
 
-// nameProblem returns why a name is invalid, and adds a valid name to taken.
+// nameProblem returns the reason why a name is invalid, and adds a valid name to taken.
 func nameProblem(named interface{ Name() string }, taken map[string]bool) string {
 	if named == nil {
 		return "must not be nil"
@@ -274,7 +274,7 @@ func nameProblem(named interface{ Name() string }, taken map[string]bool) string
 	}
 }
 
-// clusterID reports whether id is valid for the API.
+// clusterID reports whether the API accepts id.
 func clusterID(id string) bool {
 	alphanumeric := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	other := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_.:", r) }

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// orphanReport keeps the last report of a companion about orphaned objects on the member.
+// orphanReport stores the last report of a companion about orphaned objects on the member.
 type orphanReport struct {
 	news func() // wakes the agent
 
@@ -32,8 +32,8 @@ func (r *orphanReport) get() *v1alpha1.OrphanSummary {
 	return r.last
 }
 
-// reportedOrphans returns what the status contains after a report, given what it contained before. A member without
-// orphaned objects has no summary, so that a fleet without orphans costs no write.
+// reportedOrphans returns the orphans in the status after a report, given those before it. A member without orphaned
+// objects has no summary, so that a fleet without orphans costs no write.
 func reportedOrphans(before, report *v1alpha1.OrphanSummary) *v1alpha1.OrphanSummary {
 	switch {
 	case report == nil:

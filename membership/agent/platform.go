@@ -26,7 +26,7 @@ const (
 	productRKE2      = "RKE2"
 )
 
-// versionMarks are the parts of the git version by which distributions mark their builds.
+// versionMarks are the parts of the git version that identify the builds of distributions.
 var versionMarks = []struct{ mark, product string }{
 	{"-eks-", productEKS},
 	{"-gke.", productGKE},
@@ -37,7 +37,7 @@ var versionMarks = []struct{ mark, product string }{
 	{"+rke2", productRKE2},
 }
 
-// productOfVersion returns the product that a git version such as v1.36.3-eks-a1b2c3d names, or "".
+// productOfVersion returns the product in a git version such as v1.36.3-eks-a1b2c3d, or "".
 func productOfVersion(gitVersion string) string {
 	for _, m := range versionMarks {
 		if strings.Contains(gitVersion, m.mark) {
@@ -56,7 +56,7 @@ var labelMarks = []struct{ label, product string }{
 	{"microk8s.io/cluster", productMicroK8s},
 }
 
-// productOfNode returns the product that the labels or the provider ID of a node name, or "".
+// productOfNode returns the product according to the labels or the provider ID of a node, or "".
 func productOfNode(node *corev1.Node, platform string) string {
 	for _, m := range labelMarks {
 		if _, marked := node.Labels[m.label]; marked {
@@ -69,7 +69,7 @@ func productOfNode(node *corev1.Node, platform string) string {
 	return ""
 }
 
-// locations are the values that the nodes of a member have of the properties about its platform.
+// locations contains the values of the platform properties of all nodes of a member.
 type locations struct{ platforms, products, regions, zones map[string]bool }
 
 func newLocations() locations {

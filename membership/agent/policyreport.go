@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// policyReport keeps the last report of a companion about what the member accepts.
+// policyReport stores the last report of a companion about the objects that the member accepts.
 type policyReport struct {
 	news func() // wakes the agent
 
@@ -37,7 +37,7 @@ func (r *policyReport) put(summary *v1alpha1.MemberPolicySummary) {
 	}
 }
 
-// get returns a function for memberReport.policy.
+// get returns a function for memberReport.policy; nil: no companion has reported.
 func (r *policyReport) get() func(before *v1alpha1.MemberPolicySummary) *v1alpha1.MemberPolicySummary {
 	r.mu.Lock()
 	defer r.mu.Unlock()

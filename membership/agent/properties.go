@@ -25,8 +25,8 @@ const (
 	// PropertyPlatform is the scheme of the nodes' spec.providerID, such as aws, azure, gce, openstack or vsphere. Like
 	// the following properties, it is not reported if no node has it, and several values are joined by commas.
 	PropertyPlatform = "membership.muster.dev/platform"
-	// PropertyProduct is the Kubernetes distribution, if the version or the nodes name it: ACK, AKS, EKS, GKE, IKS, k0s,
-	// K3s, kind, MicroK8s, OpenShift or RKE2.
+	// PropertyProduct is the Kubernetes distribution, if the version or the nodes identify it: ACK, AKS, EKS, GKE, IKS,
+	// k0s, K3s, kind, MicroK8s, OpenShift or RKE2.
 	PropertyProduct = "membership.muster.dev/product"
 	// PropertyRegion is the value of the nodes' label topology.kubernetes.io/region.
 	PropertyRegion = "membership.muster.dev/region"
@@ -34,7 +34,7 @@ const (
 	PropertyZone = "membership.muster.dev/zone"
 )
 
-// The limits of what an agent reports. Those of a Membership are not lower.
+// The limits of the agent's reports. Those of a Membership are not lower.
 const (
 	maxProperties    = 128
 	maxPropertyValue = 1024 // characters, as the others
@@ -53,7 +53,8 @@ type problems struct {
 	resources int // number of resources beyond the limit
 }
 
-// bounded returns the properties for a Membership: sorted by name, the first of each name, within its limits.
+// bounded returns the properties for a Membership: sorted by name, the first of each name, within the limits of the
+// API.
 func bounded(all []v1alpha1.Property, p *problems) []v1alpha1.Property {
 	seen := map[string]bool{}
 	var kept []v1alpha1.Property
@@ -80,8 +81,8 @@ func bounded(all []v1alpha1.Property, p *problems) []v1alpha1.Property {
 	return kept
 }
 
-// condition reports the problems. It contains only names, not the messages of errors, which may differ each time: a
-// changed status is written.
+// condition returns the condition for the problems. It contains only names, not the messages of errors: messages may
+// differ each time, and each change of the status is a write.
 func (p problems) condition() metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionPropertiesCollected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTruncated,
@@ -114,7 +115,7 @@ func (p problems) condition() metav1.Condition {
 	return c
 }
 
-// enumerate lists names in order, up to a limit.
+// enumerate joins the sorted names, up to a limit.
 func enumerate(names []string) string {
 	const shown = 10
 	names = slices.Sorted(slices.Values(names))
@@ -125,7 +126,7 @@ func enumerate(names []string) string {
 	return text
 }
 
-// cut returns the first characters of a text.
+// cut returns the first limit characters of a text.
 func cut(text string, limit int) string {
 	runes := []rune(text)
 	return string(runes[:min(limit, len(runes))])

@@ -18,8 +18,8 @@ import (
 )
 
 // pruneProbeAge is how long the result of a namespace probe is used. The namespace controller of Kubernetes starts to
-// delete the content of a namespace five seconds after the namespace was deleted, so a result of this age is never
-// about an object that the controller has deleted.
+// delete the content of a namespace five seconds after the namespace was deleted, so a result of this age never
+// permits the deletion of an object that this controller has deleted.
 const pruneProbeAge = 2 * time.Second
 
 // pruneProbe is the name of a Lease that is never created.
@@ -35,7 +35,7 @@ type pruneGuard struct {
 	probed time.Time // when the hub was last observed to permit deletions
 }
 
-// guardState is what the agent has observed of its hub.
+// guardState is the observation of the hub that the guard uses.
 type guardState struct {
 	why      string // why nothing may be deleted; empty: deletion is possible
 	hub      *connection
@@ -79,8 +79,8 @@ func (g *pruneGuard) Restored() int64 {
 	return g.now.restored
 }
 
-// probeStore checks that the store of the hub is not older than the agent has observed it. The agent observes a restore
-// with its next heartbeat only, and the caller may act on what it has read from the hub since.
+// probeStore checks that the store of the hub is not older than the known resource version. The agent observes a
+// restore only with its next heartbeat, and the caller may have read from the hub since the restore.
 func probeStore(ctx context.Context, hub *hubAPI, known string) error {
 	list, err := hub.listMembership(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func probeStore(ctx context.Context, hub *hubAPI, known string) error {
 }
 
 // probeNamespace checks with a dry run whether an object could be created in the member's namespace, which is
-// impossible while that is being deleted.
+// impossible while the namespace is being deleted.
 func probeNamespace(ctx context.Context, leases coordinationv1client.LeaseInterface) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func (g *pruneGuard) set(now guardState) {
 	g.now = now
 }
 
-// updateGuard updates the guard with the agent's observations.
+// updateGuard copies the agent's observations to the guard.
 func (a *agent) updateGuard() {
 	if a.companions == nil || a.companions.guard == nil {
 		return // an agent without a main loop
@@ -131,7 +131,8 @@ func (a *agent) updateGuard() {
 	})
 }
 
-// pruneBlocked is why nothing may be deleted on the member, without a request to the hub. Empty: there is no reason.
+// pruneBlocked returns the reason why nothing may be deleted on the member, without a request to the hub; empty: there
+// is none.
 func (h *hubObservation) pruneBlocked(requiredEpoch int64) string {
 	switch {
 	case h.state != lifecycle.HubSeen || h.membership == nil:
@@ -146,7 +147,7 @@ func (h *hubObservation) pruneBlocked(requiredEpoch int64) string {
 	}
 }
 
-// requiredEpoch is the epoch that the agent waits for; zero: it waits for none.
+// requiredEpoch returns the epoch that the agent waits for; zero: it waits for none.
 func (r record) requiredEpoch() int64 {
 	if r.Hub == nil {
 		return 0
@@ -154,7 +155,7 @@ func (r record) requiredEpoch() int64 {
 	return r.Hub.Required
 }
 
-// knownEpoch is the highest epoch that the Membership has contained.
+// knownEpoch returns the highest epoch that the Membership has contained.
 func (r record) knownEpoch() int64 {
 	if r.Hub == nil {
 		return 0
@@ -162,14 +163,14 @@ func (r record) knownEpoch() int64 {
 	return r.Hub.Epoch
 }
 
-// hubState is the state of the hub for the record, at an epoch.
+// hubState returns the state of the hub for the record, at an epoch.
 func (a *agent) hubState(epoch int64) *hubState {
 	return &hubState{Epoch: epoch, Revision: a.hub.revision, Restored: a.state.record.restoredEpoch()}
 }
 
-// restoredState is the state of a hub that was restored, and shows this epoch. It requires an epoch that is higher than
-// each one before, also if the agent still waits for the hub to confirm an earlier restore: Works that were applied
-// between the two restores are told from those that the hub had afterwards.
+// restoredState returns the state for the record of a restored hub whose Membership contains the epoch shown. It
+// requires an epoch that is higher than each earlier one, also if the agent still waits for the hub to confirm an
+// earlier restore. This distinguishes Works that were applied between the two restores from later ones.
 func (a *agent) restoredState(shown int64) *hubState {
 	r, next := a.state.record, a.hubState(shown)
 	next.Required = max(r.knownEpoch(), shown, r.requiredEpoch(), r.restoredEpoch()) + 1
@@ -177,7 +178,8 @@ func (a *agent) restoredState(shown int64) *hubState {
 	return next
 }
 
-// restoredEpoch is the epoch that the agent required when it last observed that the hub was restored; zero: never.
+// restoredEpoch returns the epoch that the agent required when it last observed that the hub was restored; zero:
+// never.
 func (r record) restoredEpoch() int64 {
 	if r.Hub == nil {
 		return 0
@@ -187,7 +189,7 @@ func (r record) restoredEpoch() int64 {
 
 // noteRevision records the state of the hub in a list or a watch. A list that is older than a previous observation
 // shows that the hub was restored, and so does a Membership with a lower epoch. Hubs without an epoch could never
-// confirm, so the agent does not wait for them.
+// confirm that they are consistent, so the agent does not wait for them.
 func (h *hubObservation) noteRevision(s sighting, r record) {
 	m := s.membership
 	if s.state != lifecycle.HubSeen || m == nil {
@@ -212,15 +214,15 @@ func (h *hubObservation) noteRevision(s sighting, r record) {
 	}
 }
 
-// rereadRestored closes the connection to a hub whose restore a list has shown and which is recorded: caches of
-// companions are from before, and the next heartbeat would show the same restore once more.
+// rereadRestored disconnects from the hub after a list has shown a restore and the restore is recorded. Caches of
+// companions are from before the restore, and the next heartbeat would show the same restore once more.
 func (a *agent) rereadRestored() {
 	if a.hub.listedBack && !a.hub.rolledBack {
 		a.disconnect()
 	}
 }
 
-// countRestore records that a hub that shows this epoch was restored.
+// countRestore records a restore of the hub, whose Membership contains the epoch shown.
 func (a *agent) countRestore(ctx context.Context, shown int64) error {
 	next := a.restoredState(shown)
 	if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
@@ -235,7 +237,7 @@ func (a *agent) countRestore(ctx context.Context, shown int64) error {
 	return nil
 }
 
-// settleEpoch records that the hub was restored, or that it has confirmed since that it is consistent.
+// settleEpoch records that the hub was restored, or that it has confirmed that it is consistent.
 func (a *agent) settleEpoch(ctx context.Context) error {
 	if a.hub.state != lifecycle.HubSeen || a.hub.membership == nil || a.hub.membership.Spec.Hub == nil ||
 		a.state.record.Member == nil {

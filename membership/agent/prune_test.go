@@ -25,8 +25,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// An agent notices that its hub was restored by lists that are older than what it has seen, and by a lower epoch, and
-// deletes nothing until the hub confirms a later epoch.
+// TestRestoredHubBlocksPruning checks that an agent detects a restore of its hub by lists that are older than earlier
+// observations, and by a lower epoch, and deletes nothing until the hub confirms a later epoch.
 func TestRestoredHubBlocksPruning(t *testing.T) {
 	shown := func(epoch int64, id string) *v1alpha1.Membership {
 		m := &v1alpha1.Membership{}
@@ -77,8 +77,8 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 	require.NotEmpty(t, a.hub.pruneBlocked(a.state.record.requiredEpoch()), "the Membership is being deleted")
 }
 
-// TestPruneGuard_ProbesTheHub checks that the answers of the hub count for two seconds, that a namespace that is being
-// deleted and a store that is older than before are told from others, and that an error is not taken for an answer.
+// TestPruneGuard_ProbesTheHub checks that the results of probes are used for two seconds, that the guard detects a
+// namespace that is being deleted and a store that is older than before, and that an error permits no deletion.
 func TestPruneGuard_ProbesTheHub(t *testing.T) {
 	var answer atomic.Pointer[apierrors.StatusError]
 	var probes, revision atomic.Int32
@@ -162,7 +162,8 @@ func TestRestoredHub_IsCounted(t *testing.T) {
 	}
 }
 
-// Records and answers of versions before hubs had an identity are taken over, and end nothing.
+// TestRecordsWithoutAnIdentity checks that records and answers of versions before hubs had an identity are still used,
+// and end no membership.
 func TestRecordsWithoutAnIdentity(t *testing.T) {
 	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,` +
 		`"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))

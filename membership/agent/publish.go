@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// statePublisher is a Store that publishes the state of the agent beside the record, for example for package admin.
+// statePublisher is a Store that publishes the state of the agent together with the record, for example for package
+// admin.
 type statePublisher interface {
 	// setState stores the state, to be written together with the next record.
 	setState(state agentstate.State)
@@ -23,7 +24,7 @@ type statePublisher interface {
 }
 
 const (
-	// publishTimeout is the timeout of a write of the state, which delays everything else.
+	// publishTimeout is the timeout of a write of the state, during which the main loop is blocked.
 	publishTimeout = 5 * time.Second
 	// publishRetry is the pause after a failed write of the state.
 	publishRetry = time.Minute
@@ -42,8 +43,8 @@ func (a *agent) setState(step lifecycle.AgentStep) {
 	a.reports.publication.publisher.setState(state)
 }
 
-// setFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
-// hub knows them.
+// setFailure stores that a step failed before the agent has joined. Failures of a joined member are not stored: they
+// are temporary, or reported on the hub.
 func (a *agent) setFailure(step lifecycle.AgentStep, err error) {
 	if a.reports.publication.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
 		return

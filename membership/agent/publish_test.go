@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// TestSecretStore_PublishesState is about what a store writes beside the record, and when.
+// TestSecretStore_PublishesState checks which state a store writes beside the record, and when.
 func TestSecretStore_PublishesState(t *testing.T) {
 	h, w := newByHand(t, "publish"), &wire{}
 	w.config(h.config)
@@ -79,7 +79,7 @@ func TestSecretStore_PublishesState(t *testing.T) {
 	require.Error(t, store.publish(ctx), "the record was deleted")
 }
 
-// recordingPublisher is a store that shows what was set.
+// recordingPublisher is a store that records the published states.
 type recordingPublisher struct {
 	memory
 	set, published agentstate.State
@@ -92,8 +92,8 @@ func (k *recordingPublisher) publish(context.Context) error {
 	return nil
 }
 
-// TestAway checks that an agent of several hubs publishes at the old hub's Secret that it has gone to another, if
-// it publishes its state.
+// TestAway checks that an agent with several hubs publishes in the Secret of the old hub that it has switched to
+// another hub, if it publishes its state.
 func TestAway(t *testing.T) {
 	left := &recordingPublisher{}
 	h, err := newHubs(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Hubs: []HubOptions{
@@ -120,7 +120,7 @@ func TestAway(t *testing.T) {
 	h.publishAway(t.Context(), "Going to hub one.")
 }
 
-// TestNote is about what an agent says of its steps.
+// TestNote checks the published states of steps and failures.
 func TestNote(t *testing.T) {
 	publisher := &recordingPublisher{}
 	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(),

@@ -226,8 +226,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestRenewAt holds the promise of package doc: between 60 and 75 % of the life, whatever the claim, and not all at
-// once.
+// TestRenewAt checks the times of the package documentation: between 60 and 75 % of the lifetime for every claim, and
+// not the same for all claims.
 func TestRenewAt(t *testing.T) {
 	seen := map[time.Time]bool{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -279,7 +279,8 @@ func TestIssued(t *testing.T) {
 	}
 }
 
-// What happens to all agents at the same time must not bring all of them back at the same time.
+// TestJitter checks that an event of all agents at the same time does not make all of them send requests at the same
+// time.
 func TestJitter(t *testing.T) {
 	pauses := func(random float64) (all []time.Duration) {
 		b := backoff{random: func() float64 { return random }}
@@ -311,7 +312,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// Two agents of one cluster, each of another hub, are shown both, and neither takes the other's away.
+// TestMetricsOfTwoHubs checks that two agents of one cluster, each of another hub, have separate series, and that
+// neither removes those of the other.
 func TestMetricsOfTwoHubs(t *testing.T) {
 	r := record{Name: "two-hubs"}
 	var both [2]*metrics
@@ -438,7 +440,8 @@ func TestReport(t *testing.T) {
 	require.Empty(t, clean.Remaining)
 }
 
-// An agent that has just been started, and whose member does not answer, does not take back what it said before.
+// TestReportOfAMemberThatDoesNotAnswer checks that an agent that was started recently, and whose member does not
+// respond, keeps the earlier report.
 func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
 	said := v1alpha1.MembershipStatus{
 		Claim: "me", Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"},
@@ -703,7 +706,7 @@ func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
 	}
 }
 
-// Whatever prints a record by mistake prints no secret of it.
+// TestRecordIsNotPrinted checks that a record that is printed by mistake shows no secret.
 func TestRecordIsNotPrinted(t *testing.T) {
 	r := record{Name: "east", claimKeys: claimKeys{ClaimKey: []byte("a secret key")},
 		Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}

@@ -18,7 +18,8 @@ import (
 // recordVersion is the version of the record's format. An agent rejects newer versions.
 const recordVersion = 1
 
-// record is the agent's persistent state. It is a value: the targets of its pointers are replaced and never changed.
+// record is the agent's persistent state. It is copied by value: the targets of its pointers are replaced and never
+// changed.
 //
 // Some types are embedded so that their fields stay at the top level of the JSON, where earlier versions stored them.
 type record struct {
@@ -53,11 +54,11 @@ type removalProgress struct {
 // begun reports whether the hub has removed the member, or the member has left.
 func (r removalProgress) begun() bool { return r.Deregistered || r.Out }
 
-// hubTurn is the change between several hubs that brought the agent to the hub of a record.
+// hubTurn records the change between several hubs that made the hub of a record the current one.
 type hubTurn struct {
-	// Turn counts the changes between several hubs; the agent is at the hub whose record has the highest value.
+	// Turn counts the changes between several hubs. The hub whose record has the highest value is the current one.
 	Turn int `json:"turn,omitempty"`
-	// Stay is true if the agent must not go back to the first hub by itself.
+	// Stay is true if the agent must not return to the first hub without an administrator.
 	Stay bool `json:"stay,omitempty"`
 }
 
@@ -122,7 +123,8 @@ type claimKeys struct {
 }
 
 // laterKey is a key that the agent has replaced its claim key with, or will with its next credential. It is stored
-// before it is used. The agent keeps the last ones, because a hub whose store was restored knows an earlier one.
+// before it is used. The agent keeps the last ones, because a hub whose store was restored may know only an earlier
+// one.
 type laterKey struct {
 	// Key is the output of registration.ClaimKey.Marshal.
 	Key    []byte    `json:"key"`
@@ -130,14 +132,14 @@ type laterKey struct {
 }
 
 const (
-	// keyPeriod is the minimum age of the newest claim key when the agent replaces it. With maxKeys, the agent has the
-	// keys of at least seven weeks, which is how old a restored backup of the hub may be.
+	// keyPeriod is the minimum age of the newest claim key when the agent replaces it. With maxKeys, the agent keeps the
+	// keys of at least seven weeks, which is the maximum age of a backup from which the hub can be restored.
 	keyPeriod = 7 * 24 * time.Hour
 	// maxKeys is the maximum number of later keys, as in the API.
 	maxKeys = 8
 )
 
-// nextKeys returns the later keys of the next renewal: with a new one if the newest is too old.
+// nextKeys returns the later keys for the next renewal, with a new key if the newest is older than keyPeriod.
 func nextKeys(keys []laterKey, now time.Time) ([]laterKey, error) {
 	if len(keys) > 0 && now.Sub(keys[0].MadeAt).Abs() < keyPeriod {
 		return keys, nil
@@ -154,7 +156,7 @@ func nextKeys(keys []laterKey, now time.Time) ([]laterKey, error) {
 	return next[:min(maxKeys, len(next))], nil
 }
 
-// laterKeys are the parsed later keys, newest first.
+// laterKeys parses the later keys, newest first.
 func (r claimKeys) laterKeys() ([]*registration.ClaimKey, error) {
 	var keys []*registration.ClaimKey
 	for i := range r.Keys {
@@ -201,7 +203,7 @@ func (r record) marshal() ([]byte, error) {
 // String and Format keep secrets out of printed text. Some loggers use only String.
 func (r record) String() string { return "record of " + r.member().Name }
 
-// Format is String, for every verb.
+// Format prints String for every verb.
 func (r record) Format(state fmt.State, _ rune) { fmt.Fprint(state, r.String()) }
 
 func (r record) flags() lifecycle.Record {
@@ -211,7 +213,7 @@ func (r record) flags() lifecycle.Record {
 	}
 }
 
-// member is the member, as the cleaners receive it.
+// member returns the member for the cleaners.
 func (r record) member() membership.Member {
 	m := membership.Member{Name: r.Name, ClusterID: r.ClusterID, Leave: leavePolicy(r.Leave)}
 	if r.Member != nil {
@@ -223,7 +225,8 @@ func (r record) member() membership.Member {
 	return m
 }
 
-// hubID is the identity of the agent's hub; empty: it is not registered, or the hub has not reported it.
+// hubID returns the identity of the agent's hub; empty: the agent is not registered, or the hub has not reported its
+// identity.
 func (r record) hubID() string {
 	if r.Member == nil {
 		return ""
@@ -231,13 +234,13 @@ func (r record) hubID() string {
 	return r.Member.HubID
 }
 
-// moves reports whether the bootstrap credential requests to move the member from its hub to the credential's.
+// moves reports whether the bootstrap credential requests to move the member from its current hub to the hub of the
+// credential.
 func (r record) moves(bootstrap *registration.Bootstrap) bool {
 	return r.foreign(bootstrap) && bootstrap.MoveFrom == r.hubID()
 }
 
-// strange reports whether the bootstrap credential belongs to a hub of which the agent is not a member, without a
-// requested move.
+// strange reports whether the bootstrap credential belongs to another hub than the agent's, without a requested move.
 func (r record) strange(bootstrap *registration.Bootstrap) bool {
 	return r.foreign(bootstrap) && !r.moves(bootstrap)
 }
@@ -246,7 +249,7 @@ func (r record) foreign(bootstrap *registration.Bootstrap) bool {
 	return r.hubID() != "" && bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID != r.hubID()
 }
 
-// isOf reports whether the record is that of this member, regardless of its credential and the address of its hub.
+// isOf reports whether the record belongs to this member, regardless of its credential and the address of its hub.
 func (r record) isOf(member registered) bool {
 	m := r.Member
 	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace
@@ -257,7 +260,7 @@ func (m *registered) at(server string, ca []byte) bool {
 	return m.Server == server && bytes.Equal(m.CA, ca)
 }
 
-// leavePolicy is the known policy, or the API's default.
+// leavePolicy returns the known policy, or the API's default.
 func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 	if known != nil {
 		return *known
@@ -265,8 +268,8 @@ func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 	return v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900}
 }
 
-// issued is the credential of the material. Since is the last time, by the agent's clock, when the credential is known
-// not to have existed.
+// issued returns the credential of the material. Since is the last time, by the agent's clock, at which the credential
+// did not exist yet.
 func issued(material registration.Material, answer v1alpha1.Credential, since, now time.Time) credential {
 	c := credential{Certificate: material.Certificate, Key: material.Key, Token: material.Token, Since: since}
 	switch {
@@ -283,8 +286,8 @@ func issued(material registration.Material, answer v1alpha1.Credential, since, n
 	return c
 }
 
-// unknownLife is the assumed lifetime of a credential with an expiration whose times are inconsistent: with this
-// agent's clock, if the issuer reports no issue time, or with each other.
+// unknownLife is the assumed lifetime of a credential that expires, if its times are inconsistent: with the agent's
+// clock, if the issuer reports no issue time, or with each other.
 const unknownLife = 10 * time.Minute
 
 func (c credential) material() registration.Material {
@@ -295,7 +298,7 @@ func (c credential) same(material registration.Material) bool {
 	return c.Token == material.Token && string(c.Certificate) == string(material.Certificate)
 }
 
-// expires is when the credential expires by the agent's clock; zero: never.
+// expires returns the time at which the credential expires by the agent's clock; zero: never.
 func (c credential) expires() time.Time {
 	if c.Lifetime == 0 {
 		return time.Time{}
@@ -310,8 +313,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// renewAt is when 60 to 75 % of the credential's lifetime have passed. The exact time depends on the claim, so that
-// members that joined together do not renew together. Zero: never.
+// renewAt returns the time at which 60 to 75 % of the credential's lifetime have passed. The exact time depends on the
+// claim, so that members that joined together do not renew together. Zero: never.
 func (c credential) renewAt(claim string) time.Time {
 	if c.Lifetime == 0 {
 		return time.Time{}
@@ -322,8 +325,8 @@ func (c credential) renewAt(claim string) time.Time {
 	return c.Since.Add(time.Duration(part * float64(c.Lifetime)))
 }
 
-// due returns at, or now if that time has come by the monotonic or the wall clock: the monotonic clock stands still
-// while the machine is suspended, and the wall clock can be set.
+// due returns at, or now if at has passed by the monotonic or the wall clock: the monotonic clock stops while the
+// machine is suspended, and the wall clock can be set.
 func due(at, now time.Time) time.Time {
 	if !at.IsZero() && !now.Round(0).Before(at.Round(0)) {
 		return now

@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// Registration is the agent's record of its member and its hub. It contains no secret.
+// Registration describes the member and the hub in the agent's record. It contains no secret.
 type Registration struct {
-	// Name of the MemberCluster, and UID of the one that the agent registered as last.
+	// Name of the MemberCluster, and UID of the last one that the agent registered.
 	Name string
 	UID  types.UID
 	// ClusterID of the cluster.
@@ -27,11 +27,12 @@ type Registration struct {
 	Server string
 }
 
-// ErrNotRegistered is the error of [ParseRegistration] for an agent that is no member.
+// ErrNotRegistered is the error of [ParseRegistration] for an agent that is not registered.
 var ErrNotRegistered = errors.New("the agent is not registered with a hub")
 
 // ParseRegistration reads the registration from the Secret in which an agent keeps its record; see [SecretStore]. The
-// error wraps [ErrNotRegistered] if the agent is no member, or has left. It never quotes the Secret.
+// error wraps [ErrNotRegistered] if the agent is not registered, or its member has left or was deregistered. The error
+// never quotes the Secret.
 func ParseRegistration(secret *corev1.Secret) (*Registration, error) {
 	r, err := parseRecord(secret.Data[recordKey])
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// load reads the record if it is unknown, or may differ from the saved one.
+// load reads the record if it was not read yet, or may differ from the saved one.
 func (a *agent) load(ctx context.Context) error {
 	if a.state.loaded {
 		return nil
@@ -51,8 +51,8 @@ func (a *agent) load(ctx context.Context) error {
 	return nil
 }
 
-// save applies a change to the record and saves it. After an error the saved content is unknown, so the record is read
-// again before anything else.
+// save applies a change to the record and saves it. After an error the saved content is unknown, so the agent reads
+// the record again before the next step.
 func (a *agent) save(ctx context.Context, change func(*record)) error {
 	next := a.state.record
 	change(&next)

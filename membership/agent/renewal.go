@@ -14,8 +14,8 @@ import (
 // refusalPause is the minimum time between two renewal requests after a refusal.
 const refusalPause = time.Minute
 
-// renewalState is the state of the renewal, from the record and the Membership. A recorded request that has not reached
-// the hub is RenewalNone.
+// renewalState returns the state of the renewal, from the record and the Membership. A recorded request that has not
+// reached the hub is RenewalNone.
 func renewalState(asked *renewalRequest, m *v1alpha1.Membership) lifecycle.RenewalState {
 	if asked == nil || m == nil {
 		return lifecycle.RenewalNone
@@ -33,7 +33,7 @@ func renewalState(asked *renewalRequest, m *v1alpha1.Membership) lifecycle.Renew
 	}
 }
 
-// askAgainAt is when to request a renewal again after a refusal.
+// askAgainAt returns the time of the next renewal request after a refusal.
 func askAgainAt(refusedAt time.Time, lifetime time.Duration) time.Time {
 	return refusedAt.Add(max(lifetime/10, refusalPause))
 }
@@ -66,7 +66,8 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 	return a.write(ctx, a.report())
 }
 
-// adoptRenewal records the next credential before it is used. A credential that cannot be opened is like a refusal.
+// adoptRenewal records the next credential before it is used. A credential that cannot be opened is handled like a
+// refusal.
 func (a *agent) adoptRenewal(ctx context.Context) error {
 	asked, answer := a.state.record.Renewal, *a.hub.membership.Spec.Renewal.Credential
 	material, err := a.Method.Open(a.state.claim, asked.Private, answer)
@@ -84,7 +85,7 @@ func (a *agent) adoptRenewal(ctx context.Context) error {
 	return a.connection.swap(member.Credential, a.state.claim)
 }
 
-// refuse records that a renewal was refused, and why.
+// refuse records that a renewal was refused, and the reason.
 func (a *agent) refuse(id, why string) {
 	if a.renewal.refused.id == id {
 		return

@@ -11,8 +11,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tally sums up the capacity of all nodes, and what is allocatable and available on the schedulable ones: ready, not
-// cordoned and not being deleted. Taints are ignored, because pods can tolerate them. Nodes must be added before pods.
+// tally sums up the capacity of all nodes, and the allocatable and available resources of the schedulable ones: ready,
+// not cordoned and not being deleted. Taints are ignored, because pods can tolerate them. Nodes must be added before
+// pods.
 type tally struct {
 	nodes     int // including those that are not schedulable
 	locations locations
@@ -61,7 +62,7 @@ func (t *tally) addPod(pod *corev1.Pod) {
 	subtract(free, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
 }
 
-// sum returns the usage. A node that is overcommitted does not reduce what is available on others.
+// sum returns the usage. A node that is overcommitted does not reduce the available resources of other nodes.
 func (t *tally) sum() *v1alpha1.ResourceUsage {
 	t.usage.Available = corev1.ResourceList{}
 	for _, free := range t.free {
@@ -75,8 +76,8 @@ func (t *tally) sum() *v1alpha1.ResourceUsage {
 	return &t.usage
 }
 
-// requests are a pod's requests as the scheduler computes them: the maximum that its containers need at one time, plus
-// its overhead. (See KEP-753 for sidecars, and KEP-2837 for requests of whole pods.)
+// requests returns a pod's requests as the scheduler computes them: the maximum that its containers need at one time,
+// plus its overhead. (See KEP-753 for sidecars, and KEP-2837 for requests of whole pods.)
 func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	running := corev1.ResourceList{}
 	for i := range pod.Containers {
@@ -103,13 +104,13 @@ func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	return running
 }
 
-// computeResources are the resources that placements use most. They are always reported.
+// computeResources are the resources that placements use most. They are never omitted.
 var computeResources = []corev1.ResourceName{
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods,
 }
 
-// boundedResources returns the usage within the limit of a Membership, and how many resources are omitted: all but the
-// first in order of their names.
+// boundedResources returns the usage within the limit of a Membership, and the number of omitted resources. It keeps
+// the compute resources, and then the first resources by name.
 func boundedResources(usage *v1alpha1.ResourceUsage) (*v1alpha1.ResourceUsage, int) {
 	// Each resource that is allocatable or available is a capacity.
 	omitted := len(usage.Capacity) - maxResources

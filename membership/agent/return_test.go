@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// place waits until the metrics show one hub, at this place in the list.
+// place waits until the metrics contain one hub, at this index of the list.
 func (s *several) place(name string, index float64) {
 	s.t.Helper()
 	eventually(s.t, "the metrics show that it is somewhere else than in hub "+name, func() bool {
@@ -30,7 +30,7 @@ func (s *several) place(name string, index float64) {
 	})
 }
 
-// TestReturnToFirst has an agent that goes back to the first of its hubs when that was down, and not when that has
+// TestReturnToFirst checks that an agent returns to its first hub if that was down, and does not return if that has
 // refused it.
 func TestReturnToFirst(t *testing.T) {
 	a, b := newByHand(t, "return-a").attend(), newByHand(t, "return-b").attend()

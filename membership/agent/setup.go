@@ -11,8 +11,8 @@ import (
 
 // New returns an agent without a manager, for a program that runs outside of its member's cluster, such as a hub that
 // runs the agents of its members. Member, Bootstrap and Store of the options must be set: the agent uses no Secrets,
-// and records no Events. Start runs it once, until its context ends or the member has left for good. The error is a
-// [*membership.InvalidError] for invalid options, or if one of the three is missing.
+// and records no Events. Start may be called once; it runs until its context ends or the member has left permanently.
+// The error is a [*membership.InvalidError] for invalid options, or if one of the three is missing.
 func New(o Options) (manager.Runnable, error) {
 	const problem = "must be set for an agent without a manager"
 	switch {
@@ -28,10 +28,10 @@ func New(o Options) (manager.Runnable, error) {
 	return newAgent(o.Member, logf.Log.WithName("muster-agent"), o)
 }
 
-// SetupWithManager adds an agent to a manager, which it never starts. The agent runs while the manager leads. It uses
-// the cluster of the manager without its cache, and needs no types in the manager's scheme.
+// SetupWithManager adds an agent to a manager, which it never starts. The agent runs while the manager is the leader.
+// It uses the cluster of the manager without its cache, and needs no types in the manager's scheme.
 //
-// When the member has left for good the agent ends, and the manager continues without it. The error is a
+// When the member has left permanently the agent ends, and the manager continues without it. The error is a
 // [*membership.InvalidError] for invalid options.
 //
 // The permissions that the agent needs on the member are in the folder rbac.

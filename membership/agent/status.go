@@ -31,8 +31,8 @@ type memberReport struct {
 	requiredEpoch int64
 	// orphans is the last report of orphaned objects; nil: none since the agent started.
 	orphans *v1alpha1.OrphanSummary
-	// policy returns what the status contains about the policy of the member, given what it contained before. Nil: the
-	// same.
+	// policy returns the policy of the member in the status, given the one before. Nil: the policy in the status does not
+	// change.
 	policy func(before *v1alpha1.MemberPolicySummary) *v1alpha1.MemberPolicySummary
 	// companions is the health of each companion of the agent.
 	companions []companionReport
@@ -41,7 +41,8 @@ type memberReport struct {
 // setCondition sets a condition of a list.
 type setCondition func(*[]metav1.Condition, metav1.Condition)
 
-// The conditions for the agent's progress. Joined stays True during the clean-up, because the hub waits for its end.
+// The conditions for the agent's progress. Joined stays True during the clean-up, because the hub waits for the
+// clean-up to end.
 var (
 	joinedCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAgentJoined, Message: "The agent has joined."}
@@ -51,7 +52,7 @@ var (
 		Reason: v1alpha1.ReasonCleanedUp, Message: "The member has no objects of the hub any more."}
 )
 
-// reported is the progress of the agent with this claim, from the conditions in the status.
+// reported returns the progress of the agent with this claim, according to the conditions in the status.
 func reported(status v1alpha1.MembershipStatus, claim string) lifecycle.AgentReport {
 	joined := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionJoined)
 	switch {
@@ -66,7 +67,7 @@ func reported(status v1alpha1.MembershipStatus, claim string) lifecycle.AgentRep
 	}
 }
 
-// applied returns the status with the report, and whether that changes anything.
+// applied returns the status with the report, and whether the report changes the status.
 func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alpha1.MembershipStatus, bool) {
 	next := *status.DeepCopy()
 	set := func(conditions *[]metav1.Condition, c metav1.Condition) {

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// readMembership reads the Membership and starts to watch it. The error is for the log.
+// readMembership reads the Membership and starts to watch it. The state of the hub is stored; the error is only for
+// the log.
 func (a *agent) readMembership(ctx context.Context) error {
 	a.checkMove(ctx)
 	if a.connection == nil {
@@ -55,7 +56,7 @@ func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err er
 	}
 }
 
-// revisionOf is the resource version of a list; empty: there is no list.
+// revisionOf returns the resource version of a list; empty: there is no list.
 func revisionOf(list *v1alpha1.MembershipList) string {
 	if list == nil {
 		return ""
@@ -85,21 +86,21 @@ func (a *agent) disconnect() {
 }
 
 // rewound discards everything that was read from a hub whose store was restored to an earlier state. Watches that were
-// opened before send no event until the hub has reached their version again, so the next step reads everything again,
-// and companions start with new caches.
+// opened before the restore send no event until the hub has reached their version again, so the next step reads
+// everything again, and companions start with new caches.
 func (a *agent) rewound() {
 	a.Log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hubServer())
 	a.reports.events.warn("HubRestored",
 		"The hub's store was restored to an earlier state. The agent reads everything again.")
 	// The Membership may have been observed last before the time of the backup, so that its list does not show the
-	// restore. If it does, the restore is still counted once: it is recorded after that list.
+	// restore. If the list shows it, the restore is still counted once: it is recorded after that list.
 	if a.state.record.hubID() != "" {
 		a.hub.rolledBack = true
 	}
 	a.disconnect()
 }
 
-// report is the report about a member in the fleet.
+// report returns the report about a joined member.
 func (a *agent) report() report {
 	m := &memberReport{
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(),
@@ -114,7 +115,7 @@ func (a *agent) report() report {
 	return report{claim: a.state.claim.Fingerprint(), joined: joinedCondition, member: m}
 }
 
-// write writes the status if the report changes it. All writes of the status use it.
+// write writes the status if the report changes it. All writes of the status use this function.
 func (a *agent) write(ctx context.Context, r report) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {

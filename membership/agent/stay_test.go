@@ -50,7 +50,7 @@ func (h *byHand) issueRenewal(claim string) func(*v1alpha1.Renewal) *v1alpha1.Re
 	}
 }
 
-// touch makes the agent look at its clock.
+// touch changes the Membership, so that the agent runs another step.
 func (h *byHand) touch() {
 	h.change(func(s *v1alpha1.MembershipSpec) { s.Leave.DeadlineSeconds++ })
 }
@@ -70,8 +70,8 @@ func (h *byHand) beats() {
 	}
 }
 
-// TestRenewal renews by an agent whose clock is an hour off, is refused, asks again and gets what it asks for, all
-// without a restart.
+// TestRenewal checks the renewal by an agent whose clock is wrong by an hour: its first request is refused, the next
+// one is answered, without a restart.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -126,7 +126,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestWithdrawn takes the agent's permissions away, which ends no watch, and gives them back.
+// TestWithdrawn revokes the agent's permissions, which does not end its watch, and restores them.
 func TestWithdrawn(t *testing.T) {
 	h := newByHand(t, "withdrawn").attend()
 	cleaned := make(chan membership.Member, 100)
@@ -164,7 +164,8 @@ func TestWithdrawn(t *testing.T) {
 	require.Equal(t, "uid-withdrawn", string(m.UID))
 }
 
-// TestRefusedForAMoment has a hub that refuses everybody for a while, as an API server does that was just started.
+// TestRefusedForAMoment checks an agent whose hub refuses all users for a while, like an API server that was started
+// recently.
 func TestRefusedForAMoment(t *testing.T) {
 	h := newByHand(t, "moment").attend()
 	hub, w := &moody{}, &wire{}
@@ -193,7 +194,7 @@ func (h *byHand) forgetRequests() {
 	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))
 }
 
-// TestCleanersAreLeftAlone has a cleaner that gets on a little each time that it is asked, and says so.
+// TestCleanersAreLeftAlone checks that a cleaner whose result changes with each call is called once per GatePoll.
 func TestCleanersAreLeftAlone(t *testing.T) {
 	h := newByHand(t, "cleaners").attend()
 	w := &wire{}
@@ -217,7 +218,7 @@ func TestCleanersAreLeftAlone(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 }
 
-// TestRejoin leaves, is told that it may come back, and does.
+// TestRejoin checks that a member leaves and, if the hub permits it, joins again.
 func TestRejoin(t *testing.T) {
 	h := newByHand(t, "rejoin").attend()
 	store := &memory{}
@@ -234,7 +235,7 @@ func TestRejoin(t *testing.T) {
 	h.beats()
 }
 
-// wiped is a store whose record is deleted, like a Secret, so that the next Save does not find it.
+// wiped is a store whose record was deleted, like a Secret, so that the next Save does not find it.
 type wiped struct {
 	memory
 	wipe atomic.Bool
@@ -247,8 +248,7 @@ func (w *wiped) Save(ctx context.Context, record []byte) error {
 	return w.memory.Save(ctx, record)
 }
 
-// TestRecordLost has an agent that finds its record gone: it is not registered then, and must not act as though it
-// were.
+// TestRecordLost checks that an agent whose record was deleted is not registered, and does not act as a member.
 func TestRecordLost(t *testing.T) {
 	h := newByHand(t, "lost").attend()
 	store, w := &wiped{}, &wire{}
@@ -268,8 +268,8 @@ func TestRecordLost(t *testing.T) {
 	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
 }
 
-// TestGone takes the Membership away while the agent may look, which proves nothing either; makes it anew; and then
-// answers the JoinRequest with Deregistered.
+// TestGone deletes the Membership while the agent still has access, which does not prove a removal; creates it again;
+// and then answers the JoinRequest with Deregistered.
 func TestGone(t *testing.T) {
 	h := newByHand(t, "gone").attend()
 	var cleaned atomic.Int64
@@ -297,7 +297,7 @@ func TestGone(t *testing.T) {
 	require.Positive(t, cleaned.Load())
 }
 
-// TestSeveral has several agents in one process, each with metrics of its own.
+// TestSeveral checks several agents in one process, each with separate metrics.
 func TestSeveral(t *testing.T) {
 	east, west := newByHand(t, "several-east").attend(), newByHand(t, "several-west").attend()
 	of := func(member string) map[string]float64 {
@@ -337,7 +337,7 @@ func TestSeveral(t *testing.T) {
 	require.NotEmpty(t, of(west.name))
 }
 
-// TestPeriod changes the period.
+// TestPeriod checks a change of the heartbeat period.
 func TestPeriod(t *testing.T) {
 	h := newByHand(t, "period")
 	h.period = 600
@@ -351,7 +351,7 @@ func TestPeriod(t *testing.T) {
 	h.beats()
 }
 
-// TestPartition cuts the agent off its hub, in both ways that a network has, and heals.
+// TestPartition disconnects the agent from its hub, in both ways of a network failure, and connects it again.
 func TestPartition(t *testing.T) {
 	h := newByHand(t, "partition").attend()
 	proxy, err := localplane.NewProxy(h.bootstrap.Server)
@@ -374,7 +374,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestJoinRequest has every answer to a JoinRequest, and bootstrap credentials that come, go and change.
+// TestJoinRequest checks every answer to a JoinRequest, and bootstrap credentials that are created, deleted and
+// changed.
 func TestJoinRequest(t *testing.T) {
 	h := newByHand(t, "joinrequest").attend()
 	h.do(func(*v1alpha1.JoinRequest) {})
@@ -422,7 +423,7 @@ func TestJoinRequest(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 }
 
-// reopen answers all requests again.
+// reopen resets all requests, so that they are answered again.
 func (h *byHand) reopen() {
 	h.t.Helper()
 	var list v1alpha1.JoinRequestList
@@ -433,7 +434,7 @@ func (h *byHand) reopen() {
 	}
 }
 
-// TestSecretStore has a store meet another writer.
+// TestSecretStore checks a store whose Secret another client writes.
 func TestSecretStore(t *testing.T) {
 	h := newByHand(t, "store")
 	core, err := newMember(h.config)
@@ -496,7 +497,7 @@ func TestSecretStore(t *testing.T) {
 	require.False(t, there(), "an agent that was started again forgets what it finds")
 }
 
-// TestNothingIsLeft looks for goroutines after agents of each method that joined, were stopped, or left.
+// TestNothingIsLeft checks that no goroutines remain after agents of each method that joined, were stopped, or left.
 func TestNothingIsLeft(t *testing.T) {
 	h := newByHandOn(t, plane.Borrow(t), "leak").attend()  // not in parallel: goroutines of other tests would be found
 	own := plane.ForTest(t).User("leak", "system:masters") // client-go shares connections among clients of one config

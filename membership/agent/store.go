@@ -18,18 +18,19 @@ import (
 type Store interface {
 	// Load returns the record; nil: there is none.
 	Load(ctx context.Context) ([]byte, error)
-	// Save replaces the record. After it has returned nil the record survives a crash.
+	// Save replaces the record. When it has returned nil, the record survives a crash.
 	Save(ctx context.Context, record []byte) error
-	// Delete deletes the record. It is no error if there is none.
+	// Delete deletes the record. It returns nil if there is none.
 	Delete(ctx context.Context) error
 }
 
 // recordKey is the key of the record in the Secret of a [SecretStore].
 const recordKey = "record"
 
-// SecretStore stores the record in a Secret, which it creates with the first record and deletes with the record. It
-// needs the permissions create, get, update and delete on Secrets of that name. A Save fails if another client has
-// written the Secret since it was loaded. An agent with a manager also publishes its state there, in an annotation.
+// SecretStore returns a Store that stores the record in a Secret, which it creates with the first record and deletes
+// with the record. It needs the permissions create, get, update and delete on Secrets of that name. A Save fails if
+// another client has written the Secret since it was loaded. An agent with a manager also publishes its state in an
+// annotation of the Secret.
 func SecretStore(secrets corev1client.SecretInterface, name string) Store {
 	return &secretStore{secrets: secrets, name: name}
 }

@@ -35,17 +35,17 @@ const (
 	report step = "report"
 )
 
-// action is what the importer does for a Cluster.
+// action is an action of the importer for a Cluster.
 type action struct {
 	step    step
 	reason  string // of the Event
 	message string
 }
 
-// reasonNameTaken is the reason of the Event about a MemberCluster that the importer leaves alone.
+// reasonNameTaken is the reason of the Event about a MemberCluster that the importer does not change.
 const reasonNameTaken = "NameTaken"
 
-// decide decides about one Cluster. A nil pointer is an object that does not exist. An absent Cluster changes nothing.
+// decide decides on one Cluster. A nil pointer is an object that does not exist. A missing Cluster changes nothing.
 func decide(c *cluster, m *member, leaveDeleted bool) action {
 	switch {
 	case c == nil:
@@ -72,8 +72,8 @@ func decide(c *cluster, m *member, leaveDeleted bool) action {
 // maxName is the maximum length of a name that is also the value of a label.
 const maxName = 63
 
-// memberName returns the name of the MemberCluster of a Cluster. It is "<namespace>-<name>", or a part of it and a hash
-// if that is no DNS label.
+// memberName returns the name of the MemberCluster of a Cluster. It is "<namespace>-<name>" or, if that is not a DNS
+// label, a part of it and a hash.
 func memberName(namespace, name string) string {
 	joined := namespace + "-" + name
 	if len(joined) <= maxName && !strings.Contains(joined, ".") {

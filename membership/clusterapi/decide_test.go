@@ -42,8 +42,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecide_Properties checks that only the requested deletion of the Cluster that a MemberCluster was created for
-// makes it leave, and that no MemberCluster of anything else is touched.
+// TestDecide_Properties checks that a MemberCluster leaves only on the requested deletion of the Cluster that it was
+// created for, and that no other MemberCluster is changed.
 func TestDecide_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uids := rapid.SampledFrom([]types.UID{"1", "2"})

@@ -45,7 +45,7 @@ type importer struct {
 	// rediscover is the time between two discoveries while Clusters are not served.
 	rediscover time.Duration
 
-	// reported are the last Events of Clusters, so that each is sent once. Only the worker uses it.
+	// reported contains the last Event of each Cluster, so that each is sent once. Only the worker uses it.
 	reported map[types.NamespacedName]string
 }
 
@@ -102,7 +102,7 @@ func (i *importer) run(ctx context.Context, resource schema.GroupVersionResource
 	for _, namespace := range i.Namespaces {
 		informer := metadatainformer.NewFilteredMetadataInformer(i.clusters, resource, namespace, 0, toolscache.Indexers{},
 			func(o *metav1.ListOptions) { o.LabelSelector = i.Selector.String() }).Informer()
-		// These fail only on an informer that has begun.
+		// These fail only for an informer that was started.
 		_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) {
 				cancel() // The version is not served any more.
@@ -151,7 +151,7 @@ func handler(changed func(metav1.Object)) toolscache.ResourceEventHandler {
 	}
 }
 
-// memberChanged decides again about the Clusters whose MemberCluster has this name.
+// memberChanged enqueues the Clusters whose MemberCluster has this name.
 func (w *work) memberChanged(name string) {
 	for _, store := range w.stores {
 		for _, key := range store.ListKeys() {
@@ -186,7 +186,7 @@ func (w *work) process(ctx context.Context) {
 // errChanged means that an object has changed since it was observed.
 var errChanged = errors.New("the object has changed since it was observed")
 
-// sync decides about one Cluster and acts.
+// sync decides on one Cluster and acts.
 func (w *work) sync(ctx context.Context, key types.NamespacedName) (err error) {
 	ctx, end := tracing.Start(ctx, "muster-cluster-api", key)
 	defer func() { end(err) }()
@@ -253,7 +253,7 @@ func (w *work) create(ctx context.Context, c *cluster, name string) error {
 	return nil
 }
 
-// leave deletes the MemberCluster, if the live objects say so as well.
+// leave deletes the MemberCluster if the live objects require it as well.
 func (w *work) leave(ctx context.Context, c *cluster, name string) error {
 	latest, err := w.clusters.Resource(w.resource).Namespace(c.namespace).Get(ctx, c.name, metav1.GetOptions{})
 	if err != nil {
@@ -275,7 +275,7 @@ func (w *work) leave(ctx context.Context, c *cluster, name string) error {
 	return nil
 }
 
-// event reports to the users of a Cluster, once for each message.
+// event records an Event about a Cluster, once for each message.
 func (w *work) event(object *metav1.PartialObjectMetadata, key types.NamespacedName, a action) {
 	if w.reported[key] == a.message {
 		return

@@ -20,8 +20,8 @@ import (
 // ImportLabel of a Cluster requests a MemberCluster if its value is "true".
 const ImportLabel = "membership.muster.dev/import"
 
-// ClusterAnnotation of a MemberCluster has the namespace, the name and the UID of the Cluster for which it was created,
-// separated by slashes.
+// ClusterAnnotation of a MemberCluster contains the namespace, the name and the UID of the Cluster for which it was
+// created, separated by slashes.
 const ClusterAnnotation = "membership.muster.dev/cluster-api-cluster"
 
 // Options are the options of the importer.
@@ -66,8 +66,8 @@ func (o Options) validate() error {
 }
 
 // SetupWithManager adds the importer to a manager. The manager's scheme must contain membership/v1alpha1, whose
-// CustomResourceDefinitions must be served when the manager starts. The importer runs on the leader. It waits while the
-// API server has no definition of Clusters.
+// CustomResourceDefinitions must be served when the manager starts. The importer runs on the leader. It waits while
+// the API server has no definition of Clusters.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

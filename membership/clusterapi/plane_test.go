@@ -33,8 +33,8 @@ var (
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a hub with a namespace of Clusters. The definition of Clusters is the plane's, so that the tests run one after
-// the other.
+// hub is a hub with a namespace of Clusters. All tests share the definition of Clusters of the plane, so they run one
+// after the other.
 type hub struct {
 	client.Client
 
@@ -147,7 +147,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// passed waits until the importer has processed a Cluster that is created now, and so all that was before.
+// passed waits until the importer has processed a new Cluster, and therefore all earlier ones.
 func (h *hub) passed(marker string) {
 	h.t.Helper()
 	h.cluster(marker, imported)
@@ -186,7 +186,7 @@ func (h *hub) get(cluster string) *unstructured.Unstructured {
 	return c
 }
 
-// gone removes a Cluster with its finalizers, as the end of its deletion does.
+// gone removes a Cluster with its finalizers, like the end of its deletion.
 func (h *hub) gone(c *unstructured.Unstructured) {
 	h.t.Helper()
 	h.release(c)
@@ -194,7 +194,7 @@ func (h *hub) gone(c *unstructured.Unstructured) {
 }
 
 // TestImport_AbsenceChangesNothing checks with LeaveDeleted that a member stays when its label, its Cluster or the
-// definition of Clusters is missing, and that a Cluster with the same name does not take it over.
+// definition of Clusters is missing, and that a Cluster with the same name does not adopt it.
 func TestImport_AbsenceChangesNothing(t *testing.T) {
 	h := newHub(t)
 	h.options.LeaveDeleted = true
@@ -288,7 +288,7 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestRoles checks that the generated roles are sufficient, and that the importer may do nothing else.
+// TestRoles checks that the generated roles are sufficient, and contain no other permissions.
 func TestRoles(t *testing.T) {
 	h := newHub(t)
 	h.options.LeaveDeleted = true

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestConfinement checks what a hub with its own role, and with the one for agents of add-ons, may do although RBAC
-// permits more, and that an administrator is not confined.
+// TestConfinement checks the operations that the policies deny to a hub with its own role, and with the role for
+// agents of add-ons, although RBAC permits them, and that an administrator is not confined.
 func TestConfinement(t *testing.T) {
 	s := mustertest.Scheme()
 	p := plane.ForTest(t)

@@ -32,18 +32,16 @@ func Policies() fs.FS {
 	return sub
 }
 
-// InstallPolicies applies ValidatingAdmissionPolicies that confine hubs and agents, by server-side apply. RBAC permits
-// objects by kind and by complete name only, so the roles permit more than necessary. The policy for hubs applies to
-// users with the verb confine on hubs.membership.muster.dev, which the roles of a hub and of the registration of
-// add-ons contain, except for users with every verb. Such a user
+// InstallPolicies applies ValidatingAdmissionPolicies that confine hubs and agents, by server-side apply. RBAC can
+// limit permissions only by kind and by complete name, so the roles permit more than necessary. The policy for hubs
+// applies to users with the verb confine on hubs.membership.muster.dev, which the roles of a hub and of the
+// registration of add-ons contain. Users with every verb are exempt. The policy permits all other users with the verb
+// confine only to
 //
-//   - creates tokens of ServiceAccounts, and writes ServiceAccounts, Roles and RoleBindings, in the registration
-//
-// namespace,
-//
-//	  and in namespaces of members those named muster-agent or addon-*;
-//	- deletes only namespaces with the label membership.muster.dev/member, and does not change this label;
-//	- approves only CertificateSigningRequests that the same user has created.
+//   - create tokens of ServiceAccounts, and write ServiceAccounts, Roles and RoleBindings, in the registration
+//     namespace and, with the name muster-agent or addon-*, in namespaces of members;
+//   - delete namespaces with the label membership.muster.dev/member, and not change this label;
+//   - approve CertificateSigningRequests that the same user has created.
 //
 // The policy for agents permits only the Lease heartbeat to users who may create Leases in the namespace of a member,
 // and not delete them.

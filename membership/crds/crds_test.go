@@ -61,7 +61,7 @@ func TestInstallEndsWhenItMay(t *testing.T) {
 	require.ErrorIs(t, crds.Install(ctx, c), context.DeadlineExceeded)
 }
 
-// Each case is refused by the API server, in words that say what to do.
+// TestValidation checks that the API server rejects each case, with a message that contains the valid values.
 func TestValidation(t *testing.T) {
 	c := installed(t)
 	long := strings.Repeat("a", 64)
@@ -298,7 +298,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// labels are as many with the longest of keys.
+// labels returns n labels with keys of the maximum length.
 func labels(n int, value string) map[string]string {
 	out := map[string]string{}
 	for i := range n {
@@ -347,7 +347,7 @@ func TestTypeOfATokenCannotChange(t *testing.T) {
 	require.ErrorContains(t, err, "type cannot change: create another JoinToken")
 }
 
-// What kubectl get shows, as the API server has it.
+// TestColumns checks the columns of kubectl get, as the API server returns them.
 func TestColumns(t *testing.T) {
 	c := installed(t)
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
@@ -377,7 +377,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A member writes how much it has, and the hub reads it: a number that takes for ever to decode must not get that far.
+// TestQuantitiesAreBounded checks that the API server rejects a quantity that takes very long to decode: members write
+// quantities, and the hub reads them.
 func TestQuantitiesAreBounded(t *testing.T) {
 	c := installed(t)
 	self := &v1alpha1.Membership{

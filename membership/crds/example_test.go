@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/membership/crds"
 )
 
-// The definitions are there as files, too, for who installs them by other means.
+// The definitions are also available as files, for other installation tools.
 func Example() {
 	names, err := fs.Glob(crds.Files, "*.yaml")
 	if err != nil {

@@ -21,9 +21,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BenchmarkConnect connects to 100 members of which 20 take connections and never answer, and to the other 80 alone. It
-// reports how long it took until the last of the 80 was connected, in both cases, and the ratio of the two: 1 is that
-// the black holes cost nothing. The floor is 80 members, connected by the same code, without other members.
+// BenchmarkConnect connects to 100 members, of which 20 accept connections and never respond, and to the other 80
+// alone. It reports the time until the last of the 80 is connected, in both cases, and the ratio of the two: 1 means
+// that the members that do not respond cost nothing. The floor is 80 members, connected by the same code, without
+// other members.
 func BenchmarkConnect(b *testing.B) {
 	const good, holes = 80, 20
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -55,7 +56,8 @@ func BenchmarkConnect(b *testing.B) {
 	b.ReportMetric(float64(beside)/float64(alone), "ratio")
 }
 
-// connectAll returns how long it takes to connect to all that answer. The black holes are there first.
+// connectAll returns the time until all members that respond are connected. The members that do not respond are
+// created first.
 func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access) time.Duration {
 	b.Helper()
 	options, err := Options{ProbeTimeout: 10 * time.Second}.withDefaults()
@@ -90,7 +92,7 @@ func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access
 	return took
 }
 
-// arrivals is told of each member that was connected to.
+// arrivals receives the name of each connected member.
 type arrivals chan string
 
 func (arrivals) Name() string { return "arrivals" }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// ErrClusterNotFound is returned for a member that there is no live cluster of: it is unknown, not joined, not
+// ErrClusterNotFound is returned for a member without a live cluster: the member is unknown, not joined, not
 // reachable, or has no kubeConfigSecretRef.
 var ErrClusterNotFound = errors.New("no live cluster of that name exists")
 
@@ -102,8 +102,8 @@ func (c *clusters) Run(ctx context.Context, member Connected) error {
 	}
 }
 
-// bounded sets a timeout for discovery requests of the cluster's mapper, which have no context and block all users of a
-// kind.
+// bounded sets a timeout for discovery requests of the cluster's mapper, which have no context and block all users of
+// a kind.
 func (c *clusters) bounded(o *cluster.Options) {
 	o.MapperProvider = func(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 		patient := *httpClient

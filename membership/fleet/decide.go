@@ -15,14 +15,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// finding is the state of the connection to a member: a reason of the condition Reachable, and a message. Zero:
-// unknown.
+// finding is the observed state of the connection to a member: a reason of the condition Reachable, and a message.
+// Zero: unknown.
 type finding struct{ reason, message string }
 
 // maxFailures is the number of consecutive failed probes after which a reachable member becomes unreachable.
 const maxFailures = 3
 
-// heard evaluates a response to GET path, or an error. The status is 0 without a response.
+// heard evaluates a response to GET path, or an error. Status is 0 without a response.
 func heard(path string, status int, err error) finding {
 	switch {
 	case status == 0:
@@ -44,8 +44,8 @@ func heard(path string, status int, err error) finding {
 	}
 }
 
-// after returns the new state after a probe, given the condition and the number of consecutive failures including this
-// one. A single missing response does not change the state; a response always does.
+// after returns the state to report after a probe, given the condition and the number of consecutive failures
+// including this one. A single missing response does not change the state; a response always does.
 func (f finding) after(cluster *v1alpha1.MemberCluster, failures int) finding {
 	before := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReachable)
 	if f.reason == v1alpha1.ReasonUnreachable && failures < maxFailures && before != nil &&
@@ -64,7 +64,7 @@ func (f finding) stabilized(reported, before finding) finding {
 	return f
 }
 
-// counted returns the reason under which a member is counted; empty: the hub does not connect to it.
+// counted returns the reason of a member in the metrics; empty: the hub does not connect to it.
 func (f finding) counted(cluster *v1alpha1.MemberCluster) string {
 	switch {
 	case cluster.Spec.KubeConfigSecretRef == nil:
@@ -76,8 +76,8 @@ func (f finding) counted(cluster *v1alpha1.MemberCluster) string {
 	}
 }
 
-// turned returns the desired conditions of a member, and whether they have changed. A new generation alone is no
-// change.
+// turned returns the desired conditions of a member, and whether they have changed. A new observedGeneration alone is
+// not a change.
 func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]metav1.Condition, bool) {
 	conditions := slices.Clone(cluster.Status.Conditions)
 	if cluster.Spec.KubeConfigSecretRef == nil {
@@ -100,7 +100,7 @@ func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]meta
 	})
 }
 
-// placed returns the endpoint to report, and whether it has changed; a nil way means that there is no connection. A
+// placed returns the endpoint to report, and whether it has changed. A nil way means that there is no connection. A
 // value from before a restart stays until the member has responded.
 func placed(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) {
 	is := cluster.Status.Endpoint
@@ -129,8 +129,8 @@ const kubeSystemUID = "membership.muster.dev/kube-system-uid"
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// identityOf returns the UID of the member's kube-system, or nothing if it is unknown: the value that the agent reports
-// or, without one, the cluster ID if it has the form of a UID.
+// identityOf returns the UID of the member's namespace kube-system, or "" if it is unknown: the value that the agent
+// reports or, if there is none, the cluster ID if it has the form of a UID.
 func identityOf(cluster *v1alpha1.MemberCluster) string {
 	for _, property := range cluster.Status.Properties {
 		if property.Name == kubeSystemUID {
@@ -143,7 +143,7 @@ func identityOf(cluster *v1alpha1.MemberCluster) string {
 	return ""
 }
 
-// recognized reports whether the responding cluster is the expected one.
+// recognized returns whether the responding cluster is the expected one, as a finding.
 func recognized(want, got string) finding {
 	if want == "" || want == got {
 		return finding{v1alpha1.ReasonReachable, "The hub reaches the member."}

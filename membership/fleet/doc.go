@@ -9,8 +9,8 @@
 // only. A new Secret is tested first with a request for the namespace kube-system. If its UID is that of the member,
 // all clients use the new Secret from then on, without a restart. A Secret that leads to another cluster, is rejected,
 // or gets no response changes nothing, and is retried. The expected UID is the previous one, or the property
-// membership.muster.dev/kube-system-uid that the agent reports, or spec.clusterID if it has the form of a UID. No other
-// request is sent to a member before it is recognized.
+// membership.muster.dev/kube-system-uid that the agent reports, or spec.clusterID if it has the form of a UID. No
+// other request is sent to a member before its UID is verified.
 //
 // If a Secret becomes invalid, its previous contents are used while they work. If it is deleted, or its namespace is
 // not among those of the options, the connection ends.
@@ -21,8 +21,8 @@
 //
 //   - Reachable (True): the member responds to GET /readyz, which is sent every thirty seconds.
 //   - Unreachable: three consecutive requests failed, or the first one. The message contains the reason; a new message
-//     counts when it was observed twice.
-//   - Unauthorized: the member rejects the credential, or does not permit it to get its namespace kube-system, or
+//     is reported after it was observed twice.
+//   - Unauthorized: the member rejects the credential, or does not permit it to get the namespace kube-system or
 //     /readyz.
 //   - KubeConfigMissing, KubeConfigInvalid: the Secret does not exist, or is invalid. The message names the field.
 //   - OtherCluster: the Secret leads to another cluster.
@@ -31,9 +31,8 @@
 //
 // # Isolation of members
 //
-// Each member has its own goroutine, which connects and waits for responses. Each Runner and each live cluster has
-// another goroutine and its own connections. A member that accepts requests and never responds does not affect other
-// members.
+// Each member has a goroutine, which connects and waits for responses. Each Runner and each live cluster has another
+// goroutine and separate connections. A member that accepts requests and never responds does not affect other members.
 //
 // # Runners and live clusters
 //
@@ -44,8 +43,8 @@
 //
 // # Cost
 //
-// At rest, one GET of /readyz for each member and ProbeInterval, and no requests to the hub. A Secret is read when it
-// has changed; the hub caches no other contents of Secrets.
+// In steady state, one GET of /readyz for each member and ProbeInterval, and no requests to the hub. A Secret is read
+// when it has changed. The hub caches no other contents of Secrets.
 //
 // # Metrics
 //
@@ -57,8 +56,8 @@
 //	                                              again), or Overdue (it must return and has not)
 //	muster_fleet_runner_failures_total{runner}    failures and panics of a runner
 //
-// The label runner is the name of the runner; "live cluster" is the runner of a Provider. No series is for one member
-// only: the condition and Events identify members.
+// The label runner is the name of the runner; "live cluster" is the runner of a Provider. No series has a label for a
+// single member: the condition and Events identify members.
 //
 // # Permissions
 //

@@ -30,7 +30,7 @@ func (greeter) Run(ctx context.Context, member fleet.Connected) error {
 	return nil
 }
 
-// A hub greets each of its members, once.
+// A hub that greets each of its members once.
 func Example() {
 	setup := func(mgr manager.Manager) error {
 		_, err := fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{greeter{}}})
@@ -47,7 +47,7 @@ func (printer) Engage(_ context.Context, name string, live cluster.Cluster) erro
 	return nil
 }
 
-// Live clusters for a manager of multicluster-runtime, or any other.
+// Live clusters for a manager of multicluster-runtime, or for any other manager.
 func ExampleProvider() {
 	setup := func(mgr manager.Manager) error {
 		f, err := fleet.SetupWithManager(mgr, fleet.Options{})

@@ -36,12 +36,12 @@ const (
 	grace = 10 * time.Second
 )
 
-// NeedLeaderElection returns false: live clusters are for every replica with a Provider. Everything else waits for
-// leadership.
+// NeedLeaderElection returns false: every replica with a Provider has live clusters. All other work waits until the
+// replica is the leader.
 func (f *Fleet) NeedLeaderElection() bool { return false }
 
-// Start runs the fleet for the manager. It returns when everything that runs for members has returned, or its grace
-// period has passed.
+// Start runs the fleet for the manager. It returns when all goroutines of members have returned, or the grace period
+// has passed.
 func (f *Fleet) Start(ctx context.Context) error {
 	hide, err := f.metrics.expose()
 	if err != nil {

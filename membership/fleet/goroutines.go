@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// goroutines are those of the members of a fleet, and of their runners. A member that the hub neither reaches nor must
-// reach has none.
+// goroutines contains the goroutines of the members of a fleet, and of their runners. A member without a connection
+// that needs no connection has no goroutine.
 type goroutines struct {
 	newMember func(name string) *member
 	started   sync.WaitGroup
@@ -37,7 +37,7 @@ func (g *goroutines) begin(ctx context.Context) {
 	}
 }
 
-// end starts no more goroutines of members, and returns a channel that is closed when all have returned.
+// end starts no more goroutines of members, and returns a channel that is closed when all of them have returned.
 func (g *goroutines) end() <-chan struct{} {
 	g.mu.Lock()
 	g.life = nil
@@ -91,7 +91,7 @@ func (g *goroutines) leave(m *member) bool {
 	return true
 }
 
-// seenSecret is the last observed content of a member's Secret.
+// seenSecret returns the last observed content of a member's Secret.
 func (g *goroutines) seenSecret(name string) (secretSeen, bool) {
 	g.mu.Lock()
 	m, waiting := g.members[name], g.waiting[name]
@@ -105,7 +105,7 @@ func (g *goroutines) seenSecret(name string) (secretSeen, bool) {
 	return waiting.secret, true
 }
 
-// start calls a function in a goroutine. If there was a call for the key before, that must return first.
+// start calls a function in a goroutine. An earlier call for the same key must return first.
 func (g *goroutines) start(key string, call func()) {
 	returned := make(chan struct{})
 	g.mu.Lock()

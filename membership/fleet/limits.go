@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// limits bound what the responses of one member cost the hub. All connections to the member share them.
+// limits limit the cost of the responses of one member for the hub. All connections to the member share them.
 type limits struct {
 	bytes   int64
 	timeout time.Duration
@@ -40,11 +40,11 @@ type limited struct {
 
 func (l *limits) wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
 
-// WrappedRoundTripper is for client-go, which closes connections through it.
+// WrappedRoundTripper returns the wrapped transport. client-go uses it to close connections.
 func (l limited) WrappedRoundTripper() http.RoundTripper { return l.next }
 
 // RoundTrip limits a response. Streams have no limits here: watches decode events one by one, each with a limit of
-// client-go, and end at the request of the client.
+// client-go, and end when the client closes them.
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if isStream(request) {
 		return l.next.RoundTrip(request)
@@ -77,7 +77,7 @@ func isStream(request *http.Request) bool {
 
 func isTrue(value string) bool { return value == "true" || value == "1" }
 
-// causeOf returns the timeout instead of the error that it has caused.
+// causeOf returns the timeout together with the error that it has caused.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); ctx.Err() != nil &&
 		cause != ctx.Err() { //nolint:errorlint // Is the cause another one?

@@ -25,7 +25,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
 )
 
-// hostile returns a configuration, as the runners have it, for a member whose API server is a handler.
+// hostile returns a config, like that of runners, for a member whose API server is a handler.
 func hostile(t *testing.T, o Options, handler http.HandlerFunc) (*rest.Config, *way) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -59,7 +59,8 @@ func endless(out io.Writer, size int) {
 	_, _ = io.WriteString(out, `{}]}`)
 }
 
-// TestLimits_HostileMember lists 300 MiB from a member eight times at once. The hub reads no more than the limit.
+// TestLimits_HostileMember lists 300 MiB from a member eight times concurrently, and checks that the hub reads no more
+// than the limit.
 func TestLimits_HostileMember(t *testing.T) {
 	const limit = 16 << 20
 	// The peak of the heap contains garbage, the amount of which the environment could have set.
@@ -102,7 +103,7 @@ func TestLimits_HostileMember(t *testing.T) {
 	}
 }
 
-// peakHeap returns by how much the heap has grown at most until stop is closed.
+// peakHeap returns the maximum growth of the heap until stop is closed.
 func peakHeap(stop <-chan struct{}) <-chan uint64 {
 	out := make(chan uint64, 1)
 	runtime.GC()
@@ -158,7 +159,7 @@ func TestLimits_Timeout(t *testing.T) {
 	require.Zero(t, w.limits.reading.Load())
 }
 
-// TestLimits_Small checks that a response within the limits arrives, also if it has a length.
+// TestLimits_Small checks that a response within the limits is returned, also if it has a Content-Length.
 func TestLimits_Small(t *testing.T) {
 	var body bytes.Buffer
 	endless(&body, 1<<20)

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// member is the goroutine of one member: a request that hangs delays no other member. The goroutine owns the fields
-// after the inbox.
+// member is the goroutine of one member, so that a request that does not return delays no other member. The goroutine
+// owns the fields after the inbox.
 type member struct {
 	fleet *Fleet
 	name  string
@@ -138,8 +138,8 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// step observes the member, starts the required runners, and reports. It returns the time until the next step; 0: until
-// the next observation.
+// step observes the member, starts the required runners, and reports. It returns the time until the next step; 0:
+// until the next observation.
 func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	duties := m.fleet.duties()
 	if o == nil {
@@ -197,7 +197,7 @@ func (m *member) count(reason string) {
 	m.counted = reason
 }
 
-// doubt ends all connections of the member if its agent reports that it is another cluster than the connected one.
+// doubt ends all connections of the member if its agent reports another cluster than the connected one.
 func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
 	if m.way == nil || m.way.identity == "" ||
 		recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
@@ -253,7 +253,7 @@ func (m *member) connect(ctx context.Context, o *observed) finding {
 	return found
 }
 
-// current is the latest of the observed and the written MemberCluster.
+// current returns the MemberCluster that was last written or, if it is observed already, the observed one.
 func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluster {
 	if m.cluster != nil && m.cluster.ResourceVersion != cluster.ResourceVersion {
 		return m.cluster

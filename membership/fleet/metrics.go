@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// metrics are the metrics of one fleet, which is its own collector. No series is for one member only: a hub may have
-// thousands.
+// metrics are the metrics of one fleet, which is a separate collector. No series has a label for a single member: a
+// hub may have thousands.
 type metrics struct {
 	members  *prometheus.GaugeVec
 	probes   *prometheus.HistogramVec

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// measured are the values of a metric by its labels; of a histogram it is how often it was told something.
+// measured returns the values of a metric by its labels, and for a histogram the number of observations.
 func measured(t testing.TB, name string) map[string]int {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -40,7 +40,7 @@ func measured(t testing.TB, name string) map[string]int {
 	return values
 }
 
-// runners are how it stands with one runner.
+// runners returns the numbers of members by state of one runner.
 func runners(t testing.TB, name string) map[string]int {
 	t.Helper()
 	states := measured(t, "muster_fleet_runners")
@@ -48,7 +48,8 @@ func runners(t testing.TB, name string) map[string]int {
 	return states
 }
 
-// What is shown is how it is, in as many series with one member as with many.
+// TestMetrics checks the values of the metrics, and that the number of series does not depend on the number of
+// members.
 func TestMetrics(t *testing.T) {
 	runner := newRecorder()
 	runner.run = func(ctx context.Context, member fleet.Connected) error {

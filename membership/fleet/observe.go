@@ -18,13 +18,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// observed is the state of a member's objects.
+// observed is the observed state of a member's objects.
 type observed struct {
 	cluster *v1alpha1.MemberCluster
 	secret  secretSeen
 }
 
-// secretSeen is the state of a Secret.
+// secretSeen is the observed state of a Secret.
 type secretSeen struct {
 	from    string             // its source: reference, UID and resourceVersion
 	access  *kubeconfig.Access // nil: see trouble
@@ -32,8 +32,8 @@ type secretSeen struct {
 	garbled bool // the Secret exists and is invalid
 }
 
-// sameWay reports whether all that affects the connections is unchanged. The nil observation means that the member is
-// deleted.
+// sameWay reports whether all observed state that affects the connections is unchanged. A nil observation means that
+// the member is deleted.
 func (o *observed) sameWay(other *observed) bool {
 	switch {
 	case o == nil || other == nil:
@@ -57,7 +57,7 @@ func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Before the read of the Secret, so that a later creation is observed.
+	// Record the reference before the Secret is read, so that a later creation is observed.
 	f.secrets.refer(request.Name, f.secretOf(o.cluster))
 	var err error
 	if o.secret, err = f.readSecret(ctx, o.cluster); err != nil {
@@ -129,7 +129,7 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// secretIndex contains which members reference which Secrets. The zero value is ready for use.
+// secretIndex maps Secrets to the members that reference them. The zero value is ready for use.
 type secretIndex struct {
 	mu       sync.Mutex
 	byMember map[string]types.NamespacedName
@@ -147,7 +147,7 @@ func (s *secretIndex) membersOf(_ context.Context, secret *metav1.PartialObjectM
 	return requests
 }
 
-// refer records which Secret a member references. Zero: none.
+// refer records the Secret that a member references. Zero: none.
 func (s *secretIndex) refer(member string, secret types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 
 // Options are the options of a Fleet. The zero value of each field is its documented default.
 type Options struct {
-	// Namespaces are the namespaces in which Secrets are read; the first is the default of kubeConfigSecretRef. Default:
-	// membership.ConnectionNamespace. For others, create the Role of the folder rbac there.
+	// Namespaces are the namespaces in which Secrets are read. The first is the default of kubeConfigSecretRef. Default:
+	// membership.ConnectionNamespace. For other namespaces, create the Role of the folder rbac there.
 	Namespaces []string
 
 	// Kubeconfig permits contents of Secrets that are rejected by default.
@@ -25,20 +25,19 @@ type Options struct {
 	// Runners run on the leader for each member. Their names must be unique. Default: none.
 	Runners []Runner
 
-	// ProbeInterval is the interval of probes of a member that responds, with a jitter of 20 %. Other members are probed
-	// three times as often. Default: 30 seconds.
+	// ProbeInterval is the interval of probes of a member that responds, with a jitter of 20 %. Members that do not
+	// respond are probed three times as often. Default: 30 seconds.
 	ProbeInterval time.Duration
 
 	// ProbeTimeout is the timeout of each probe. Default: 10 seconds.
 	ProbeTimeout time.Duration
 
-	// MaxResponseBytes limits the responses of a member that the hub reads at the same time, watches excepted, whose
-	// events client-go limits to 16 MiB each. A request that exceeds the limit returns a [*ResponseTooLargeError].
-	// Default: 64 MiB.
+	// MaxResponseBytes limits the responses of a member that the hub reads concurrently, except watches, whose events
+	// client-go limits to 16 MiB each. A request that exceeds the limit returns a [*ResponseTooLargeError]. Default: 64
+	// MiB.
 	MaxResponseBytes int64
 
-	// ResponseTimeout is the timeout of each response of a member, its body included, and watches excepted. Default: 2
-	// minutes.
+	// ResponseTimeout is the timeout of each response of a member including its body, except watches. Default: 2 minutes.
 	ResponseTimeout time.Duration
 
 	// Workers is the number of Secrets that are read concurrently. Default: 8.

@@ -35,7 +35,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is the hub of all tests, and a member of some.
+// plane is the hub of all tests, and the member of some.
 var plane = localplane.Shared{Options: localplane.Options{Name: "fleet",
 	Prepare: mustertest.Prepare(scheme(), crds.Install, prepare)}}
 
@@ -47,7 +47,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1
 
 const hubUser = "muster-hub-fleet"
 
-// prepare gives the hub's user the generated roles and nothing else.
+// prepare creates the generated roles, and grants only these to the hub's user.
 func prepare(ctx context.Context, admin client.Client) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
 	if err := client.IgnoreAlreadyExists(admin.Create(ctx, namespace)); err != nil {
@@ -56,7 +56,7 @@ func prepare(ctx context.Context, admin client.Client) error {
 	return mustertest.GrantFiles(ctx, admin, hubUser, "rbac/role.yaml")
 }
 
-// hub is a fleet that runs on the plane, and what administrators see of it.
+// hub is a fleet that runs on the plane, with helpers for its tests.
 type hub struct {
 	t      testing.TB
 	fleet  *fleet.Fleet
@@ -117,7 +117,7 @@ func (r *requests) add(what string) {
 	r.by = append(r.by, what)
 }
 
-// take returns those since it was called last.
+// take returns the requests since its last call.
 func (r *requests) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// member makes a MemberCluster that has a Secret of its name with this data; nil is none.
+// member creates a MemberCluster, and a Secret of the same name with this data; nil: none.
 func (h *hub) member(name string, data map[string]string,
 	changes ...func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
 	h.t.Helper()
@@ -157,7 +157,7 @@ func secretOf(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: name}}
 }
 
-// secret has a Secret say this from now on.
+// secret replaces the data of a Secret.
 func (h *hub) secret(name string, data map[string]string) {
 	h.t.Helper()
 	secret := secretOf(name)
@@ -225,7 +225,7 @@ func (h *hub) joined(name string, status metav1.ConditionStatus) {
 	})
 }
 
-// fake is a member that is only as much of one as the hub looks at.
+// fake is a fake member with the endpoints that the hub uses.
 type fake struct {
 	*httptest.Server
 	requests requests
@@ -272,7 +272,7 @@ func newFake(t testing.TB, uid string) *fake {
 	return f
 }
 
-// data is what a Secret says of it.
+// data returns the data of a Secret for the member.
 func (f *fake) data() map[string]string {
 	return map[string]string{
 		"server": f.URL, "token": f.token.Load().(string),
@@ -280,7 +280,7 @@ func (f *fake) data() map[string]string {
 	}
 }
 
-// recorder is a Runner that tells how it is called.
+// recorder is a Runner that records its calls.
 type recorder struct {
 	calls chan *call
 	run   func(ctx context.Context, member fleet.Connected) error // nil: until the context ends
@@ -329,7 +329,7 @@ func (r *recorder) quiet(t testing.TB) {
 	require.Empty(t, r.calls, "the runner was called again")
 }
 
-// get asks the member for something by what the runner was given.
+// get sends a request to the member with the config of the call.
 func (c *call) get(path string) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -26,10 +26,10 @@ type ProviderOptions struct {
 	ClusterOptions []cluster.Option
 	// SyncTimeout is the timeout for the initial caches, and for each discovery request. Default: one minute.
 	SyncTimeout time.Duration
-	// Tenancy restricts the provider to the members that the namespace Namespace may use, for controllers that act for the
-	// users of a namespace. A member is disengaged when the permission ends. Nil: the provider has every member.
+	// Tenancy restricts the provider to the members that the namespace Namespace may use, for controllers that act for
+	// the users of a namespace. A member is disengaged when the permission ends. Nil: the provider engages every member.
 	Tenancy Tenancy
-	// Namespace is required with Tenancy, and an error without.
+	// Namespace is required with Tenancy, and must not be set without it.
 	Namespace string
 	// NotFound is an additional error that Get wraps besides ErrClusterNotFound, such as multicluster.ErrClusterNotFound.
 	// Optional.
@@ -39,17 +39,17 @@ type ProviderOptions struct {
 // Tenancy decides which members a namespace may use. *Grants of package tenancy implements it. Its methods may be
 // called concurrently.
 type Tenancy interface {
-	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
-	// everything that exists was observed.
+	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns after
+	// all existing rules were observed.
 	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
 	// MayPlace reports whether a namespace may use a member with these labels.
 	MayPlace(namespace string, labels map[string]string) bool
 }
 
-// Provider provides a live cluster for each member that has joined and that the hub reaches, in push and pull mode: its
-// client, cache and mapper. A cluster is engaged when the member has joined and was reached, and disengaged when the
-// member leaves, is deleted, or has no Secret. It survives new credentials and interruptions; its caches are those that
-// were requested.
+// Provider provides a live cluster for each member that has joined and that the hub can reach, in push and pull mode:
+// its client, cache and mapper. A cluster is engaged when the member has joined and was reached, and disengaged when
+// the member leaves, is deleted, or has no Secret. It stays engaged when credentials change or the connection is
+// interrupted. It caches only requested kinds.
 //
 // A provider for multicluster-runtime is
 //
@@ -63,8 +63,8 @@ type Provider[Name ~string, Aware Engager[Name]] struct {
 	shared  *engaged
 }
 
-// NewProvider returns a provider of the clusters of a fleet. Only one can be started at a time. It connects after its
-// start.
+// NewProvider returns a provider of the clusters of a fleet. Only one can be started at a time. It opens no
+// connections before its start.
 func NewProvider[Name ~string, Aware Engager[Name]](f *Fleet, options ProviderOptions) *Provider[Name, Aware] {
 	if options.SyncTimeout <= 0 {
 		options.SyncTimeout = defaultSyncTimeout
@@ -83,8 +83,8 @@ func (p *Provider[Name, Aware]) Get(_ context.Context, name Name) (cluster.Clust
 	return nil, fmt.Errorf("member %s: %w", name, ErrClusterNotFound)
 }
 
-// IndexField adds an index to the caches of all clusters, including later ones. The error joins those of existing
-// clusters.
+// IndexField adds an index to the caches of all clusters, including later ones. The returned error joins the errors of
+// existing clusters.
 func (p *Provider[Name, Aware]) IndexField(ctx context.Context, object client.Object, field string,
 	extract client.IndexerFunc) error {
 	return p.shared.indexAll(ctx, index{object, field, extract})

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// The interfaces of multicluster-runtime, with the names that clusters have there now, and had before.
+// The interfaces of multicluster-runtime, with the current and the former type of cluster names.
 type (
 	clusterName string
 	aware       interface {
@@ -53,7 +53,7 @@ var (
 
 var errTheirs = errors.New("cluster not found")
 
-// managerOfMany is who wants clusters.
+// managerOfMany is a manager that clusters are engaged with.
 type managerOfMany struct {
 	engaged chan engagement
 	mu      sync.Mutex
@@ -77,7 +77,7 @@ func (m *managerOfMany) Engage(ctx context.Context, name clusterName, live clust
 	return nil
 }
 
-// tokenOf is a token of a new ServiceAccount of the plane that may do all in it.
+// tokenOf returns a token of a new ServiceAccount of the plane that has all permissions.
 func (h *hub) tokenOf(name string) string {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -98,7 +98,7 @@ func (h *hub) tokenOf(name string) string {
 	return request.Status.Token
 }
 
-// planeData is what a Secret says of the plane.
+// planeData returns the data of a Secret for the plane.
 func (h *hub) planeData(server, token string) map[string]string {
 	kubeconfig, err := localplane.Kubeconfig(&rest.Config{
 		Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData},
@@ -107,7 +107,7 @@ func (h *hub) planeData(server, token string) map[string]string {
 	return map[string]string{"value": string(kubeconfig)}
 }
 
-// TestRotation replaces a credential under clients and caches of a real member, and ends the one before.
+// TestRotation replaces the credential of clients and caches of a real member, and revokes the previous one.
 func TestRotation(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
@@ -204,7 +204,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// The hub may do what it does, and nothing else.
+// TestPermissions checks that the roles contain no more permissions than necessary.
 func TestPermissions(t *testing.T) {
 	h := startHub(t, fleet.Options{}) // its user does all that the other tests need
 	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.admin.RESTMapper()})
@@ -235,7 +235,8 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(secretOf("permissions")), secretOf("permissions")))
 }
 
-// What may not read who it is says so, and how to permit it.
+// TestMemberRefuses checks the condition of a member that does not permit the hub to get its namespace kube-system,
+// including the next step in the message.
 func TestMemberRefuses(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	token := h.tokenOf("refuses")

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestReplicas has two replicas of a hub, of which the first leads: what the other does for a member without a
-// Provider, with one, and when it comes to lead.
+// TestReplicas runs two replicas of a hub, and checks the connections of the one that is not the leader: without a
+// Provider, with one, and after it becomes the leader.
 func TestReplicas(t *testing.T) {
 	election := manager.Options{
 		LeaderElection: true, LeaderElectionID: "replicas", LeaderElectionNamespace: metav1.NamespaceDefault,

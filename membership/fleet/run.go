@@ -17,7 +17,7 @@ import (
 // clustersName is the key of the runner of live clusters. No Runner has this name.
 const clustersName = ""
 
-// runs are the runners of a member that run.
+// runs contains the running runners of a member.
 type runs struct {
 	mode     v1alpha1.JoinMode             // with which they were started
 	clusters Runner                        // the runner that engaged the live cluster
@@ -39,7 +39,7 @@ func (r *runs) cancelAll() {
 	}
 }
 
-// restart cancels the runners that must start again, because the join mode has changed or another provider was started.
+// restart cancels the runners that must start again because the join mode has changed or another provider was started.
 func (r *runs) restart(mode v1alpha1.JoinMode, clusters Runner) {
 	if mode != r.mode {
 		for name := range r.cancels {
@@ -72,7 +72,7 @@ func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, d
 	}
 }
 
-// start runs a runner until its context is canceled, unless it is running. The previous call must return first.
+// start runs a runner until its context is canceled, unless it is running already. An earlier call must return first.
 func (m *member) start(ctx context.Context, name string, runner Runner, cluster *v1alpha1.MemberCluster) {
 	if _, there := m.runs.cancels[name]; there {
 		return
@@ -164,7 +164,7 @@ func (r *run) once(ctx context.Context) error {
 	}
 }
 
-// latest is the last observed MemberCluster.
+// latest returns the last observed MemberCluster.
 func (r *run) latest() *v1alpha1.MemberCluster {
 	if o := r.member.inbox.latest(); o != nil && o.cluster.UID == r.cluster.UID {
 		return o.cluster

@@ -22,14 +22,14 @@ type Connected struct {
 // an agent.
 //
 // Run is called in its own goroutine when the MemberCluster and a valid Secret exist, whether or not the member
-// responds; members are independent of each other. Until the member has responded, and is the right cluster, requests
-// with its Config fail.
+// responds; members do not affect each other. Requests with its Config fail until the member has responded and its UID
+// is verified.
 //
 // The context ends when either object is deleted (a member that is being deleted exists until its leave has ended),
-// when spec.kubeConfigSecretRef is removed or invalid, when spec.joinMode or the UID of the MemberCluster changes, when
-// the member is recognized as another cluster, and with the fleet. A member that has left and whose MemberCluster is
-// kept still exists. Run must then return within ten seconds, after which its Config does not work any more. It is not
-// called again before it has returned.
+// when spec.kubeConfigSecretRef is removed or invalid, when spec.joinMode or the UID of the MemberCluster changes,
+// when the member is recognized as another cluster, and when the fleet ends. A member that has left and whose
+// MemberCluster is kept still exists. Run must then return within ten seconds, after which its Config does not work
+// any more. It is not called again before it has returned.
 //
 // If Run returns an error or panics, the error is logged and reported by an Event, and Run is called again after one
 // second, later after half a minute. If Run returns nil, it is called again only after an event that ends its context.

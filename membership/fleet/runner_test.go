@@ -22,7 +22,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// A runner that fails or panics is called again, one that ends is not, and all end with what they are for.
+// TestRunner checks that a runner that fails or panics is called again, that one that returned nil is not, and that
+// all contexts end with their members.
 func TestRunner(t *testing.T) {
 	var calls atomic.Int32
 	failing, steady := newRecorder(), &named{newRecorder(), "steady"}
@@ -80,7 +81,8 @@ type named struct {
 
 func (n *named) Name() string { return n.name }
 
-// A runner that does not return has its connections closed, and is not called beside itself.
+// TestRunnerThatStays checks that the connections of a runner that does not return are closed, and that it is not
+// called concurrently.
 func TestRunnerThatStays(t *testing.T) {
 	release := make(chan struct{})
 	runner := newRecorder()
@@ -113,7 +115,8 @@ func TestRunnerThatStays(t *testing.T) {
 
 const grace = 10 * time.Second // as the contract of Runner says
 
-// A member that does not answer is told so, then found again, and nothing is restarted for it; others are not delayed.
+// TestUnreachable checks that a member that does not respond is reported, and later reported as reachable, without a
+// restart of its runners and without delays for other members.
 func TestUnreachable(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
@@ -160,7 +163,8 @@ func TestUnreachable(t *testing.T) {
 		meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
 }
 
-// A Secret that is corrected is tried at once, though the wrong one is still being tried.
+// TestCorrected checks that a corrected Secret is probed immediately, while the probe of the previous one is still
+// running.
 func TestCorrected(t *testing.T) {
 	h := startHub(t, fleet.Options{ProbeTimeout: maxFailures * 10})
 	hole := blackHole(t)
@@ -173,7 +177,7 @@ func TestCorrected(t *testing.T) {
 	h.reachable("corrected", v1alpha1.ReasonReachable)
 }
 
-// hole is an address that takes connections and answers nothing.
+// hole is an address that accepts connections and never responds.
 type hole struct {
 	net.Listener
 	taken chan struct{}
@@ -212,7 +216,7 @@ func blackHole(t testing.TB) *hole {
 	return h
 }
 
-// At rest a member costs its probes, and the hub nothing.
+// TestAtRest checks that a member in steady state costs only its probes, and no requests to the hub.
 func TestAtRest(t *testing.T) {
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{newRecorder()}})
 	f := newFake(t, uidA)
@@ -254,7 +258,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// steppedClock is a clock whose long waits end when a test says so.
+// steppedClock is a clock whose long timers fire when a test requests it.
 type steppedClock struct {
 	clock.Clock
 	fake *clocktesting.FakeClock

@@ -22,7 +22,7 @@ const (
 	uidB = "bbbbbbbb-0000-4000-8000-000000000000"
 )
 
-// TestSecret goes through what can happen to a Secret.
+// TestSecret checks the condition Reachable for the changes of a Secret.
 func TestSecret(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
@@ -150,7 +150,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// event waits until an event of a member tells of a reason, and returns what it says.
+// event waits for an Event about a member with a reason, and returns its note.
 func (h *hub) event(member, reason string) (note string) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, maxFailures, "an event of "+member+" says "+reason, func() error {
@@ -169,7 +169,7 @@ func (h *hub) event(member, reason string) (note string) {
 	return note
 }
 
-// The first connection of a hub that has just started is to lead to the right cluster as well.
+// TestOtherClusterAtFirst checks that the first connection of a hub that was started recently is verified as well.
 func TestOtherClusterAtFirst(t *testing.T) {
 	runner := newRecorder()
 	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
@@ -218,7 +218,8 @@ func TestOtherClusterAtFirst(t *testing.T) {
 	}
 }
 
-// A Secret can be referenced by several members, and a Secret without a reference is not read.
+// TestSharedSecret checks that several members can reference one Secret, and that a Secret without a reference is not
+// read.
 func TestSharedSecret(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	f := newFake(t, uidA)

@@ -21,9 +21,9 @@ import (
 
 const controllerName = "muster-fleet"
 
-// SetupWithManager adds the connections of a hub to its members to a manager, whose config leads to the hub. The
-// CustomResourceDefinitions must be installed before the manager starts; see package crds. The error names the invalid
-// option or the failed step.
+// SetupWithManager adds the connections of a hub to its members to a manager, whose config must connect to the hub.
+// The CustomResourceDefinitions must be installed before the manager starts; see package crds. The error names the
+// invalid option or the failed step.
 //
 // The leader runs runners and writes conditions. Replicas that are not the leader connect to members only if their
 // [Provider] is started.

@@ -2,7 +2,7 @@ package fleet
 
 import "context"
 
-// stub is a Runner that ends at once.
+// stub is a Runner that returns immediately.
 type stub string
 
 func (s stub) Name() string { return string(s) }

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// providing starts a provider whose clusters have an index of Secrets, which they have to list before they are engaged.
+// providing starts a provider whose clusters have an index of Secrets, so that their caches list Secrets before they
+// are engaged.
 func (h *hub) providing(options fleet.ProviderOptions) (*fleet.Provider[clusterName, aware], *managerOfMany) {
 	h.t.Helper()
 	p := fleet.NewProvider[clusterName, aware](h.fleet, options)
@@ -43,7 +44,8 @@ func (m *managerOfMany) next(t testing.TB) engagement {
 	}
 }
 
-// A cluster whose caches do not sync is not engaged, says why, and holds up no other; it is when they do.
+// TestSyncTimeout checks that a cluster whose caches do not sync is reported and not engaged, delays no other cluster,
+// and is engaged after its caches have synced.
 func TestSyncTimeout(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	p, many := h.providing(fleet.ProviderOptions{SyncTimeout: 2 * time.Second})
@@ -79,7 +81,7 @@ func TestSyncTimeout(t *testing.T) {
 	require.NoError(t, live.GetClient().List(t.Context(), &corev1.SecretList{}, client.MatchingFields{"type": "x"}))
 }
 
-// A member that takes questions about its kinds and does not answer is a failure as well, which ends.
+// TestKindsTimeout checks that discovery requests without a response fail after the timeout as well.
 func TestKindsTimeout(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	_, many := h.providing(fleet.ProviderOptions{SyncTimeout: 200 * time.Millisecond})

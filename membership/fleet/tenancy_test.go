@@ -111,7 +111,7 @@ func TestProvider_Tenancy(t *testing.T) {
 	require.Empty(t, many.engaged)
 }
 
-// TestProvider_TenancyWithoutNamespace checks that a provider with only one of both options has no member.
+// TestProvider_TenancyWithoutNamespace checks that a provider with only one of both options engages no member.
 func TestProvider_TenancyWithoutNamespace(t *testing.T) {
 	for _, options := range []fleet.ProviderOptions{{Namespace: "shop"}, {Tenancy: &tenancy.Grants{}}} {
 		p := fleet.NewProvider[clusterName, aware](nil, options)

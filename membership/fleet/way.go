@@ -22,7 +22,7 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// way is the connection to a member, as long as it is the same member and has a Secret.
+// way is the connection to a member, while it is the same member and has a Secret.
 type way struct {
 	live     *kubeconfig.Live
 	probe    *http.Client
@@ -52,7 +52,7 @@ func newWay(access *kubeconfig.Access, o *Options) (*way, error) {
 	return w, nil
 }
 
-// current reports whether the connection uses the current Secret, and is known to lead to the right cluster.
+// current reports whether the connection uses the current Secret, and was verified to lead to the right cluster.
 func (w *way) current(access *kubeconfig.Access) bool {
 	return w.known.Load() && w.live.Access().Revision() == access.Revision()
 }
@@ -60,8 +60,8 @@ func (w *way) current(access *kubeconfig.Access) bool {
 var errUnknown = errors.New("the member has not responded to the hub yet, which therefore does not know whether it " +
 	"is the right cluster")
 
-// lend returns a config that sends no request before the member is recognized, because the Secret may lead to another
-// cluster.
+// lend returns a config that sends no request before the member's UID is verified, because the Secret may lead to
+// another cluster.
 func (w *way) lend() (*rest.Config, func(), error) {
 	config, takeBack, err := w.live.Lend()
 	if err != nil {
@@ -87,7 +87,7 @@ func (g guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper is for client-go, which closes connections through it.
+// WrappedRoundTripper returns the wrapped transport. client-go uses it to close connections.
 func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // ready probes the member with readyPath.
@@ -96,7 +96,7 @@ func (w *way) ready(ctx context.Context) finding {
 	return heard(readyPath, status, err)
 }
 
-// ask determines the identity of the cluster. The identity is empty unless the finding is that the member is reachable.
+// ask determines the identity of the cluster. The identity is empty unless the member is reachable.
 func (w *way) ask(ctx context.Context) (identity string, _ finding) {
 	body, status, err := w.get(ctx, identityPath)
 	var namespace metav1.PartialObjectMetadata
@@ -125,7 +125,7 @@ func (w *way) get(ctx context.Context, path string) (body []byte, status int, er
 	return body, response.StatusCode, err
 }
 
-// follow uses another Access for the connection, which must lead to the same member.
+// follow replaces the Access of the connection. The new one must lead to the same member.
 func (w *way) follow(access *kubeconfig.Access, identity string) error {
 	if err := w.live.Replace(access); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// Leases is the part of a client that a [Beater] uses, bound to the member's namespace. The client of client-go costs
-// the hub the least, because it uses protobuf:
+// Leases is the part of a client that a [Beater] uses, for the member's namespace. The client of client-go causes the
+// lowest cost on the hub, because it uses protobuf:
 //
 //	client, err := coordinationv1.NewForConfig(config)
 //	beater := heartbeat.NewBeater(client.Leases("member-east"), heartbeat.BeaterOptions{})
@@ -36,11 +36,11 @@ type BeaterOptions struct {
 	// Period is the maximum time between two heartbeats while no attempt fails. Zero means [DefaultPeriod]; other values
 	// are limited to [MinPeriod] to [MaxPeriod].
 	Period time.Duration
-	// Identity is the holder identity of the Lease. It must be that of this process alone, because [Watcher.Holders]
-	// distinguishes agents with the same credential by it. An agent with another identity takes the Lease over and
-	// increments its leaseTransitions. Empty means [NewIdentity].
+	// Identity is the holder identity of the Lease. It must be unique to this process, because [Watcher.Holders] uses it
+	// to distinguish agents with the same credential. An agent with another identity acquires the Lease and increments
+	// its leaseTransitions. Empty means [NewIdentity].
 	Identity string
-	// Clock is the clock for the heartbeats. Nil means the real one.
+	// Clock is the clock for the heartbeats. Nil means the system clock.
 	Clock clock.Clock
 	// Random returns numbers in [0, 1). One goroutine calls it at a time. Nil means math/rand/v2.
 	Random func() float64
@@ -48,7 +48,7 @@ type BeaterOptions struct {
 
 // Status is the status of a [Beater].
 type Status struct {
-	// LastSuccess is when the Lease was last renewed; zero: never.
+	// LastSuccess is the time at which the Lease was last renewed; zero: never.
 	LastSuccess time.Time
 	// LastError is the error of the last attempt; nil if the attempt succeeded or none was made. It wraps the API server's
 	// error, so that the functions of apierrors apply:
@@ -60,8 +60,8 @@ type Status struct {
 	LastError error
 	// Failures is the number of failed attempts since the last success.
 	Failures int
-	// Rewound is true after the response to a heartbeat showed that the store of the hub was restored to an earlier state,
-	// and stays true. State that was read from that hub before must be read again; create a new Beater then.
+	// Rewound is true after the response to a heartbeat showed that the store of the hub was restored to an earlier
+	// state, and stays true. All state that was read from the hub before must be read again. Create a new Beater then.
 	Rewound bool
 }
 
@@ -83,7 +83,7 @@ type Beater struct {
 	status Status
 }
 
-// ownLease is what a Beater remembers of its Lease.
+// ownLease is the observed state of a Beater's Lease.
 type ownLease struct {
 	current  *coordinationv1.Lease // as last observed; nil: unknown
 	written  *coordinationv1.Lease // as last written; nil: never
@@ -91,13 +91,13 @@ type ownLease struct {
 	store    storeversion.Detector // of the versions that were written
 }
 
-// NewIdentity returns the host name, which is the name of the pod in a cluster, with a random suffix.
+// NewIdentity returns the host name, which in a cluster is the name of the pod, with a random suffix.
 func NewIdentity() string {
 	host, _ := os.Hostname()
 	return cmp.Or(host, membership.AgentName) + "_" + rand.Text()[:8]
 }
 
-// NewBeater returns a Beater that is not running yet.
+// NewBeater returns a Beater. It does not start it.
 func NewBeater(leases Leases, opts BeaterOptions) *Beater {
 	if opts.Identity == "" {
 		opts.Identity = NewIdentity()
@@ -114,8 +114,8 @@ func NewBeater(leases Leases, opts BeaterOptions) *Beater {
 	}
 }
 
-// Run sends heartbeats until the context ends, and then returns nil. It sends the first at once. It may be called again
-// afterwards, for example after a pause. While it runs, a second call returns an error.
+// Run sends heartbeats until the context ends, and then returns nil. It sends the first heartbeat immediately. It may
+// be called again afterwards, for example after a pause. While it runs, a second call returns an error.
 func (b *Beater) Run(ctx context.Context) error {
 	if !b.running.TryLock() {
 		return errors.New("heartbeat: the Beater is running already")
@@ -129,7 +129,7 @@ func (b *Beater) Run(ctx context.Context) error {
 		case stopped:
 			return nil
 		case nudged:
-			// The signal may be older than this run, which started with that period: it must not delay a retry.
+			// The signal may be older than this run, which already uses that period. It must not delay a retry.
 			if period := b.currentPeriod(); period != s.period {
 				next = s.change(period, b.clock.Now())
 			}
@@ -174,8 +174,8 @@ func (b *Beater) sleep(ctx context.Context, d time.Duration) wake {
 	}
 }
 
-// SetPeriod changes the period, limited as in BeaterOptions, with immediate effect: the next heartbeat comes within the
-// new period, at a random time, because a change reaches all agents together.
+// SetPeriod changes the period, with the limits of BeaterOptions. The change has an immediate effect: the next
+// heartbeat is sent within the new period, at a random time, because a change reaches all agents at the same time.
 func (b *Beater) SetPeriod(period time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,9 +196,9 @@ func (b *Beater) Status() Status {
 	return b.status
 }
 
-// Outcomes returns a channel that receives the status after each attempt. Its capacity is one, and the next status
-// replaces one that was not received, so that the heartbeat never blocks. All calls return the same channel, which is
-// for one receiver and is never closed.
+// Outcomes returns a channel that receives the status after each attempt. Its capacity is one, and a new status
+// replaces one that was not received, so that the heartbeat never blocks. All calls return the same channel, which
+// must have one receiver and is never closed.
 func (b *Beater) Outcomes() <-chan Status { return b.outcomes }
 
 func (b *Beater) currentPeriod() time.Duration {

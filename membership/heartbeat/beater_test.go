@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// script is a hub that answers as it is told to, for tests of when a Beater asks. What the answers of
-// a real one do to it is tested in plane_test.go.
+// script is a fake hub with scripted responses, for tests of the times at which a Beater sends requests. The tests in
+// plane_test.go use the responses of a real API server.
 type script struct {
 	mu    sync.Mutex
 	err   error         // of every request
@@ -89,7 +89,7 @@ func (s *script) set(change func()) {
 	change()
 }
 
-// take returns what has been asked since it was last called.
+// take returns the requests since its last call.
 func (s *script) take() []ask {
 	synctest.Wait()
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *script) take() []ask {
 
 var leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// running runs a Beater until the test in the bubble is over.
+// running runs a Beater until the test in the synctest bubble ends.
 func running(t *testing.T, s *script, opts BeaterOptions) *Beater {
 	if opts.Random == nil {
 		opts.Random = func() float64 { return 0.75 } // a phase of a quarter of the period
@@ -137,8 +137,8 @@ func TestBeatSteadily(t *testing.T) {
 	})
 }
 
-// A period that was set before Run is no change of the period, which would put off the retry of a first heartbeat that
-// failed.
+// TestBeatPeriodSetBefore checks that a period that was set before Run is not handled as a change of the period, which
+// would delay the retry of a failed first heartbeat.
 func TestBeatPeriodSetBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{err: errors.New("down")}
@@ -382,7 +382,7 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// TestRenewTimeAlwaysChanges: with a clock that stands still a heartbeat must still be one.
+// TestRenewTimeAlwaysChanges checks that each heartbeat changes the renewTime, even if the clock does not advance.
 func TestRenewTimeAlwaysChanges(t *testing.T) {
 	s := &script{}
 	clock := clocktesting.NewFakeClock(start)
@@ -402,7 +402,7 @@ func TestRenewTimeAlwaysChanges(t *testing.T) {
 	require.Equal(t, start.Add(time.Minute+time.Microsecond), s.lease.Spec.RenewTime.UTC())
 }
 
-// TestPhasesSpread: agents that start together are evenly spread from their second heartbeat on.
+// TestPhasesSpread checks that agents that start together are evenly spread from their second heartbeat on.
 func TestPhasesSpread(t *testing.T) {
 	const agents, tenths = 10_000, 10
 	b := NewBeater(nil, BeaterOptions{})
@@ -418,7 +418,7 @@ func TestPhasesSpread(t *testing.T) {
 	}
 }
 
-// pass lets time pass in a bubble, whose clock moves on to the next timer when every goroutine waits.
+// pass lets time pass in a synctest bubble, whose clock advances to the next timer when every goroutine is blocked.
 func pass(d time.Duration) {
 	<-time.After(d)
 }

@@ -11,7 +11,7 @@ import (
 
 const fleet = 100_000
 
-// fleetNames returns names, and the same in other memory and in an order that no cache likes.
+// fleetNames returns names, and equal names at other addresses in an order that causes cache misses.
 func fleetNames() (names, shuffled []string) {
 	for i := range fleet {
 		names = append(names, fmt.Sprintf("member-cluster-%06d", i))
@@ -31,9 +31,9 @@ func fleetOf(names []string) *Monitor {
 	return m
 }
 
-// BenchmarkHeartbeat is one heartbeat of 100,000 members that send one a minute, with its share of the
-// deadlines that come up meanwhile. Its floor is what any solution has to do at least: to note in a map when
-// each was last seen. Both run in the same go, and the ratio is reported.
+// BenchmarkHeartbeat measures one heartbeat of 100,000 members that send one a minute, including its share of the
+// deadlines that expire meanwhile. Its floor is the minimum work of any solution: to store the time of the last
+// heartbeat of each member in a map. Both run in the same benchmark, which reports the ratio.
 func BenchmarkHeartbeat(b *testing.B) {
 	names, shuffled := fleetNames()
 	seen := map[string]time.Time{}
@@ -68,7 +68,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a member takes, besides its name, which the caller has anyway. Its floor is the
+// BenchmarkMemory measures the memory of a member, without its name, which the caller stores anyway. Its floor is the
 // same map.
 func BenchmarkMemory(b *testing.B) {
 	names, _ := fleetNames()
@@ -98,8 +98,8 @@ func allocated(build func() any) (bytes uint64, built any) {
 	return after.HeapAlloc - before.HeapAlloc, built
 }
 
-// BenchmarkOutage is the worst that can happen: all 100,000 members are late, and then lost, at once.
-// Its floor is a plain scan of the same map for those that are overdue.
+// BenchmarkOutage measures the worst case: all 100,000 members are late, and then lost, at the same time. Its floor is
+// a scan of the same map for the overdue members.
 func BenchmarkOutage(b *testing.B) {
 	names, _ := fleetNames()
 	seen := map[string]time.Time{}

@@ -2,7 +2,7 @@ package heartbeat
 
 import "time"
 
-// elapsed is the real time since the epoch, for output.
+// elapsed returns the real time since the epoch, for output.
 func (m *Monitor) elapsed(now time.Time) time.Duration {
 	if m.epoch.IsZero() {
 		m.epoch = now
@@ -10,7 +10,7 @@ func (m *Monitor) elapsed(now time.Time) time.Duration {
 	return now.Sub(m.epoch)
 }
 
-// clock is the time for decisions, which stands still while the Monitor is paused.
+// clock returns the time for decisions, which stops while the Monitor is paused.
 func (m *Monitor) clock(now time.Time) time.Duration {
 	at := m.elapsed(now)
 	if m.paused {
@@ -56,8 +56,8 @@ func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 	return e.state != before, doubted
 }
 
-// blame counts a loss as a flap if the previous one was a short time ago. A loss during an outage is probably caused by
-// the hub, and does not count.
+// blame counts a loss as a flap if the previous loss was a short time ago. It does not count a loss during an outage,
+// which is probably caused by the hub.
 func (m *Monitor) blame(e *member, at time.Duration) {
 	if e.watch.lost < 0 || at-e.watch.lost > flapWindow*e.grace {
 		e.flaps = 0
@@ -83,7 +83,7 @@ func (m *Monitor) setLate(e *member, late bool) {
 	}
 }
 
-// markOf converts the time that the agent wrote to a comparable number; 0 is the zero time.
+// markOf converts the agent's renewTime to a comparable number; 0 is the zero time.
 func markOf(renewed time.Time) int64 {
 	if renewed.IsZero() {
 		return 0

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership/heartbeat"
 )
 
-// A Monitor judges by what it is told, and at times that it is told.
+// A Monitor evaluates the heartbeats and times that its caller passes.
 func ExampleMonitor() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	monitor := heartbeat.NewMonitor(heartbeat.Policy{})
@@ -46,8 +46,8 @@ func ExampleMonitor() {
 	// [east] Lost heard at 12:00:00
 }
 
-// An agent sends heartbeats as long as it runs, and hears how they fare. In an agent the Leases are those of
-// a client: coordinationv1.NewForConfig(config), then client.Leases("member-east").
+// An agent sends heartbeats as long as it runs, and receives their results. In an agent the Leases are those of a
+// client: coordinationv1.NewForConfig(config), then client.Leases("member-east").
 func ExampleBeater() {
 	beater := heartbeat.NewBeater(&inMemory{}, heartbeat.BeaterOptions{Identity: "agent-0"})
 
@@ -67,8 +67,8 @@ func ExampleBeater() {
 	// stopped: <nil>
 }
 
-// A hub adds a Watcher to its manager, tracks the members that have joined, and looks again at those
-// whose health has changed.
+// A hub adds a Watcher to its manager, tracks the members that have joined, and reconciles members whose health has
+// changed.
 func ExampleWatcher() {
 	setup := func(mgr manager.Manager, reconcile func(member string)) (*heartbeat.Watcher, error) {
 		client, err := coordinationv1client.NewForConfig(mgr.GetConfig())
@@ -92,7 +92,7 @@ func ExampleWatcher() {
 	_ = setup
 }
 
-// inMemory holds one Lease.
+// inMemory stores one Lease.
 type inMemory struct{ lease *coordinationv1.Lease }
 
 func (m *inMemory) Get(_ context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {

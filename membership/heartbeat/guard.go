@@ -12,11 +12,11 @@ const (
 	isPush                       // the hub connects to it
 )
 
-// isAffected reports whether the member counts as affected for the outage guard.
+// isAffected reports whether the outage guard counts the member as affected.
 func (m *member) isAffected() bool { return m.flags&(isLate|isNotReady) != 0 }
 
-// suspects reports whether the outage guard is active with so many affected members. An active guard stays active until
-// the share is clearly lower.
+// suspects reports whether the outage guard is active for a number of affected members. An active guard stays active
+// until the share is lower by the hysteresis.
 func (p Policy) suspects(affected, tracked int, already bool) bool {
 	if affected == 0 || affected < min(p.OutageMinimum, tracked) {
 		return false
@@ -28,7 +28,7 @@ func (p Policy) suspects(affected, tracked int, already bool) bool {
 	return share >= p.OutageShare
 }
 
-// guard counts the members of a fleet, or of a part of it, and knows whether they have an outage.
+// guard counts the members of a fleet, or of a part of it, and stores whether they have an outage.
 type guard struct {
 	tracked, late int
 	affected      int // late or not ready
@@ -64,7 +64,7 @@ func (m *Monitor) isWithheld(e *member) bool {
 		m.push.withholds() && e.flags&isPush != 0)
 }
 
-// withheld is the number of members whose taints and failover are withheld.
+// withheld returns the number of members whose taints and failover are withheld.
 func (m *Monitor) withheld() int {
 	n := 0
 	for _, e := range m.members {
@@ -100,16 +100,16 @@ func (m *Monitor) set(e *member, flag uint8, is bool) {
 // suspect starts or ends outages, and returns the members for which that starts or stops to withhold taints and
 // failover.
 //
-// An outage depends on the members that are late, not on those that are lost: if all become silent at once, they are
-// lost one by one, spread over a period, but each of them is late before the first is lost. So the guard is active
-// before the hub would taint any member. For the same reason, an outage depends on members that are not ready before
-// their taints are due.
+// An outage depends on the members that are late, not on those that are lost: if the heartbeats of all members stop at
+// the same time, the members are lost one by one, spread over a period, but each of them is late before the first is
+// lost. Therefore the guard is active before the hub would taint any member. For the same reason, an outage depends on
+// members that are not ready before their taints are due.
 //
 // Members without a heartbeat since the hub started do not show that the hub is healthy. While they could form an
 // outage together with the affected ones, taints and failover are withheld as well.
 //
-// The members with joinMode Push are evaluated once more among themselves: heartbeats of other members do not show
-// that the hub can reach anything.
+// The members with joinMode Push are also evaluated as a separate group: heartbeats of other members do not show that
+// the hub can reach any member.
 func (m *Monitor) suspect(now time.Time) []string {
 	fleet, push := m.next(m.fleet, now), m.next(m.push, now)
 	if fleet == m.fleet && push == m.push {
@@ -135,7 +135,7 @@ func (m *Monitor) suspect(now time.Time) []string {
 	return sorted(changed)
 }
 
-// next returns a guard as it is with its current counters.
+// next returns the guard for its current counters.
 func (m *Monitor) next(g guard, now time.Time) guard {
 	outage := m.policy.suspects(g.affected, g.tracked, g.outage)
 	if outage != g.outage {
@@ -145,8 +145,8 @@ func (m *Monitor) next(g guard, now time.Time) guard {
 	return g
 }
 
-// flipped returns the names of the members whose Suspended differs from before. Names are the members that suspect has
-// returned since.
+// flipped returns the names of the members whose Suspended differs from before. The argument names contains the
+// members that suspect has returned since.
 func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	for e, was := range before {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
@@ -157,7 +157,7 @@ func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	return sorted(names)
 }
 
-// grantGrace gives the affected members of an outage a new grace period, because after an outage the hub may need that
+// grantGrace gives the affected members of an outage a new grace period, because after an outage the hub may need this
 // time to observe their heartbeats.
 func (m *Monitor) grantGrace(now time.Time, of func(*member) bool) {
 	at := m.clock(now)

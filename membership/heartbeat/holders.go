@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// holders finds members whose Lease several agents renew, because their cluster was cloned together with the Secret of
-// its agent. Such agents have the same credential, and nothing but the identity of their processes distinguishes them.
+// holders detects members whose Lease several agents renew, because their cluster was cloned together with the Secret
+// of its agent. Such agents have the same credential, and only the identities of their processes distinguish them.
 //
-// A process has an identity of its own, so the identity of an agent that was restarted does not come back. Identities
-// that come back again and again are those of processes that run at the same time. One comes back at most once after a
-// pause of its process. It is pure, and must not be used concurrently.
+// Each process has a unique identity, so the identity of an agent that was restarted does not occur again. Identities
+// that occur alternately belong to processes that run at the same time. An identity occurs again at most once after a
+// pause of its process. holders performs no I/O, and must not be used concurrently.
 //
 // A member has an entry only for a short time after a change of its holder, or while several agents renew its Lease.
 type holders map[string]*holding
@@ -23,16 +23,16 @@ type holding struct {
 }
 
 const (
-	// clonedAfter is how often holders must come back. A process that was paused for a while causes two: it sends one
-	// heartbeat before it finds that another agent took over, and the other agent takes over again.
+	// clonedAfter is the number of times that holders must occur again. A process that was paused causes two: it sends
+	// one heartbeat before it observes that another agent has acquired the Lease, and the other agent acquires it again.
 	clonedAfter = 3
-	// maxHolders is how many holders are distinguished.
+	// maxHolders is the number of holders that are distinguished.
 	maxHolders = 4
-	// holdersFor is for how many grace periods a change of the holder counts.
+	// holdersFor is how long a change of the holder counts, in grace periods.
 	holdersFor = 2
 )
 
-// observe records a heartbeat, and reports whether the identities that of returns have changed.
+// observe records a heartbeat, and reports whether the result of the method of has changed.
 func (h holders) observe(member string, seen sighting, now time.Time) bool {
 	e := h[member]
 	switch {

@@ -44,7 +44,7 @@ func TestHolders_Cloned(t *testing.T) {
 	}
 }
 
-// TestHolders_NoEntriesAtRest checks that the holders of a fleet take no memory while none changes.
+// TestHolders_NoEntriesAtRest checks that the holders of a fleet use no memory while no holder changes.
 func TestHolders_NoEntriesAtRest(t *testing.T) {
 	h, now := holders{}, epoch
 	for i := range 20 {

@@ -2,7 +2,8 @@ package heartbeat
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The descriptions are values, not metrics: a Watcher is its own collector, so that one process can have several.
+// The descriptors are no registered metrics: each Watcher is a separate collector, so that one process can have
+// several.
 var (
 	membersDesc = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by state.", []string{"state"}, nil)
 	lateDesc    = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.",

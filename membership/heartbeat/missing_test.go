@@ -47,7 +47,7 @@ func TestWatcher_Missing(t *testing.T) {
 	})
 }
 
-// confined is a hub that does not permit the agent to create its Lease.
+// confined is a fake hub that does not permit the agent to create its Lease.
 type confined struct{ *script }
 
 func (c confined) Create(ctx context.Context, _ *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease,
@@ -59,7 +59,7 @@ func (c confined) Create(ctx context.Context, _ *coordinationv1.Lease, _ metav1.
 }
 
 // TestBeat_MissingLeaseOfTheHub checks that an agent without the permission to create its Lease reports that the Lease
-// is missing, retries with a growing pause, and renews the Lease as soon as the hub has created it.
+// is missing, retries with an increasing backoff, and renews the Lease as soon as the hub has created it.
 func TestBeat_MissingLeaseOfTheHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}

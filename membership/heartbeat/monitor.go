@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Monitor evaluates the state of members by the heartbeats that the hub observes. It is pure: it does no I/O, starts no
+// Monitor evaluates the state of members by the heartbeats that the hub observes. It performs no I/O, starts no
 // goroutine and reads no clock; the caller passes the time. [Watcher] runs a Monitor.
 //
 // Pass times of one clock that does not go backwards, such as time.Now. Methods that return names return the members
-// whose State or Suspended has changed (a new LastHeard is no change), sorted and without duplicates; nil if there are
-// none, as for nearly every heartbeat.
+// whose State or Suspended has changed, sorted and without duplicates. A new LastHeard is not a change. The result is
+// nil if there are none, as for nearly every heartbeat.
 //
 // A Monitor must not be used concurrently.
 type Monitor struct {
@@ -41,9 +41,9 @@ func NewMonitor(policy Policy) *Monitor {
 // [MinPeriod] to [MaxPeriod].
 //
 // A new member is Awaited for its grace period from now on, or Healthy if a heartbeat was observed within that time. A
-// longer period applies from the last heartbeat on. A shorter one applies from now on, because the agent does not know
-// it yet, but it does not extend the current grace period. The result does not contain the name itself: call Health
-// for it.
+// longer period applies from the last heartbeat on. A shorter one applies from now on, because the agent has not
+// received it yet, but it does not extend the current grace period. The result does not contain the name itself: call
+// Health for this member.
 func (m *Monitor) Track(name string, period time.Duration, now time.Time) []string {
 	at := m.clock(now)
 	e := m.members[name]
@@ -91,10 +91,10 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 	return m.suspect(now)
 }
 
-// Observe records a write of a member's Lease. Renewed is the time that the agent wrote. It is only compared with the
-// previous value: the same value is no heartbeat, and neither is zero, which means that the Lease was never renewed.
+// Observe records a write of a member's Lease. Renewed is the agent's renewTime. It is only compared with the previous
+// value: an equal value is not a heartbeat, and neither is zero, which means that the Lease was never renewed.
 //
-// Observe may be called before Track, and the heartbeat is kept.
+// Observe may be called before Track. The heartbeat is then stored for Track.
 func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	entered, doubted := m.observe(name, renewed, now)
 	var changed []string
@@ -107,7 +107,7 @@ func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	return changed
 }
 
-// observe is Observe without the outage guard; its results are those of beat.
+// observe is Observe without the outage guard. Its results are those of beat.
 func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted bool) {
 	e := m.members[name]
 	if e == nil {
@@ -125,8 +125,8 @@ func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted
 }
 
 // Report records whether a member's agent reports that its cluster is ready. For the outage guard a member that is not
-// ready counts like a silent one: in push mode the agents of all members lose their clusters if the hub's network
-// fails. A member that is not tracked is ignored.
+// ready counts like a late one: in push mode the agents of all members lose the connection to their clusters if the
+// hub's network fails. A member that is not tracked is ignored.
 //
 //nolint:revive // Readiness is what the agent reports, and no mode of the method.
 func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
@@ -140,8 +140,8 @@ func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 }
 
 // SetPush records whether the hub connects to a member (joinMode Push), whose agent then runs on the hub. These
-// members are evaluated for an outage among themselves as well, since the hub may lose its way to all of them while it
-// receives the heartbeats of others. A member that is not tracked is ignored.
+// members are also evaluated for an outage as a separate group, because the hub may lose its network path to all of
+// them while it receives the heartbeats of others. A member that is not tracked is ignored.
 //
 //nolint:revive // The value is what the member has.
 func (m *Monitor) SetPush(name string, push bool, now time.Time) []string {
@@ -154,8 +154,8 @@ func (m *Monitor) SetPush(name string, push bool, now time.Time) []string {
 	return m.flipped(m.suspect(now), before)
 }
 
-// Gone records that a member's Lease was deleted. That is no heartbeat and no loss. The state of a member that is not
-// tracked is dropped.
+// Gone records that a member's Lease was deleted. A deletion is neither a heartbeat nor a loss. The state of a member
+// that is not tracked is dropped.
 func (m *Monitor) Gone(name string) {
 	switch e := m.members[name]; {
 	case e == nil:
@@ -166,16 +166,16 @@ func (m *Monitor) Gone(name string) {
 	}
 }
 
-// Missing reports whether a tracked member has no Lease, as far as Observe, Gone and Relist have recorded.
+// Missing reports whether a tracked member has no Lease, according to Observe, Gone and Relist.
 func (m *Monitor) Missing(name string) bool {
 	e := m.members[name]
 	return e != nil && e.tracked && e.renewed == 0
 }
 
-// Relist records all existing Leases: by member the time that the agent wrote. A time that differs from the last
-// observed one is a heartbeat, as in Observe. The first time of a member may be old: it is stored, and only its next
-// change is a heartbeat. Missing Leases are Gone. All Leases are observed at the same time: an outage ends only after
-// all of them were recorded.
+// Relist records all existing Leases: the renewTime by member. A time that differs from the last observed one is a
+// heartbeat, as in Observe. The first time of a member may be old: it is stored, and only its next change is a
+// heartbeat. Missing Leases are Gone. All Leases are observed at the same time: an outage ends only after all of them
+// were recorded.
 func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 	var changed []string
 	suspicion := false
@@ -212,9 +212,9 @@ func (m *Monitor) Pause(now time.Time) {
 	}
 }
 
-// Resume records that the hub can observe heartbeats again. The time since Pause is not silence. A member whose period
-// is not longer than the pause may have missed a heartbeat because of the pause, and may be waiting for its next
-// attempt: it gets a full grace period.
+// Resume records that the hub can observe heartbeats again. The time since Pause does not count as missing heartbeats.
+// A member whose period is not longer than the pause may have missed a heartbeat because of the pause, and may wait
+// for its next attempt: it gets a full grace period.
 func (m *Monitor) Resume(now time.Time) []string {
 	if !m.paused {
 		return nil
@@ -233,7 +233,7 @@ func (m *Monitor) Resume(now time.Time) []string {
 	return m.suspect(now)
 }
 
-// Expire marks members as late or lost whose time has come. Call it at [Monitor.Next]; an earlier call does nothing,
+// Expire marks members as late or lost at their deadlines. Call it at [Monitor.Next]; an earlier call does nothing,
 // and a later one only delays the changes.
 func (m *Monitor) Expire(now time.Time) []string {
 	if m.paused {
@@ -275,7 +275,8 @@ func (m *Monitor) Expire(now time.Time) []string {
 	return sorted(changed)
 }
 
-// Next returns when to call Expire; false if no member can expire. Heartbeats since the last call may move that time.
+// Next returns the time of the next call of Expire; false if no member can expire. Heartbeats since the last call may
+// change the time.
 func (m *Monitor) Next() (time.Time, bool) {
 	if m.paused || len(m.queue) == 0 {
 		return time.Time{}, false

@@ -12,9 +12,9 @@ import (
 
 var propertyNames = []string{"ash", "birch", "cedar", "elm"}
 
-// TestMonitorAgreesWithNaive drives Monitor and a plain scan through the same history and wants the
-// same health after every step, the names of exactly those whose health changed, and no wake-up that
-// would come too late.
+// TestMonitorAgreesWithNaive applies the same random events to a Monitor and a full scan. After every step, the health
+// of all members must be equal, the returned names must be exactly those whose health changed, and the next wake-up
+// must not be too late.
 func TestMonitorAgreesWithNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{OutageMinimum: rapid.IntRange(0, 4).Draw(t, "minimum")}
@@ -164,8 +164,8 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestNoLossWithinGrace checks the guarantee that members rely on, for every order of events: no member is
-// lost who was heard, tracked or given its time anew less than a grace ago.
+// TestNoLossWithinGrace checks for every order of events that a member is not lost within a grace period after a
+// heartbeat, Track, or the start of a new grace period.
 func TestNoLossWithinGrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMonitor(Policy{})

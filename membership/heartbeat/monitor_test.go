@@ -11,7 +11,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// play is a history that a test tells.
+// play is a scripted sequence of events.
 type play struct {
 	t       *testing.T
 	m       *Monitor
@@ -39,7 +39,7 @@ func (p *play) beat(members ...string) {
 	}
 }
 
-// beats lets time pass in which these members, and no others, send a heartbeat each 20 s.
+// beats lets time pass in which only these members send a heartbeat each 20 s.
 func (p *play) beats(d time.Duration, members ...string) {
 	for ; d > 0; d -= 20 * time.Second {
 		p.beat(members...)
@@ -47,7 +47,7 @@ func (p *play) beats(d time.Duration, members ...string) {
 	}
 }
 
-// pass lets time pass the way a Watcher does, from deadline to deadline.
+// pass lets time pass from deadline to deadline, like a Watcher.
 func (p *play) pass(d time.Duration) {
 	end := p.now.Add(d)
 	p.changed = nil
@@ -549,7 +549,7 @@ func TestMonitor_ClockSkew(t *testing.T) {
 	require.Equal(t, epoch.Add(time.Second), v.LastHeard)
 }
 
-// TestMemberSize guards the memory that a large fleet takes.
+// TestMemberSize limits the memory of a member, because fleets may be large.
 func TestMemberSize(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(member{}), uintptr(96), "the size class in which a member is allocated")
 }

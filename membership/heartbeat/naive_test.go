@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// naive is the same judge written the plain way, to hold Monitor against: it scans all members each time,
-// keeps wall-clock times and moves all of them when time did not count. It has no queue and no watch.
+// naive is a reference implementation of Monitor: it scans all members each time, stores wall-clock times, and shifts
+// all of them after a pause. It has no queue and no watch.
 type naive struct {
 	policy  Policy
 	members map[string]*naiveMember
@@ -214,7 +214,7 @@ func (e *naiveMember) lateAt() time.Time {
 	return e.silent.Add(min(e.period+max(e.period/4, 2*time.Second), e.grace))
 }
 
-// earliest returns when silence next changes anything.
+// earliest returns the next time at which missing heartbeats change the state.
 func (n *naive) earliest() (at time.Time, ok bool) {
 	for _, e := range n.members {
 		due := e.lateAt()

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// onlyHeartbeats selects the Leases. With it, an API server allows a list or a watch to a role that is limited to this
-// resourceName.
+// onlyHeartbeats selects the Leases. With this selector, an API server permits a list or a watch to a role that is
+// limited to this resourceName.
 var onlyHeartbeats = fields.OneTermEqualSelector(metav1.ObjectNameField, membership.LeaseName).String()
 
 // reflect lists and watches with client-go's reflector, which restarts as required.
@@ -39,7 +39,7 @@ func (w *Watcher) reflect(ctx context.Context) {
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(
-		// A client that does not support WatchList reports that, and the reflector then lists.
+		// The reflector falls back to a list if the client does not support WatchList.
 		cache.ToListWatcherWithWatchListSemantics(lw, w.leases),
 		&coordinationv1.Lease{}, (*sink)(w),
 		cache.ReflectorOptions{
@@ -65,7 +65,7 @@ func (w *Watcher) opened(stream watch.Interface, opts metav1.ListOptions) watch.
 }
 
 // sees changes the state of the watch. While the watch is not established, or its initial state is not known yet, no
-// heartbeat can be observed, so no member may expire.
+// heartbeat can be observed, and therefore no member may expire.
 func (w *Watcher) sees(change func()) {
 	w.with(func(m *Monitor, now time.Time) []string {
 		change()
@@ -90,7 +90,7 @@ func (n *noted) Stop() {
 	n.once.Do(n.stopped)
 }
 
-// sink is the Watcher as the store of its reflector: it stores only what a Monitor needs of a Lease.
+// sink is the Watcher as the store of its reflector. It stores only the part of a Lease that a Monitor needs.
 type sink Watcher
 
 // sighting is the relevant part of a Lease.

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// simulation is a fleet in virtual time. Members send heartbeats on a grid of their own, unless they are cut off.
+// simulation is a fleet in virtual time. Members send heartbeats at fixed intervals with different phases, unless they
+// are disconnected.
 type simulation struct {
 	m        *Monitor
 	now      time.Time
@@ -32,7 +33,8 @@ func newSimulation(phases []time.Duration) *simulation {
 
 func (s *simulation) name(i int) string { return fmt.Sprint("m", i) }
 
-// run lets time pass, and returns the first member that would get a taint. Who is not ready gets it after 30 s.
+// run lets time pass, and returns the first member that would be tainted. A member that is not ready is tainted after
+// 30 s.
 func (s *simulation) run(d time.Duration, each func()) (tainted string) {
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(time.Second) {
 		if each != nil {
@@ -61,8 +63,8 @@ func (s *simulation) report(i int, ready bool) {
 	}
 }
 
-// However large the fleet is, an outage of the hub taints no member, neither while it lasts nor when the members
-// return one by one, as long as each does so within a grace of the first.
+// TestOutageTaintsNoMember checks, for fleets of all sizes, that an outage of the hub taints no member, neither during
+// the outage nor when the members return one by one, as long as each does so within a grace period after the first.
 func TestOutageTaintsNoMember(t *testing.T) {
 	for _, egress := range []bool{false, true} {
 		t.Run(fmt.Sprintf("egress only: %v", egress), func(t *testing.T) {
@@ -107,7 +109,8 @@ func TestOutageTaintsNoMember(t *testing.T) {
 	}
 }
 
-// Five minutes with the default options, and members that return late or not at all.
+// TestFiveMinutes checks an outage of five minutes with the default options, and members that return late or not at
+// all.
 func TestFiveMinutes(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
@@ -141,8 +144,8 @@ func TestFiveMinutes(t *testing.T) {
 	}
 }
 
-// TestOutage_ThreeOfFiveReturn checks that the other two members, which end the outage by their absence alone, have a
-// fresh grace period: they are tainted only after it, and not at all if they return within it.
+// TestOutage_ThreeOfFiveReturn checks that the other two members, which are too few for an outage, have a full grace
+// period: they are tainted only after it, and not at all if they return within it.
 func TestOutage_ThreeOfFiveReturn(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		s := newSimulation(make([]time.Duration, 5))
@@ -173,7 +176,8 @@ func TestOutage_ThreeOfFiveReturn(t *testing.T) {
 	}
 }
 
-// A member that fails alone is tainted when its grace is over, in a fleet of two or more.
+// TestSingleFailure checks that a single member that fails is tainted after its grace period, in a fleet of two or
+// more.
 func TestSingleFailure(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		s := newSimulation(make([]time.Duration, n))

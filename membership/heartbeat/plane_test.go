@@ -90,7 +90,7 @@ func (h *realHub) leases(cfg *rest.Config, namespace string) coordinationv1clien
 	return client.Leases(namespace)
 }
 
-// member makes a member's namespace, and an agent that may do in it what doc.go asks for and no more.
+// member creates a member's namespace, and returns an agent with exactly the permissions in doc.go.
 func (h *realHub) member(name string) (namespace string, agent *rest.Config) {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -126,7 +126,7 @@ func (h *realHub) admit(namespace, name string) {
 	}, "the agent of %s may read its Lease", name)
 }
 
-// watcher is the user that a hub is with what doc.go asks for and no more.
+// watcher returns the config of a hub with exactly the permissions in doc.go.
 func (h *realHub) watcher() *rest.Config {
 	ctx := h.t.Context()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "watcher-"}, Rules: []rbacv1.PolicyRule{
@@ -149,7 +149,7 @@ func (h *realHub) eventually(met func() bool, format string, args ...any) {
 	require.Eventuallyf(h.t, met, eventually, tick, format, args...)
 }
 
-// runs lets a Beater run; stop waits for it.
+// runs runs a Beater; stop ends it and waits until it has returned.
 func (h *realHub) runs(b *Beater) (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var wg sync.WaitGroup
@@ -166,7 +166,7 @@ func (h *realHub) lease(namespace string) *coordinationv1.Lease {
 	return lease
 }
 
-// TestPlaneSteadyState: a heartbeat costs the hub one write a period, and nothing else.
+// TestPlaneSteadyState checks that a heartbeat costs the hub one write per period, and no other request.
 func TestPlaneSteadyState(t *testing.T) {
 	h := newRealHub(t)
 	namespace, cfg := h.member("steady")
@@ -207,7 +207,8 @@ func TestPlaneSteadyState(t *testing.T) {
 	}
 }
 
-// TestPlaneInterference: what others do to the Lease is made good within the attempt that finds out.
+// TestPlaneInterference checks that changes of the Lease by other clients are corrected within the attempt that
+// observes them.
 func TestPlaneInterference(t *testing.T) {
 	h := newRealHub(t)
 	namespace, cfg := h.member("meddled")
@@ -236,7 +237,7 @@ func TestPlaneInterference(t *testing.T) {
 	require.Zero(t, b.Status().Failures)
 }
 
-// TestPlaneRefusals: the agent's lifecycle acts on why it is refused.
+// TestPlaneRefusals checks the errors of refused heartbeats, which the lifecycle of the agent depends on.
 func TestPlaneRefusals(t *testing.T) {
 	h := newRealHub(t)
 	namespace, cfg := h.member("refused")
@@ -264,8 +265,8 @@ func TestPlaneRefusals(t *testing.T) {
 	require.True(t, apierrors.IsNotFound((<-b.Outcomes()).LastError), "a namespace that does not exist")
 }
 
-// TestPlaneWatcher goes through a hub's day: members beat, one with a clock that is an hour off; the API
-// server dies for longer than the grace and comes back; then a member dies.
+// TestPlaneWatcher checks a hub whose members send heartbeats, one of them with a clock that is wrong by an hour;
+// whose API server is unavailable for longer than the grace period; and one of whose members then fails.
 func TestPlaneWatcher(t *testing.T) {
 	for name, leases := range map[string]func(AllLeases) AllLeases{
 		"streamed": func(l AllLeases) AllLeases { return l },
@@ -347,12 +348,12 @@ func TestPlaneWatcher(t *testing.T) {
 	}
 }
 
-// listOnly hides that a client can stream what there is at first.
+// listOnly hides that a client supports WatchList.
 type listOnly struct{ AllLeases }
 
 func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
-// skewed is a clock that is off, but ticks as any other.
+// skewed is a clock with a constant error.
 type skewed struct {
 	clock.Clock
 	by time.Duration

@@ -31,16 +31,16 @@ const (
 	maxFlaps   = math.MaxUint8 // limit of the counter
 )
 
-// Policy are the rules of a [Monitor]. The zero value of each field is its documented default.
+// Policy contains the rules of a [Monitor]. The zero value of each field is its documented default.
 //
-// A [Watcher] calls the functions under its lock, so they must return at once, and must be deterministic.
+// A [Watcher] calls the functions under its lock, so they must return immediately, and must be deterministic.
 type Policy struct {
-	// Grace returns how long a member with this period may be silent before it is lost. It must be longer than the period.
-	// Nil means [DefaultGrace].
+	// Grace returns how long a member with this period may send no heartbeat before it is lost. It must be longer than
+	// the period. Nil means [DefaultGrace].
 	Grace func(period time.Duration) time.Duration
 
-	// Hold returns for how long a lost member must send heartbeats without a late one before it is healthy again. Flaps is
-	// how many of its losses came soon after the previous one, which is zero for the first. Nil means [DefaultHold].
+	// Hold returns how long a lost member must send heartbeats without a late one before it is healthy again. Flaps is
+	// the number of losses shortly after the previous one, which is zero for the first. Nil means [DefaultHold].
 	Hold func(flaps int, grace time.Duration) time.Duration
 
 	// OutageShare is the share of members that must be late or not ready at the same time to start an outage, greater than
@@ -49,19 +49,20 @@ type Policy struct {
 	OutageShare float64
 
 	// OutageMinimum is the minimum number of affected members of an outage, so that two lost members in a fleet of three
-	// are no outage. In a smaller fleet all members must be affected: with a single member, its silence always is an
-	// outage, because a failure of the hub's network looks the same. Zero means 3.
+	// are no outage. In a smaller fleet all members must be affected: in a fleet with a single member, its missing
+	// heartbeats are always an outage, because a failure of the hub's network has the same effect. Zero means 3.
 	OutageMinimum int
 }
 
-// DefaultGrace is 3 periods plus the allowed delay of a heartbeat, which is a quarter of a period and at least 2 s. So
-// two heartbeats in a row may be lost, and the third may be late. A period of 60 s has a grace period of 195 s.
+// DefaultGrace returns 3 periods plus the permitted delay of a heartbeat, which is a quarter of a period and at least
+// 2 s. Therefore two heartbeats in a row may be lost, and the third may be late. A period of 60 s has a grace period
+// of 195 s.
 func DefaultGrace(period time.Duration) time.Duration {
 	return 3*period + slack(period)
 }
 
-// DefaultHold is zero for a member that does not flap, one grace period for the first flap, and twice as much for each
-// further flap, up to 8 grace periods. A loss is a flap if the previous loss was at most 16 grace periods ago.
+// DefaultHold returns zero for a member that does not flap, one grace period for the first flap, and twice as much for
+// each further flap, up to 8 grace periods. A loss is a flap if the previous loss was at most 16 grace periods ago.
 func DefaultHold(flaps int, grace time.Duration) time.Duration {
 	if flaps <= 0 {
 		return 0
@@ -69,7 +70,7 @@ func DefaultHold(flaps int, grace time.Duration) time.Duration {
 	return grace * time.Duration(min(1<<min(flaps-1, 10), maxHold))
 }
 
-// slack is the allowed delay of a heartbeat after its period.
+// slack returns the permitted delay of a heartbeat after its period.
 func slack(period time.Duration) time.Duration {
 	return max(period/4, 2*time.Second)
 }
@@ -109,8 +110,8 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// outageEnds is the share of affected members at which an outage is over. The lower bound is required if OutageShare is
-// less than the hysteresis: otherwise the outage would never end.
+// outageEnds returns the share of affected members at which an outage ends. The lower bound is required if OutageShare
+// is less than the hysteresis: otherwise the outage would never end.
 func (p Policy) outageEnds() float64 { return max(0, p.OutageShare-outageHysteresis) }
 
 func (p Policy) withDefaults() Policy {

@@ -44,7 +44,7 @@ func TestPolicyValidate(t *testing.T) {
 	}
 }
 
-// However small the share that begins an outage, it ends when no member is late.
+// TestOutageEnds checks that an outage ends when no member is late, for all values of OutageShare.
 func TestOutageEnds(t *testing.T) {
 	for _, share := range []float64{0.05, 0.15, 0.2, 1} {
 		now := start

@@ -8,7 +8,7 @@ import (
 // never is later than every other time.
 const never = time.Duration(math.MaxInt64)
 
-// member is the state of one member in a Monitor. There are many: keep it small (TestMemberSize).
+// member is the state of one member in a Monitor. Its size is limited by TestMemberSize, because fleets may be large.
 //
 // The times outside of watch are for output: they are durations since the Monitor's epoch.
 type member struct {
@@ -26,7 +26,8 @@ type member struct {
 	tracked bool
 }
 
-// watchTimes are the times of a member for decisions. They stand still while the Monitor is paused.
+// watchTimes are the times of a member for decisions. They are relative to a clock that stops while the Monitor is
+// paused.
 type watchTimes struct {
 	anchor        time.Duration // start of the silence
 	steady        time.Duration // when the steady heartbeats of an Unsteady member began
@@ -39,7 +40,7 @@ const unrenewed = -1
 
 func (m *member) late() bool { return m.flags&isLate != 0 }
 
-// due returns when the state of the member next changes by time alone.
+// due returns the next time at which the state of the member changes without an event.
 func (m *member) due() time.Duration {
 	if m.watch.withheldUntil > 0 {
 		return min(m.silent(), m.watch.withheldUntil)
@@ -47,7 +48,7 @@ func (m *member) due() time.Duration {
 	return m.silent()
 }
 
-// silent returns when silence next changes the state of the member.
+// silent returns the next time at which missing heartbeats change the state of the member.
 func (m *member) silent() time.Duration {
 	switch {
 	case !m.late():
@@ -61,8 +62,8 @@ func (m *member) silent() time.Duration {
 
 // queue is a heap of members by the time when they must be checked, the earliest first.
 //
-// A heartbeat makes a member due later and does not move it in the heap. The queue finds that when the member is first,
-// at most once per period, so that a heartbeat only stores its time.
+// A heartbeat makes a member due later and does not move it in the heap. The queue corrects the position when the
+// member is first, at most once per period, so that a heartbeat only stores its time.
 //
 // container/heap is not used, because with 100,000 members most of the time is spent on cache misses: here the times
 // are adjacent in memory, and four children share a cache line.

@@ -38,7 +38,7 @@ func (b *Beater) renew(ctx context.Context, period time.Duration) error {
 }
 
 // olderThan reports whether the Lease of the hub is an earlier version of the one that was written. Versions of one
-// object only grow, so the store was restored, even if later writes have passed its former version since.
+// object only increase, so the store was restored, even if later writes have passed its former version since.
 func olderThan(lease, written *coordinationv1.Lease) bool {
 	if written == nil || lease.UID != written.UID {
 		return false
@@ -57,8 +57,9 @@ func (b *Beater) get(ctx context.Context, period time.Duration) (*coordinationv1
 	return lease, nil
 }
 
-// createMissing creates a Lease that does not exist. Current hubs create it themselves, and may deny that to the agent.
-// Then the error is that the Lease is missing, which IsNotFound recognizes, and the next attempts wait for the hub.
+// createMissing creates a Lease that does not exist. Current hubs create it themselves, and may deny the creation to
+// the agent. The error is then that the Lease is missing, for which IsNotFound is true, and the next attempts wait for
+// the hub.
 func (b *Beater) createMissing(ctx context.Context, period time.Duration, missing error) error {
 	err := b.create(ctx, period)
 	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

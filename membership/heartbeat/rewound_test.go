@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// versioned is a hub whose store has a version.
+// versioned is a fake hub whose store has a version.
 type versioned struct {
 	script
 	version int
@@ -43,8 +43,8 @@ func (v *versioned) store(l *coordinationv1.Lease, err error) (*coordinationv1.L
 	return l, err
 }
 
-// TestBeater_Rewound checks that a heartbeat shows a restored store, and that an outage or a Lease that was made anew
-// is none.
+// TestBeater_Rewound checks that a heartbeat shows a restored store, and that an outage or a Lease that was created
+// again does not.
 func TestBeater_Rewound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &versioned{version: 100}
@@ -70,7 +70,7 @@ func TestBeater_Rewound(t *testing.T) {
 	})
 }
 
-// locked is a hub whose Lease has a version that an update must name.
+// locked is a fake hub with optimistic concurrency for its Lease.
 type locked struct {
 	mu      sync.Mutex
 	version int
@@ -110,8 +110,9 @@ func (l *locked) store(next *coordinationv1.Lease) {
 	l.lease = next.DeepCopy()
 }
 
-// TestBeater_RewoundBehindLaterWrites checks that a Beater notices a restore by its own Lease, although the store has
-// passed its former version by the next heartbeat. A Lease that another client has changed or replaced is no sign.
+// TestBeater_RewoundBehindLaterWrites checks that a Beater detects a restore by its own Lease, although the store has
+// passed its former version by the next heartbeat. A Lease that another client has changed or replaced does not
+// indicate a restore.
 func TestBeater_RewoundBehindLaterWrites(t *testing.T) {
 	for _, test := range []struct {
 		reason string

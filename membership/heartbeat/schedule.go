@@ -2,7 +2,7 @@ package heartbeat
 
 import "time"
 
-// schedule computes when the next heartbeat is due. It is pure and used by Run only.
+// schedule computes the time of the next heartbeat. It performs no I/O. Only Run uses it.
 //
 // Regular heartbeats are on a grid of exactly one period. The phase of the grid is random: agents that start together
 // send their first heartbeat together, and are then spread evenly over the period. Retries do not move the grid, so
@@ -27,7 +27,7 @@ func (s *schedule) succeeded(now time.Time) time.Time {
 	return s.next
 }
 
-// failed returns when to try again: soon at first, then after growing pauses, at most one period.
+// failed returns the time of the next attempt. The pauses increase up to one period.
 func (s *schedule) failed(now time.Time) time.Time {
 	first := min(max(s.period/8, 100*time.Millisecond), time.Second)
 	wait := min(first<<min(s.failures, 20), s.period)
@@ -35,7 +35,7 @@ func (s *schedule) failed(now time.Time) time.Time {
 	return now.Add(wait/2 + time.Duration(s.random()*float64(wait/2)))
 }
 
-// change starts another grid. The next heartbeat is at most one period from now, and at most one period from the last
+// change starts another grid. The next heartbeat is at most one period from now, and at most one period after the last
 // one if that is still possible.
 func (s *schedule) change(period time.Duration, now time.Time) time.Time {
 	s.period = period
@@ -46,12 +46,12 @@ func (s *schedule) change(period time.Duration, now time.Time) time.Time {
 	return s.next
 }
 
-// phase is in (0, period].
+// phase returns a random duration in (0, period].
 func (s *schedule) phase() time.Duration {
 	return s.period - time.Duration(s.random()*float64(s.period))
 }
 
-// requestTimeout leaves time for another attempt within the period, and is limited for long periods.
+// requestTimeout returns a timeout that permits another attempt within the period, with a limit for long periods.
 func requestTimeout(period time.Duration) time.Duration {
 	return min(max(period/2, time.Second), 15*time.Second)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// AllLeases is the part of a client that a [Watcher] uses, bound to all namespaces:
+// AllLeases is the part of a client that a [Watcher] uses, for all namespaces:
 //
 //	client, err := coordinationv1.NewForConfig(mgr.GetConfig())
 //	watcher := heartbeat.NewWatcher(client.Leases(metav1.NamespaceAll), memberOf, heartbeat.WatcherOptions{})
@@ -24,20 +24,21 @@ type AllLeases interface {
 
 // WatcherOptions are the options of a [Watcher]. The zero value of each field is its documented default.
 type WatcherOptions struct {
-	// Policy are the rules by which members are evaluated.
+	// Policy contains the rules for the evaluation of members.
 	Policy Policy
 
 	// OnChange receives the names of the members whose State, Suspended or [Watcher.Holders] has changed, or whose Lease
 	// was deleted, sorted and without duplicates, so that they are reconciled. One goroutine calls it. It may block for a
 	// while: heartbeats are still observed, and further names are collected for the next call. The Watcher cannot stop
-	// before it returns. By then a member may be untracked, or may have changed back. Nil: no notification.
+	// before it returns. When it is called, a member may be untracked already, or may have changed back. Nil: no
+	// notification.
 	OnChange func(names []string)
 
 	// OnOutage is called when an outage begins and when it ends. The goroutine that calls OnChange calls it before
 	// OnChange, and it must not block. Nil: the outage is logged, and [Watcher.Outage] returns it.
 	OnOutage func(OutageChange)
 
-	// Clock measures the silence. Nil means the real one.
+	// Clock measures the time without heartbeats. Nil means the system clock.
 	Clock clock.Clock
 	// Log is for outages, and for errors of the reflector. The zero Logger logs nothing.
 	Log logr.Logger
@@ -47,10 +48,10 @@ type WatcherOptions struct {
 type OutageChange struct {
 	// Suspected is true at the beginning, and false at the end.
 	Suspected bool
-	// Affected is how many of the Tracked members are late or not ready. At the beginning their taints and failover are
-	// withheld from now on, at the end until their fresh grace period is over.
+	// Affected is the number of the Tracked members that are late or not ready. Their taints and failover are withheld
+	// from the beginning until the end of the grace period that they get when the outage ends.
 	Affected, Tracked int
-	// Push is true at the beginning of an outage of the members with joinMode Push alone, which are Tracked then.
+	// Push is true at the beginning of an outage of only the members with joinMode Push, which are Tracked then.
 	Push bool
 }
 
@@ -58,8 +59,8 @@ type OutageChange struct {
 // also before Start and from OnChange.
 //
 // A Watcher is a Runnable for a manager (mgr.Add) and a prometheus.Collector (metrics.Registry.Register, of
-// controller-runtime). As a Runnable it needs leader election: only the hub that acts on the states needs them, and it
-// starts with a full grace period for every member.
+// controller-runtime). As a Runnable it needs leader election: only the hub that acts on the states needs them, and a
+// new leader starts with a full grace period for every member.
 type Watcher struct {
 	leases   AllLeases
 	memberOf func(namespace string) (string, bool)
@@ -85,8 +86,8 @@ type stream struct {
 // observed reports whether heartbeats can be observed.
 func (s stream) observed() bool { return s.open && s.synced }
 
-// NewWatcher returns a Watcher that is not running yet. MemberOf returns the member of a namespace; Leases in other
-// namespaces are ignored. It is called for every heartbeat, under a lock, and must return at once.
+// NewWatcher returns a Watcher. It does not start it. MemberOf returns the member of a namespace; Leases in other
+// namespaces are ignored. It is called for every heartbeat, under a lock, and must return immediately.
 func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string, ok bool),
 	opts WatcherOptions) *Watcher {
 	if opts.OnChange == nil {
@@ -108,8 +109,8 @@ func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string
 
 // Start watches until the context ends, and then returns nil. While it runs, a second call returns an error.
 //
-// It retries for ever to reach the API server, at most 5 s after the last attempt. No member is late or lost while the
-// API server cannot be reached.
+// It retries to reach the API server without a limit, at most 5 s after the last attempt. No member is late or lost
+// while the API server cannot be reached.
 func (w *Watcher) Start(ctx context.Context) error {
 	if !w.running.TryLock() {
 		return errors.New("heartbeat: the Watcher is running already")
@@ -150,7 +151,7 @@ func (w *Watcher) Track(member string, period time.Duration) {
 	w.wake() // the member may be due before all others
 }
 
-// Untrack stops to evaluate a member; see [Monitor.Untrack].
+// Untrack stops the evaluation of a member; see [Monitor.Untrack].
 func (w *Watcher) Untrack(member string) {
 	w.with(func(m *Monitor, now time.Time) []string {
 		delete(w.holders, member)
@@ -176,15 +177,16 @@ func (w *Watcher) Health(member string) (Health, bool) {
 }
 
 // Missing reports whether a tracked member has no Lease. Before the initial state of the watch is known, and while the
-// watch is down, the result is false. OnChange reports when a Lease is deleted.
+// watch is interrupted, the result is false. OnChange is called when a Lease is deleted.
 func (w *Watcher) Missing(member string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stream.observed() && w.monitor.Missing(member)
 }
 
-// Holders returns the identities of the agents that renew the Lease of a member in turn, sorted; nil: one agent does.
-// Several agents with one credential exist if a cluster was cloned. OnChange reports when this begins and when it ends.
+// Holders returns the identities of the agents that renew the Lease of a member alternately, sorted; nil: one agent
+// does. Several agents with one credential exist if a cluster was cloned. OnChange is called when this begins and when
+// it ends.
 func (w *Watcher) Holders(member string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,7 +230,7 @@ func (w *Watcher) wake() {
 }
 
 // expire updates the states, and returns the members whose state has changed, and the beginning or the end of an
-// outage; nil: neither.
+// outage; nil: there is neither.
 func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -249,7 +251,7 @@ func (w *Watcher) expire() (names []string, change *OutageChange) {
 	return names, change
 }
 
-// idle returns how long to sleep. The minimum exists because among 100,000 members some are due at any time.
+// idle returns how long to sleep. The minimum limits the load, because among 100,000 members some are due at any time.
 func (w *Watcher) idle() time.Duration {
 	const atLeast, atMost = 50 * time.Millisecond, time.Hour
 	w.mu.Lock()

@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sky is a hub whose Leases and watch a test moves by hand, for tests of when a Watcher tells of what.
+// sky is a fake hub whose Leases and watch the test controls, for tests of the times at which a Watcher reports
+// changes.
 type sky struct {
 	mu        sync.Mutex
 	down      bool
@@ -83,7 +84,7 @@ func (s *sky) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface
 	return w, nil
 }
 
-// beat renews the Leases of members; the watch has it if there is one.
+// beat renews the Leases of members, and sends watch events if there is a watch.
 func (s *sky) beat(members ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *sky) rise() {
 	s.down = false
 }
 
-// reported gathers what OnChange was told.
+// reported collects the arguments of OnChange.
 type reported struct {
 	mu    sync.Mutex
 	calls [][]string
@@ -149,7 +150,7 @@ func (o *reported) take() [][]string {
 
 func memberOf(namespace string) (string, bool) { return strings.CutPrefix(namespace, "member-") }
 
-// watching runs a Watcher of members until the test in the bubble is over.
+// watching runs a Watcher of members until the test in the synctest bubble ends.
 func watching(t *testing.T, s *sky, opts WatcherOptions, members ...string) *Watcher {
 	s.leases = map[string]coordinationv1.Lease{}
 	w := NewWatcher(s, memberOf, opts)
@@ -215,7 +216,8 @@ func TestWatcher_DropsDeleted(t *testing.T) {
 	})
 }
 
-// TestBlindWatcher: while the hub's API server is away, no heartbeat could be observed, so no silence is.
+// TestBlindWatcher checks that no member is lost while the hub's API server is unavailable, because no heartbeat can
+// be observed.
 func TestBlindWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := &sky{}, &reported{}
@@ -246,7 +248,8 @@ func TestBlindWatcher(t *testing.T) {
 	})
 }
 
-// TestWatchesEnd: an API server ends every watch after some minutes, which is not to keep the dead alive.
+// TestWatchesEnd checks that members without heartbeats are lost although an API server ends every watch after some
+// minutes.
 func TestWatchesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sky{}
@@ -265,7 +268,8 @@ func TestWatchesEnd(t *testing.T) {
 	})
 }
 
-// TestStreamedWatch: a watch that begins by streaming what there is shows nothing new until it has done so.
+// TestStreamedWatch checks that a watch that begins with a stream of the initial state is not established before the
+// stream has ended.
 func TestStreamedWatch(t *testing.T) {
 	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
 	up := func() bool { return !w.monitor.paused }
@@ -285,7 +289,7 @@ func TestStreamedWatch(t *testing.T) {
 	again.Stop()
 }
 
-// TestTrackWhileIdle: a member that is tracked when nothing else is due must still be judged in time.
+// TestTrackWhileIdle checks that a member that is tracked while no other member is due is evaluated in time.
 func TestTrackWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sky{down: true}
@@ -332,7 +336,7 @@ func TestSlowOnChange(t *testing.T) {
 	})
 }
 
-// TestManyChanges: what has yet to be told does not grow with time.
+// TestManyChanges checks that the list of unreported changes is bounded.
 func TestManyChanges(t *testing.T) {
 	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
 	w.Track("a", time.Minute)
@@ -353,7 +357,7 @@ func TestStartTwice(t *testing.T) {
 	})
 }
 
-// TestStopsWhileDown: a hub must be able to stop while its API server is away.
+// TestStopsWhileDown checks that a Watcher can stop while the API server is unavailable.
 func TestStopsWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatcher(&sky{down: true}, memberOf, WatcherOptions{})
@@ -364,7 +368,7 @@ func TestStopsWhileDown(t *testing.T) {
 	})
 }
 
-// TestInjectedClock: silence is timed by the clock that was given.
+// TestInjectedClock checks that the time without heartbeats is measured by the clock of the options.
 func TestInjectedClock(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, o := &sky{leases: map[string]coordinationv1.Lease{}}, &reported{}

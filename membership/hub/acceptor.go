@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// ask calls the Acceptor, which is code of the product, with a timeout. A panic is an error.
+// ask calls the Acceptor, which is code of the product, with a timeout. It returns a panic as an error.
 func ask(ctx context.Context, acceptor membership.Acceptor,
 	request *v1alpha1.JoinRequest) (acceptance membership.Acceptance,
 	err error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// site is what the policy of this test goes by.
+// site is the label that the policy of this test uses.
 const site = "example.com/site"
 
 // siteAcceptor accepts known sites, and records the requests.
@@ -64,7 +64,8 @@ func (a *siteAcceptor) about(name string) *v1alpha1.JoinRequest {
 	return a.asked[name]
 }
 
-// The policy for JoinRequests also decides on members that make no JoinRequest before a decision.
+// TestAcceptorDecidesWithoutAnAgent checks that the policy for JoinRequests also decides on members whose agent sends
+// no JoinRequest before a decision.
 func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 	acceptor := &siteAcceptor{asked: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
 	var counted requests

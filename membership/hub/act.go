@@ -86,8 +86,9 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	if cluster.Spec.ClusterID == "" {
 		return nil
 	}
-	// The leave is recorded as one that cannot be called off (lifecycle.NextHub), so a leader that was paused after this
-	// request records the truth. The comparison excludes a MemberCluster that was restored in the meantime.
+	// The status already records a leave that cannot be called off (lifecycle.NextHub), so the tombstone is true even if
+	// the leader is paused between this read and the write. The comparison excludes a MemberCluster that was restored in
+	// the meantime.
 	latest := &v1alpha1.MemberCluster{}
 	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
 		return fmt.Errorf("read MemberCluster %s: %w", cluster.Name, err)
@@ -103,11 +104,11 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	})
 }
 
-// errChanged is the error of an action on an object that changed after the decision.
+// errChanged is the error of an action on an object that changed since it was observed.
 var errChanged = errors.New("the object was changed since it was observed")
 
-// patch applies a change to a MemberCluster, if it changes anything. It fails with a conflict if another client has
-// written the MemberCluster.
+// patch applies a change to a MemberCluster. It sends no request if nothing changes, and fails with a conflict if
+// another client has written the MemberCluster.
 func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, change func()) error {
 	before := cluster.DeepCopy()
 	change()
@@ -255,8 +256,8 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	return nil
 }
 
-// createMembership creates the Membership, and replaces the one of an earlier member with this name. If a Membership of
-// this member exists, the observation is outdated, and the error is errUnseen.
+// createMembership creates the Membership, and replaces that of an earlier member with the same name. If a Membership
+// of this member exists, the observation is outdated, and the error is errUnseen.
 func (r *members) createMembership(ctx context.Context, object *v1alpha1.Membership) error {
 	created := object.DeepCopy()
 	err := r.client.Create(ctx, created)

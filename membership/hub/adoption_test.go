@@ -28,7 +28,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// strip deletes an object without its finalizers, as a restore of etcd or an administrator at their wit's end would.
+// strip deletes an object without its finalizers, like a restore of etcd or an administrator who removes finalizers.
 func (h *testHub) strip(object client.Object) {
 	h.t.Helper()
 	ctx, key := h.t.Context(), client.ObjectKeyFromObject(object)
@@ -46,7 +46,7 @@ func (h *testHub) strip(object client.Object) {
 	})
 }
 
-// again waits until the agent has joined the MemberCluster that there is now.
+// again waits until the agent has joined the MemberCluster that replaced another one.
 func (h *testHub) again(name string, before types.UID) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
@@ -66,7 +66,7 @@ func (h *testHub) again(name string, before types.UID) *v1alpha1.MemberCluster {
 	return h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 }
 
-// registeredAs waits until the agent has written down that it is registered with a UID.
+// registeredAs waits until the agent has recorded that it is registered with a UID.
 func (a *testAgent) registeredAs(uid types.UID) {
 	a.t.Helper()
 	eventually(a.t, "the agent is registered as "+string(uid), func() error {
@@ -119,7 +119,7 @@ func (h *testHub) delivered(clusterID string) {
 	})
 }
 
-// printed is the row of an object that kubectl get prints.
+// printed returns the row that kubectl get prints for an object.
 func (h *testHub) printed(resource string, object client.Object) []any {
 	h.t.Helper()
 	config := rest.CopyConfig(h.config)
@@ -136,8 +136,9 @@ func (h *testHub) printed(resource string, object client.Object) []any {
 	return table.Rows[0].Cells
 }
 
-// A MemberCluster that was restored or created again has another UID. The claim and the cluster ID identify the member:
-// the agent goes on, and nothing is cleaned up on the member.
+// TestMemberClusterWithAnotherUIDIsAdopted checks that an agent continues with a MemberCluster that was restored or
+// created again, and cleans up nothing on the member: the claim and the cluster ID identify the member, and not the
+// UID.
 func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -177,7 +178,8 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 	}
 }
 
-// A hub that has lost a MemberCluster, and has no record of a leave, lets its agent wait for an administrator.
+// TestLostMemberClusterWaitsForAnAdministrator checks that the agent of a MemberCluster that the hub has lost, without
+// a record of a leave, waits for an administrator.
 func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	const name = "lost"
 	h := startHub(t, plane.ForTest(t), hub.Options{})
@@ -206,8 +208,8 @@ func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	a.stop()
 }
 
-// A join.yaml of another hub changes nothing on a member that its own hub rejects, until an administrator asks for a
-// move.
+// TestAnotherHubDoesNotEndAMembership checks that a join.yaml of another hub changes nothing on a member that its own
+// hub rejects, until an administrator requests a move.
 func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 	const name, elsewhere = "rejected", "other-registration"
 	p := plane.ForTest(t)
@@ -276,7 +278,7 @@ func startOther(t testing.TB, config *rest.Config, options hub.Options) {
 		})
 }
 
-// The records of members that left are bounded, and expire.
+// TestTombstonesAreBounded checks that the records of members that left are bounded, and expire.
 func TestTombstonesAreBounded(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{MaxTombstones: 2})
 	count := func() int {
@@ -306,8 +308,8 @@ func TestTombstonesAreBounded(t *testing.T) {
 	h.eventually("the hub keeps as many as it may", func() error { return orError(count() == 1, "there are %d", count()) })
 }
 
-// Two hubs that start at once agree on one identity, each start increases the epoch, and a ConfigMap that was deleted
-// by mistake is restored from what the members know.
+// TestHubIdentity checks that two hubs that start concurrently use one identity, that each start increases the epoch,
+// and that a ConfigMap that was deleted by mistake is restored from the Memberships.
 func TestHubIdentity(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	read := func() (id, epoch string) {

@@ -55,14 +55,14 @@ const (
 	sealing = 32 + 16
 )
 
-// BenchmarkJoin has a fleet of hollow members join a hub by one token, all at once. Each has a real agent, all in one
-// program, and finds in the hub's own plane the cluster that it is of. Joined are those that the hub calls healthy and
-// whose request is collected.
+// BenchmarkJoin measures how long a fleet of hollow members takes to join a hub concurrently with one token. Each
+// member has a real agent; all agents run in one program and use the hub's own plane as their cluster. A member has
+// joined when the hub reports it as healthy and has deleted its request.
 //
-// Its floor is the time in which an admin with a bare client makes the writes of as many joins, those that
-// TestWritesOfAJoin lists: in the same run, on objects of the same size, by 16 goroutines, since 8, 32 and 64 were no
-// quicker on two cores. It has no hub that watches, no agent that connects, is authorized and reads, and no member to
-// look at.
+// The floor is the time in which an administrator with a bare client makes the writes of as many joins, as listed in
+// TestWritesOfAJoin: in the same run, on objects of the same size, by 16 goroutines, because 8, 32 and 64 were not
+// faster on two cores. The floor has no hub that watches, no agent that connects, is authorized and reads, and no
+// member to observe.
 //
 // Both take the whole machine, so run it by itself. With -v it lists the requests.
 //
@@ -136,7 +136,7 @@ func BenchmarkJoin(b *testing.B) {
 
 func fleetName(i int) string { return fmt.Sprintf("fleet-%04d", i) }
 
-// newFleet returns a manager that will run the agents of a fleet.
+// newFleet returns a manager for the agents of a fleet.
 func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMembers *requests) manager.Manager {
 	h.t.Helper()
 	mgr, err := manager.New(h.config, manager.Options{
@@ -166,7 +166,7 @@ func (h *testHub) followFleet() client.Reader {
 	return members
 }
 
-// untilFleet waits until there are so many members and all are healthy.
+// untilFleet waits until the given number of members exist and all are healthy.
 func (h *testHub) untilFleet(members client.Reader, size int) {
 	h.t.Helper()
 	deadline := time.Now().Add(fleetTimeout)
@@ -204,7 +204,7 @@ func (h *testHub) noRequests() error {
 	return nil
 }
 
-// like is what the floor makes its objects like.
+// like contains the objects of a join whose sizes the floor uses.
 type like struct {
 	cluster *v1alpha1.MemberCluster
 	self    *v1alpha1.Membership
@@ -222,7 +222,7 @@ func (h *testHub) likeFleet() like {
 	return l
 }
 
-// floor makes the writes of joins, and does nothing else.
+// floor makes the writes of joins without a hub and agents.
 type floor struct {
 	*testHub
 	like
@@ -233,7 +233,7 @@ type floor struct {
 	token    *v1alpha1.JoinToken
 }
 
-// newFloor prepares what takes no API server, so that the floor's time is that of the API server.
+// newFloor prepares everything that needs no API server, so that the time of the floor is that of the API server.
 func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *requests) *floor {
 	h.t.Helper()
 	f := &floor{testHub: h, like: l, token: &v1alpha1.JoinToken{}}
@@ -256,7 +256,7 @@ func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *r
 	return f
 }
 
-// joiners is how many members join.
+// joiners returns the number of members that join.
 func joiners() int { return testkit.Size(*fleetSize) }
 
 func floorSize() int { return max(1, joiners()/floorPart) }
@@ -327,7 +327,7 @@ func (f *floor) join(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	return nil
 }
 
-// count has to be done by one at a time: each count must follow the previous one.
+// count counts a use of the token. It serializes the counts, because each must follow the previous one.
 func (f *floor) count(ctx context.Context, clusterID string) error {
 	f.counting.Lock()
 	defer f.counting.Unlock()
@@ -353,7 +353,7 @@ func (f *floor) answer(ctx context.Context, request *v1alpha1.JoinRequest, clust
 	return f.bare.Status().Patch(ctx, request, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// clean deletes what the floor has made. There is no hub to do it.
+// clean deletes the objects of the floor, because no hub does.
 func (f *floor) clean() {
 	f.t.Helper()
 	ctx := f.t.Context()
@@ -372,7 +372,7 @@ func (f *floor) clean() {
 	}, fleetTimeout, time.Second, "the floor's namespaces are gone")
 }
 
-// inParallel does something n times.
+// inParallel calls do for each i below n.
 func inParallel(t testing.TB, n, workers int, do func(i int) error) {
 	t.Helper()
 	var next atomic.Int64
@@ -392,7 +392,7 @@ func inParallel(t testing.TB, n, workers int, do func(i int) error) {
 	}
 }
 
-// inUse is the memory that this program has in use, on the heap and in stacks.
+// inUse returns the memory that this program uses on the heap and in stacks.
 func inUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// testClaimKeys has an agent replace its claim key, and an earlier copy of its Secret renew the credential and join.
+// testClaimKeys makes an agent replace its claim key, and an earlier copy of its Secret renew the credential and join.
 func testClaimKeys(t *testing.T, h *testHub) {
 	bootstrap := h.token("keys", v1alpha1.JoinTokenSpec{})
 	for name, method := range map[string]registration.Method{"keys-token": token.Method{}, "keys-csr": csr.Method{}} {

@@ -13,20 +13,20 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requestAnnotation is the UID of the JoinRequest for which a MemberCluster was created.
+// requestAnnotation contains the UID of the JoinRequest for which a MemberCluster was created.
 const requestAnnotation = v1alpha1.GroupName + "/join-request"
 
-// readTTL is how long an answer is kept for its agent. When its request is deleted, an agent makes another one with its
-// current bootstrap credential, so a longer time would delay an agent that got a better one.
+// readTTL is how long an answer is kept for its agent to read. When its request is deleted, an agent creates another
+// one with its current bootstrap credential, so a longer time would delay an agent that received a better credential.
 const readTTL = 10 * time.Minute
 
-// strangerTTL is how long the request of an agent is kept that is a member of another hub. Its request for a move has
-// the same name.
+// strangerTTL is how long the request of an agent that is a member of another hub is kept. A later request for a move
+// has the same name.
 const strangerTTL = time.Minute
 
 // collect deletes a request that is complete, or that was not accepted in time, together with the MemberCluster that
-// was created for it and not decided on. So objects that a stolen bootstrap credential created are removed
-// automatically.
+// was created for it if that is undecided. Therefore objects that were created with a stolen bootstrap credential are
+// deleted without an administrator.
 func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.JoinRequest,
 	step lifecycle.JoinRequestStep) (bool, error) {
 	done, err := d.delivered(ctx, request)
@@ -49,7 +49,7 @@ func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.J
 }
 
 // release removes all finalizers from a request that is being deleted. The client that created the request can set
-// finalizers, which would fill the quota for ever.
+// finalizers; otherwise such requests would use up the quota permanently.
 func (d *joinRequestController) release(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	if len(request.Finalizers) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (d *joinRequestController) release(ctx context.Context, request *v1alpha1.J
 	return client.IgnoreNotFound(d.client.Patch(ctx, request, precondition.Patch(before)))
 }
 
-// delivered reports whether the agent has used the issued credential: it has joined.
+// delivered reports whether the agent has used the issued credential, which means that it has joined.
 func (d *joinRequestController) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Answer != v1alpha1.AnswerIssued {
 		return false, nil
@@ -107,7 +107,7 @@ func (d *joinRequestController) collectMember(ctx context.Context, reader client
 	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, precondition.Unchanged(cluster)))
 }
 
-// untilCollected is the remaining time for which a request is kept.
+// untilCollected returns the remaining time for which a request is kept.
 func (d *joinRequestController) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
 	end := request.CreationTimestamp.Add(d.options.RequestTTL)
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)

@@ -32,8 +32,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// answering is a companion that works as agents of works do: by a cache of what the hub has in the member's namespace.
-// To each ConfigMap "ask-x" it makes an "answer-x", and when there is one called "take-back" it deletes all answers.
+// answering is a companion that works like the agent of Works: with a cache of the objects in the member's namespace
+// on the hub. It creates a ConfigMap "answer-x" for each ConfigMap "ask-x", and deletes all answers if there is one
+// with the name "take-back".
 type answering struct {
 	t       testing.TB
 	running atomic.Int64
@@ -93,7 +94,7 @@ func answer(namespace, x string) *corev1.ConfigMap {
 		Labels: map[string]string{"answer": "yes"}}}
 }
 
-// ask asks the companion of a member, and waits for the answer.
+// ask creates a request for the companion of a member, and waits for the answer.
 func (h *testHub) ask(member, x string) {
 	h.t.Helper()
 	namespace := "member-" + member
@@ -104,8 +105,8 @@ func (h *testHub) ask(member, x string) {
 	})
 }
 
-// Companions have the agent's access to the hub for as long as the cluster is a member: over renewals, not beyond a
-// restart of the agent, through a leave until the gates of the hub are open, and no longer.
+// TestCompanions checks that companions have the agent's access to the hub while the cluster is a member: during
+// renewals, not after a restart of the agent, and during a leave until the gates of the hub are open.
 func TestCompanions(t *testing.T) {
 	var h *testHub
 	works := membership.GateFunc("works", func(ctx context.Context, m membership.Member) ([]string, error) {
@@ -232,7 +233,7 @@ func TestCompanions(t *testing.T) {
 	}
 }
 
-// renewal is the ID of the answer to the member's last renewal.
+// renewal returns the ID of the answer to the member's last renewal.
 func (h *testHub) renewal(name string) string {
 	h.t.Helper()
 	if answer := h.membership(name).Spec.Renewal; answer != nil && answer.Credential != nil {
@@ -241,7 +242,7 @@ func (h *testHub) renewal(name string) string {
 	return ""
 }
 
-// beat is the version of the member's heartbeat.
+// beat returns the resource version of the member's Lease.
 func (h *testHub) beat(name string) string {
 	h.t.Helper()
 	var lease coordinationv1.Lease

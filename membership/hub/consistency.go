@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// consistency increases the hub's epoch when an agent has noticed that the hub was restored, and determines when the
+// consistency increases the hub's epoch when an agent has observed that the hub was restored, and determines when the
 // caches of the hub contain the state of the API server since then. It does nothing until an agent requires it. It may
 // be used concurrently.
 //
@@ -66,22 +66,22 @@ type difference struct {
 	since   time.Time
 }
 
-// staleAfter is how long a cache may contain the same version of an object while the API server has another one. If the
-// store was restored to an earlier state and later writes have passed its former version, watches go on as if nothing
-// had happened, so the caches never contain the restored objects. Caches that lost their connection try again within a
-// minute.
+// staleAfter is how long a cache may contain the same version of an object while the API server has another one. If
+// the store was restored to an earlier state, and later writes have passed its former version, watches continue
+// without an error, so the caches never contain the restored objects. Caches that lost their connection connect again
+// within a minute.
 const staleAfter = 3 * time.Minute
 
-// consistencyInterval is the minimum interval between two comparisons of the caches with the API server. If comparisons
-// take long, the hub spends at most a tenth of its time on them.
+// consistencyInterval is the minimum interval between two comparisons of the caches with the API server. If
+// comparisons take long, the interval is longer, so that the hub spends at most a tenth of its time on them.
 const consistencyInterval = time.Second
 
 // maxEpochStep limits how far an agent can increase the epoch of the hub.
 const maxEpochStep = 1_000_000
 
 // reach returns the epoch, at least required, at which the hub is consistent. Until then the error is an
-// [membership.ErrPending] or the failure. The caches were compared after the agent began to wait: an earlier comparison
-// may have been before another restore.
+// [membership.ErrPending] or the failure. Only comparisons that began after the agent began to wait are used: an
+// earlier comparison may have been before another restore.
 func (c *consistency) reach(ctx context.Context, agent types.UID, required int64) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,9 +147,9 @@ func (c *consistency) reach(ctx context.Context, agent types.UID, required int64
 	return c.confirmed.epoch, nil
 }
 
-// identityIn is the hub identity that a Membership must contain. The argument is nil if the Membership does not exist
-// yet. The hub confirms an epoch only to a member whose agent waits for it, and writes nothing before. The error
-// confirming is why the hub does not confirm the required epoch yet.
+// identityIn returns the hub identity that a Membership must contain. The argument is nil if the Membership does not
+// exist yet. The hub confirms an epoch only to a member whose agent waits for it, and writes nothing before. The error
+// confirming is the reason why the hub does not confirm the required epoch yet.
 func (c *consistency) identityIn(ctx context.Context, self *v1alpha1.Membership) (shown *v1alpha1.HubIdentity,
 	confirming, err error) {
 	id, err := c.identity.id(ctx)
@@ -173,7 +173,7 @@ func (c *consistency) identityIn(ctx context.Context, self *v1alpha1.Membership)
 }
 
 // compare removes objects from pending that are equal in the caches and on the API server. Each object must be equal
-// once, so that ongoing changes do not matter.
+// once, so ongoing changes have no effect.
 func (c *consistency) compare(ctx context.Context, now time.Time) error {
 	first := c.pending == nil
 	pending := map[cached]difference{}
@@ -220,7 +220,7 @@ func (c *consistency) compare(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// versions returns the UID and the resource version of each object.
+// versions returns the UID and the resource version of each object, as one string.
 func versions(ctx context.Context, from client.Reader, list client.ObjectList,
 	options ...client.ListOption) (map[client.ObjectKey]string, error) {
 	if err := from.List(ctx, list, options...); err != nil {

@@ -29,7 +29,7 @@ func newFake(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// counted counts the lists of MemberClusters, of which each comparison has one.
+// counted counts the lists of MemberClusters. Each comparison sends one.
 type counted struct {
 	client.Client
 	comparisons int
@@ -43,8 +43,8 @@ func (c *counted) List(ctx context.Context, list client.ObjectList, options ...c
 }
 
 // TestConsistency_ComparesAfterEachAgent checks that a comparison confirms an epoch only to agents that waited for it
-// when the comparison began: before another agent began to wait, the hub may have been restored again. Agents that wait
-// at the same time have one comparison in common.
+// when the comparison began: before another agent began to wait, the hub may have been restored again. Agents that
+// wait at the same time share one comparison.
 func TestConsistency_ComparesAfterEachAgent(t *testing.T) {
 	ctx, start := t.Context(), time.Unix(1000, 0)
 	clock := clocktesting.NewFakePassiveClock(start)
@@ -96,8 +96,8 @@ func TestConsistency_ComparesAfterEachAgent(t *testing.T) {
 	reached("a", 8, 8)
 }
 
-// TestConsistency_ReportsStaleCaches checks that a cache is reported that contains an object of before a restore for
-// minutes, and one that does not contain an object. A cache that is late and follows is not reported.
+// TestConsistency_ReportsStaleCaches checks that a cache is reported that contains an object from before a restore for
+// minutes, and one that does not contain an object. A cache that lags and catches up is not reported.
 func TestConsistency_ReportsStaleCaches(t *testing.T) {
 	east := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "1"}}
 	for _, test := range []struct {
@@ -145,8 +145,8 @@ func TestConsistency_ReportsStaleCaches(t *testing.T) {
 	}
 }
 
-// TestTombstones_Expire checks that a tombstone ends after its time, and that the oldest ones go first if there are too
-// many.
+// TestTombstones_Expire checks that a tombstone is deleted after its time, and that the oldest ones are deleted first
+// if there are too many.
 func TestTombstones_Expire(t *testing.T) {
 	ctx, start := t.Context(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	clock := clocktesting.NewFakePassiveClock(start)

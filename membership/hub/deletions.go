@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// deletions finds out whether a MemberCluster is deleted together with its definition. It may be used concurrently.
+// deletions determines whether a MemberCluster is deleted together with its definition. It may be used concurrently.
 type deletions struct {
 	discovery discovery.DiscoveryInterface
 
@@ -26,9 +26,8 @@ type deletionSeen struct {
 	at  time.Time
 }
 
-// observe finds out whether a MemberCluster is deleted together with its definition. The hub concludes that it is not
-// only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the
-// deletion.
+// observe determines whether a MemberCluster is deleted together with its definition. The hub concludes that it is not
+// only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the deletion.
 func (d *deletions) observe(ctx context.Context, cluster *v1alpha1.MemberCluster, o *lifecycle.HubObserved) error {
 	since := d.first(cluster, o.Now)
 	state, err := definition.Of(ctx, d.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
@@ -42,7 +41,8 @@ func (d *deletions) observe(ctx context.Context, cluster *v1alpha1.MemberCluster
 	return nil
 }
 
-// first returns when the deletion of a MemberCluster was first observed, which is now unless it was before.
+// first returns the time at which the deletion of a MemberCluster was first observed. If this is the first time, it
+// records now.
 func (d *deletions) first(cluster *v1alpha1.MemberCluster, now time.Time) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

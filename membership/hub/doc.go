@@ -2,27 +2,29 @@
 //
 //	err := hub.SetupWithManager(mgr, hub.Options{})
 //
-// Package crds must have installed the definitions before; examples/minimal-hub/hub.go is a complete program. [Options]
-// contain the decisions of a product: which clusters are accepted ([membership.Acceptor]), how credentials are issued
-// ([membership.Issuer]), and what must be complete before a cluster leaves ([membership.LeaveGate]).
+// Package crds must have installed the definitions before; examples/minimal-hub/hub.go is a complete program.
+// [Options] contain the policy of a product: which clusters are accepted ([membership.Acceptor]), how credentials are
+// issued ([membership.Issuer]), and which objects must be removed before a cluster leaves ([membership.LeaveGate]).
 //
 // # Controllers
 //
-//   - The controller of MemberClusters prepares a member's namespace, grants and withdraws access, and reports.
-//     [lifecycle.NextHub] decides. It calls the Acceptor for members whose agent the hub starts, because these make no
-//     JoinRequest before that.
-//   - The controller of JoinRequests answers which agent gets a credential. [lifecycle.NextJoinRequest] decides.
+//   - The controller of MemberClusters prepares a member's namespace, grants and revokes access, and reports.
+//     [lifecycle.NextHub] decides. The controller calls the Acceptor for members whose agent the hub starts, because
+//     their agents send no JoinRequest before a decision.
+//   - The controller of JoinRequests decides which agent receives a credential. [lifecycle.NextJoinRequest] decides.
 //   - The controller of JoinTokens, of package jointoken, creates bootstrap credentials and renews them.
-//   - The watcher of heartbeats, of package heartbeat, reports silent members. [lifecycle.Health] and
-//     [lifecycle.Taints] derive the condition Healthy and the taints membership.muster.dev/unreachable and /not-ready.
+//   - The watcher of heartbeats, of package heartbeat, reports members whose heartbeats have stopped.
+//     [lifecycle.Health] and [lifecycle.Taints] derive the condition Healthy and the taints
+//     membership.muster.dev/unreachable and /not-ready.
 //
-// All of them run on the leader only. A hub may fail at any point: its successor continues from what it observes, and
-// starts without a write if nothing has to change.
+// All of them run on the leader only. A hub may fail at any point: its successor continues from the observed state,
+// and starts without a write if nothing has to change.
 //
 // # Cost of a member
 //
-// In steady state one update of its Lease per period, and no requests of the hub. A join consists of these writes.
-// Those of the agent have an asterisk. Reads, and the write of one Event per change of phase, are not included:
+// In steady state a member costs one update of its Lease per period, and no requests of the hub. A join consists of
+// these writes. Those of the agent have an asterisk. Reads, and the write of one Event per change of phase, are not
+// included:
 //
 //	JoinRequest          create*, status, delete
 //	JoinToken            status (the use is counted)
@@ -50,10 +52,11 @@
 //
 // # Permissions
 //
-// The folder rbac contains the roles for the manager's user; the package's tests use exactly these. The Role is for the
-// namespace muster-registration: if [Options].RegistrationNamespace is another one, change its metadata.namespace. To
-// give agents more than membership's own permissions ([Options].AgentRules), the hub must have those itself.
+// The folder rbac contains the roles for the manager's user; the package's tests use exactly these. The Role is for
+// the namespace muster-registration: if [Options].RegistrationNamespace is another one, change its metadata.namespace.
+// To grant agents more than membership's own permissions ([Options].AgentRules), the hub must have these permissions
+// too.
 //
-// Agents get [AgentRole] in their own namespace, with one RoleBinding each. The only cluster-scoped object of a member
-// is its MemberCluster.
+// The hub grants [AgentRole] to each agent in its member's namespace, with one RoleBinding. The only cluster-scoped
+// object of a member is its MemberCluster.
 package hub

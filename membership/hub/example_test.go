@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A hub with a policy of its own, in a manager that may have other controllers as well.
+// A hub with its own policy, in a manager that may have other controllers as well.
 func ExampleSetupWithManager() {
 	scheme := clientgoscheme.Scheme
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -39,7 +39,7 @@ func ExampleSetupWithManager() {
 	}
 }
 
-// The permissions that all agents share, with some that a product adds.
+// The permissions that all agents share, and permissions that a product adds.
 func ExampleAgentRole() {
 	for _, rule := range hub.AgentRole().Rules {
 		fmt.Println(rule.Resources, rule.ResourceNames, rule.Verbs)

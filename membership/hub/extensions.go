@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// extensions calls the code of the product that takes part in decisions on members: the Acceptor and the gates.
+// extensions calls the code of the product in decisions on members: the Acceptor and the gates.
 type extensions struct {
 	acceptor membership.Acceptor // nil: none
 	asking   chan struct{}       // limits the workers that wait for the Acceptor
@@ -55,15 +55,15 @@ func (e *extensions) askAcceptor(ctx context.Context, o *memberObserved) error {
 	return nil
 }
 
-// requestFor is the JoinRequest with which the Acceptor decides on a MemberCluster. It has no UID, unlike existing
-// requests.
+// requestFor returns the JoinRequest with which the Acceptor decides on a MemberCluster. Unlike existing requests, it
+// has no UID.
 func requestFor(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinRequest {
 	return &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		Name: cluster.Name, MemberUID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Labels: cluster.Labels,
 	}}
 }
 
-// askGates asks the gates in order, up to the first that is not open.
+// askGates calls the gates in order, up to the first that is not open.
 func (e *extensions) askGates(ctx context.Context, member membership.Member) *lifecycle.GatesSeen {
 	for _, gate := range e.gates {
 		remaining, err := askGate(ctx, gate, member)
@@ -106,7 +106,7 @@ func (e *extensions) releaseNamespace(ctx context.Context, member membership.Mem
 	return errors.Join(errs...)
 }
 
-// guarded calls code of a product with a timeout. A panic is an error.
+// guarded calls code of a product with a timeout. It returns a panic as an error.
 func guarded(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
 	defer cancel()
@@ -128,8 +128,8 @@ func (e *extensions) forceGates(ctx context.Context, member membership.Member) e
 	return errors.Join(errs...)
 }
 
-// asked stores the last result of the gates for each member, so that not every reconcile asks the gates. The zero value
-// is ready for use.
+// asked stores the last result of the gates for each member, so that not every reconcile calls the gates. The zero
+// value is ready for use.
 type asked struct {
 	mu      sync.Mutex
 	answers map[string]gateAnswer
@@ -138,7 +138,7 @@ type asked struct {
 type gateAnswer struct {
 	said lifecycle.GatesSeen
 	at   time.Time
-	// Identify the question: another member of the name, or another spec, is another question.
+	// Identify the result: it is not used for another MemberCluster of the same name, or another generation.
 	uid        types.UID
 	generation int64
 }
@@ -152,7 +152,7 @@ func (a *asked) note(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, 
 	a.answers[cluster.Name] = gateAnswer{said: said, at: at, uid: cluster.UID, generation: cluster.Generation}
 }
 
-// said is the stored result and its age; nil: none, or the clock was set back.
+// said returns the stored result and its age; nil: none, or the clock was set back.
 func (a *asked) said(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
 	a.mu.Lock()
 	defer a.mu.Unlock()

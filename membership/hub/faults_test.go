@@ -33,7 +33,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// cleaner is what a member has of the hub's: it is there until the agent is asked to clean up.
+// cleaner is a gate of an agent that counts its calls.
 type cleaner struct{ asked atomic.Int32 }
 
 func (c *cleaner) gate() membership.LeaveGate {
@@ -43,7 +43,8 @@ func (c *cleaner) gate() membership.LeaveGate {
 	})
 }
 
-// A dead agent does not keep its member in the fleet; when it comes back it cleans up by what it last knew.
+// TestForcedLeave checks that a failed agent does not block the leave of its member, and that it cleans up by its last
+// known policy when it runs again.
 func TestForcedLeave(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("forced", v1alpha1.JoinTokenSpec{})
@@ -119,7 +120,8 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// A member that cannot be heard for longer than the grace is tainted, and untainted when it is heard again.
+// TestPartitionHealsAfterTheGrace checks that a member without heartbeats for longer than the grace period is tainted,
+// and that the taint is removed after the next heartbeat.
 func TestPartitionHealsAfterTheGrace(t *testing.T) {
 	config := plane.ForTest(t).Config()
 	h := startHub(t, plane.ForTest(t), hub.Options{})
@@ -159,7 +161,7 @@ func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
 	return orError(slices.Equal(got, want), "taints %v, want %v", got, want)
 }
 
-// Nothing depends on the agent's clock.
+// testAgentClockIsAnHourOff checks that nothing depends on the agent's clock.
 func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	bootstrap := h.token("clock", v1alpha1.JoinTokenSpec{})
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
@@ -173,8 +175,9 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	}
 }
 
-// The API server of the hub is killed while a member joins, while it is in, and while it leaves. Each has a plane of
-// its own: after several losses in a minute informers wait for up to a minute before they try again.
+// TestHubAPIServerKilled kills the API server of the hub while a member joins, while it is joined, and while it
+// leaves. Each case has a separate plane: after several lost connections in a minute, informers wait for up to a
+// minute before they connect again.
 func TestHubAPIServerKilled(t *testing.T) {
 	for _, test := range []struct {
 		when string
@@ -255,7 +258,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 	}
 }
 
-// untilClean waits until nothing of a member is left on the hub, not even a request.
+// untilClean waits until no object of a member exists on the hub, including its request.
 func (h *testHub) untilClean(prefix string) {
 	h.t.Helper()
 	h.untilEmpty(prefix)
@@ -268,7 +271,7 @@ func (h *testHub) untilClean(prefix string) {
 	})
 }
 
-// untilEmpty waits until nothing is left of what a member had on the hub.
+// untilEmpty waits until no object exists that the hub created for a member.
 func (h *testHub) untilEmpty(prefix string) {
 	h.t.Helper()
 	for _, list := range []client.ObjectList{
@@ -309,8 +312,8 @@ func nothingOf(list client.ObjectList, is func(client.Object) bool) error {
 	return nil
 }
 
-// An agent is killed after each of its requests to the hub in turn, through a whole stay: what it had asked for has
-// happened, and it has not seen the answer. Its successor goes on.
+// testAgentKilledAfterEachRequest kills an agent after each of its requests to the hub, from the join to the leave:
+// the request was served, and the agent has not received the response. The next agent continues.
 func testAgentKilledAfterEachRequest(t *testing.T, h *testHub) {
 	bootstrap := h.token("killed", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	const kills = 12 // a stay has ten requests that are no heartbeats
@@ -380,7 +383,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 	next.stop()
 }
 
-// Many stays in a row leave nothing behind, in the hub or in the process.
+// TestManyStaysLeaveNothing checks that repeated joins and leaves leave no objects on the hub, and no goroutines.
 func TestManyStaysLeaveNothing(t *testing.T) {
 	const lanes, stays = 10, 5
 	h := startHub(t, plane.Borrow(t), hub.Options{})
@@ -416,7 +419,7 @@ func TestManyStaysLeaveNothing(t *testing.T) {
 	})
 }
 
-// stableGoroutines is their number when it has stopped to fall.
+// stableGoroutines returns the number of goroutines when it does not decrease any more.
 func stableGoroutines() int {
 	n := runtime.NumGoroutine()
 	for range 20 {

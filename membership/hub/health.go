@@ -58,7 +58,7 @@ var heartbeats = map[heartbeat.State]lifecycle.HeartbeatState{
 	heartbeat.Unsteady: lifecycle.HeartbeatUnsteady,
 }
 
-// agentHealth is the condition Healthy that the membership agent reports; nil: none.
+// agentHealth returns the condition Healthy that the membership agent reports; nil: none.
 func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 	if self == nil {
 		return nil
@@ -71,7 +71,7 @@ func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 	return nil
 }
 
-// hear sets the time of the last heartbeat of the membership agent. That time alone is no reason for a write.
+// hear sets the time of the last heartbeat of the membership agent. A change of this time alone causes no write.
 func (r *members) hear(cluster *v1alpha1.MemberCluster) {
 	health, tracked := r.heartbeats.Health(cluster.Name)
 	for i := range cluster.Status.Agents {

@@ -20,8 +20,9 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=muster-registration,resources=configmaps,verbs=get;list;create;update;delete
 
-// hubIdentity reads and writes the hub's identity and epoch, which are in the ConfigMap [membership.HubConfigMap]. The
-// first replica of a hub creates it; each process that leads increases the epoch once. It may be used concurrently.
+// hubIdentity reads and writes the hub's identity and epoch, which are stored in the ConfigMap
+// [membership.HubConfigMap]. The first replica of a hub creates it; each process that becomes the leader increases the
+// epoch once. It may be used concurrently.
 type hubIdentity struct {
 	client    client.Client
 	reader    client.Reader // without a cache
@@ -47,7 +48,7 @@ func (h *hubIdentity) id(ctx context.Context) (string, error) {
 	return is.ID, err
 }
 
-// raise increases the epoch to at least the given one.
+// raise increases the epoch to at least atLeast.
 func (h *hubIdentity) raise(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,7 +58,7 @@ func (h *hubIdentity) raise(ctx context.Context, atLeast int64) (v1alpha1.HubIde
 	return h.advance(ctx, atLeast)
 }
 
-// advance increases the epoch. A conflict with another replica is returned, and the caller tries again.
+// advance increases the epoch. It returns a conflict with another replica, and the caller retries.
 func (h *hubIdentity) advance(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
 	key := client.ObjectKey{Namespace: h.namespace, Name: membership.HubConfigMap}
 	stored := &corev1.ConfigMap{}
@@ -89,7 +90,7 @@ func (h *hubIdentity) advance(ctx context.Context, atLeast int64) (v1alpha1.HubI
 	return is, nil
 }
 
-// create stores an identity: that of this process, or the one that the Memberships have, or a new one.
+// create stores an identity: that of this process or, if it has none, that of the Memberships, or else a new one.
 func (h *hubIdentity) create(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
 	is := v1alpha1.HubIdentity{ID: string(uuid.NewUUID())}
 	if h.known != nil {
@@ -106,7 +107,7 @@ func (h *hubIdentity) create(ctx context.Context, atLeast int64) (v1alpha1.HubId
 		Data:       map[string]string{membership.HubIDKey: is.ID, membership.HubEpochKey: strconv.FormatInt(is.Epoch, 10)},
 	}
 	if err := h.client.Create(ctx, object); err != nil {
-		// Another replica may have created one with another identity: the caller tries again and reads it.
+		// Another replica may have created the ConfigMap with another identity: the caller retries and reads it.
 		return is, fmt.Errorf("store the hub's identity in ConfigMap %s/%s: %w", h.namespace, membership.HubConfigMap, err)
 	}
 	h.known = &is

@@ -33,17 +33,18 @@ import (
 // +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens,verbs=create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=muster-registration,resources=roles,verbs=get;create;update;delete
 
-// identityTokens lets the subject in spec.identity of a MemberCluster join without a JoinToken of an administrator. As
-// long as the member has not joined, it keeps a JoinToken that admits only this member, and a Role and a RoleBinding by
-// which only this subject can read the Secret of the JoinToken. The API server authenticates the subject: a JoinRequest
-// does not show who created it.
+// identityTokens permits the subject in spec.identity of a MemberCluster to join without a JoinToken of an
+// administrator. While the member has not joined, it maintains a JoinToken that admits only this member, and a Role
+// and a RoleBinding with which only this subject can read the Secret of the JoinToken. The API server authenticates
+// the subject: a JoinRequest does not show which user created it.
 type identityTokens struct {
 	client    client.Client
 	reader    client.Reader // without a cache
 	namespace string
 }
 
-// checkOffer is how often the objects are compared that the controller does not watch, while a member has not joined.
+// checkOffer is the interval at which objects that the controller does not watch are compared, while a member has not
+// joined.
 const checkOffer = time.Minute
 
 func (r *identityTokens) setup(mgr manager.Manager, hub cluster.Cluster, workers int) error {
@@ -70,15 +71,16 @@ func (r *identityTokens) setup(mgr manager.Manager, hub cluster.Cluster, workers
 	return c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, ofBinding))
 }
 
-// offer is what the subject of a member may use to join.
+// offer describes how the subject of a member may join.
 type offer struct {
 	Subject    rbacv1.Subject
 	ClusterID  string
 	AutoAccept bool
 }
 
-// offerFor returns nil for a member whose agent must not join by its identity: the member has no valid identity, has
-// joined, is leaving or is denied, or the hub starts its agent. An administrator accepts the member, not the offer.
+// offerFor returns the offer of a member. It returns nil for a member whose agent must not join by its identity: the
+// member has no valid identity, has joined, is leaving or is denied, or the hub starts its agent. An offer does not
+// accept the member; an administrator does.
 func offerFor(cluster *v1alpha1.MemberCluster) *offer {
 	spec := &cluster.Spec
 	denied := spec.Accepted != nil && !*spec.Accepted
@@ -140,7 +142,8 @@ func (r *identityTokens) key(cluster *v1alpha1.MemberCluster) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.namespace, Name: identity.TokenName(cluster.Name)}
 }
 
-// meta is the metadata of all objects of an offer. The MemberCluster owns them: the JoinToken admits no other member.
+// meta returns the metadata of all objects of an offer. The MemberCluster owns them: the JoinToken admits no other
+// member.
 func (r *identityTokens) meta(cluster *v1alpha1.MemberCluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: r.namespace, Name: identity.TokenName(cluster.Name),
@@ -152,7 +155,7 @@ func (r *identityTokens) meta(cluster *v1alpha1.MemberCluster) metav1.ObjectMeta
 }
 
 // keep creates or changes the objects of an offer. The API server requires the Role before the RoleBinding. The
-// JoinToken comes last and goes first, so that the RoleBinding, which is in the cache, shows that there may be one.
+// JoinToken is created last and deleted first, so that the cached RoleBinding shows that a JoinToken may exist.
 func (r *identityTokens) keep(ctx context.Context, cluster *v1alpha1.MemberCluster, offer *offer) error {
 	name := identity.TokenName(cluster.Name)
 	role, isRole := &rbacv1.Role{ObjectMeta: r.meta(cluster), Rules: []rbacv1.PolicyRule{{
@@ -191,8 +194,8 @@ func (r *identityTokens) keep(ctx context.Context, cluster *v1alpha1.MemberClust
 	})
 }
 
-// keepOne creates an object, or changes the existing one, which it reads into is. The function completes the existing
-// one, and reports whether that was complete.
+// keepOne creates an object, or changes the existing one, which it reads into is. The function complete sets the
+// desired fields of the existing object, and reports whether they were set already.
 func (r *identityTokens) keepOne(ctx context.Context, cluster *v1alpha1.MemberCluster, desired, is client.Object,
 	complete func() bool) error {
 	err := r.reader.Get(ctx, client.ObjectKeyFromObject(desired), is)
@@ -216,7 +219,7 @@ func ownedBy(object client.Object, cluster *v1alpha1.MemberCluster) bool {
 	})
 }
 
-// withdraw deletes the objects of an offer that belong to the member. The JoinToken ends first.
+// withdraw deletes the objects of an offer that the member owns. It deletes the JoinToken first.
 func (r *identityTokens) withdraw(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
 	for _, object := range []client.Object{&v1alpha1.JoinToken{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 		err := r.reader.Get(ctx, r.key(cluster), object)

@@ -22,8 +22,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestIdentity_JoinsWithoutJoinToken checks that the subject in spec.identity joins with nothing but its own
-// credential, that no other subject can, and that the end of the identity does not end the membership.
+// TestIdentity_JoinsWithoutJoinToken checks that the subject in spec.identity joins with only its own credential, that
+// no other subject can, and that the removal of the identity does not end the membership.
 func TestIdentity_JoinsWithoutJoinToken(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	for _, test := range []struct {
@@ -65,7 +65,7 @@ func (h *testHub) byIdentity(own *rest.Config, name, member string) *testAgent {
 	})
 }
 
-// refused waits until the hub offers a subject nothing to join as a member.
+// refused waits until the hub has no offer for a subject to join as a member.
 func (h *testHub) refused(own *rest.Config, member string) {
 	h.t.Helper()
 	bootstrap, err := identity.NewSource(own, member, "")
@@ -76,7 +76,7 @@ func (h *testHub) refused(own *rest.Config, member string) {
 	})
 }
 
-// offered waits until the hub offers a subject what it needs to join as a member.
+// offered waits until the hub has an offer for a subject to join as a member.
 func (h *testHub) offered(own *rest.Config, member string) {
 	h.t.Helper()
 	bootstrap, err := identity.NewSource(own, member, "")
@@ -87,7 +87,7 @@ func (h *testHub) offered(own *rest.Config, member string) {
 	})
 }
 
-// untilNoOffer waits until the objects are gone by which the subject of a member can join.
+// untilNoOffer waits until the objects of the offer for a member are deleted.
 func (h *testHub) untilNoOffer(member string) {
 	h.t.Helper()
 	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: identity.TokenName(member)}
@@ -150,7 +150,8 @@ func testIdentityWaits(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// testIdentityOtherSubject has a user who is no subject of the member, and the subject of another member, claim it.
+// testIdentityOtherSubject checks that neither a user who is not the subject of the member, nor the subject of another
+// member, can claim the member.
 func testIdentityOtherSubject(t *testing.T, h *testHub) {
 	h.announce("victim", new(true), user("agent-of-victim"))
 	h.offered(h.plane.User("agent-of-victim"), "victim")
@@ -205,7 +206,7 @@ func testIdentityWithdrawn(t *testing.T, h *testHub) {
 }
 
 // testIdentityNameTaken checks that the subject cannot read a JoinToken or a Secret of another owner that has the name
-// of its offer, and that the hub changes and deletes no object of another owner.
+// of the subject's offer, and that the hub changes and deletes no object of another owner.
 func testIdentityNameTaken(t *testing.T, h *testHub) {
 	own := h.plane.User("agent-of-taken")
 	binding := &rbacv1.RoleBinding{

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// The writes of a join are what doc.go says. Reads are not listed: those of the hub come from its caches, but for the
-// token's Secret.
+// TestWritesOfAJoin checks that the writes of a join are those listed in doc.go. Reads are not listed: the hub reads
+// its caches, except for the Secret of the token.
 func TestWritesOfAJoin(t *testing.T) {
 	var ofHub, ofAgent requests
 	h := startHub(t, plane.ForTest(t), hub.Options{}, ofHub.wrap)
@@ -92,7 +92,7 @@ func TestWritesOfAJoin(t *testing.T) {
 	}
 }
 
-// In a fleet in which nothing happens a member costs the hub one Lease write a period.
+// TestSteadyState checks that a member in steady state costs the hub one Lease write per period.
 func TestSteadyState(t *testing.T) {
 	const periods = 8
 	var ofHub, ofAgent requests
@@ -136,7 +136,7 @@ func TestSteadyState(t *testing.T) {
 	a.stop()
 }
 
-// A member without a decision is accepted, and its acceptance is then withdrawn for a while.
+// testAcceptance accepts a member without a decision, then sets its acceptance to false for a while.
 func testAcceptance(t *testing.T, h *testHub) {
 	bootstrap := h.token("acceptance", v1alpha1.JoinTokenSpec{Labels: map[string]string{"team": "a"}})
 	a := h.newAgent(bootstrap,
@@ -164,7 +164,7 @@ func testAcceptance(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// A leave that keeps the MemberCluster can be taken back when it is over.
+// testLeaveAndJoinAgain checks that a leave that keeps the MemberCluster can be reverted when it is complete.
 func testLeaveAndJoinAgain(t *testing.T, h *testHub) {
 	bootstrap := h.token("again", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "again"})
@@ -184,7 +184,8 @@ func testLeaveAndJoinAgain(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// Two clusters with one ID: the second is held, and the first does not notice. An administrator can let the second in.
+// testDuplicateClaim checks two clusters with one ID: the request of the second is held, without an effect on the
+// first, and an administrator can admit the second.
 func testDuplicateClaim(t *testing.T, h *testHub) {
 	bootstrap := h.token("duplicate", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	first := h.joined(bootstrap, agent.Options{Name: "twin"})
@@ -279,7 +280,8 @@ func testJoinRequestsArePending(t *testing.T, h *testHub) {
 	}
 }
 
-// A MemberCluster that an administrator has made beforehand is matched by cluster ID, whatever name the agent wants.
+// testPreparedMemberIsMatchedByID checks that a MemberCluster that an administrator created is matched by its cluster
+// ID, regardless of the requested name.
 func testPreparedMemberIsMatchedByID(t *testing.T, h *testHub) {
 	bootstrap := h.token("prepared", v1alpha1.JoinTokenSpec{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{

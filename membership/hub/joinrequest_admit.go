@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// admit creates or binds the MemberCluster, as the step requires, and returns that of the request.
+// admit creates or binds the MemberCluster, as the step requires, and returns the MemberCluster of the request.
 func (d *joinRequestController) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken, step lifecycle.JoinRequestStep) (*v1alpha1.MemberCluster, error) {
 	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember),
@@ -64,8 +64,8 @@ func (d *joinRequestController) admit(ctx context.Context, members client.Reader
 	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// count counts a request on the current state of its token. If the token is used up, the request is refused at its next
-// reconcile.
+// count counts a request on the current state of its token. If the token has no uses left, the next reconcile of the
+// request denies it.
 func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken) error {
 	d.counting.Lock()
@@ -79,7 +79,7 @@ func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.Joi
 	return jointoken.Count(ctx, d.client, token, request.Spec.ClusterID)
 }
 
-// newMember is the MemberCluster for a request. It has the finalizer from the start, which saves a write.
+// newMember returns the MemberCluster for a request. It has the finalizer from the start, which saves a write.
 func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alpha1.MemberCluster {
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: request.Spec.Name, Labels: map[string]string{}, Finalizers: []string{membership.Finalizer},
@@ -93,7 +93,7 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 	return cluster
 }
 
-// issue calls the issuer. A request that can never succeed is denied.
+// issue calls the issuer. It denies a request that can never succeed.
 func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.JoinRequest,
 	cluster *v1alpha1.MemberCluster,
 	step lifecycle.JoinRequestStep) (*v1alpha1.Credential, lifecycle.JoinRequestStep, error) {

@@ -47,7 +47,7 @@ type joinRequestController struct {
 	options  Options
 	recorder events.EventRecorder
 
-	// concluding prevents that two requests with one cluster ID both find that there is no member yet.
+	// concluding prevents that two concurrent requests with one cluster ID both observe that no member exists yet.
 	concluding keymutex.KeyMutex
 
 	written assume.Versions
@@ -190,8 +190,8 @@ func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Req
 	return retry(d.conflicts, key.Name, requeue.Sooner(step.After, after), err)
 }
 
-// quietFor is for how long a Pending request has no answer in its status: most are issued by then, so the write is
-// saved.
+// quietFor is how long the answer Pending of a new request is not written: most credentials are issued within this
+// time, which saves the write.
 const quietFor = 2 * time.Second
 
 // answer decides on a request, carries out the step and writes the answer to the status.
@@ -292,7 +292,8 @@ func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.Jo
 	return nil
 }
 
-// eventType returns the type of the Event about an answer. A member that left on request is not a failure.
+// eventType returns the type of the Event about an answer. The answer to a member that left on request is not a
+// Warning.
 func eventType(answer v1alpha1.JoinAnswer) string {
 	if answer == v1alpha1.AnswerDenied {
 		return corev1.EventTypeWarning

@@ -48,8 +48,8 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 		return o, nil, err
 	}
 
-	// The token is not needed after the hub has recorded the claim: an agent whose token ends between the claim and the
-	// acceptance can still join. Until a decision exists, the policy is called, and it must know the token.
+	// The token is not needed after the hub has recorded the claim: an agent whose token expires between the claim and
+	// the acceptance can still join. Until a decision exists, the policy is called with the token.
 	if member := o.Members.ByClaim; member != nil && member.Accepted != nil {
 		return o, nil, nil
 	}
@@ -84,7 +84,7 @@ func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.J
 	return o, token, nil
 }
 
-// checkLabels refuses the request for a new member with a label that it must not have. The labels of a request have no
+// checkLabels denies the request for a new member with a label that it must not have. The labels of a request have no
 // effect on an existing member.
 func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken,
@@ -102,7 +102,7 @@ func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alph
 	return invalid(jointoken.AdmitLabels(token, request, protected), &o.Token.Refused)
 }
 
-// reserved returns why a token for a single member does not admit a request; empty: it does.
+// reserved returns the reason why a token for a single member does not admit a request; empty: the token admits it.
 func reserved(token *v1alpha1.JoinToken, o lifecycle.JoinRequestObserved) string {
 	uid, member := jointoken.MemberUID(token), o.Members.ByID
 	if member == nil {
@@ -172,8 +172,8 @@ func (d *joinRequestController) lookByClaim(ctx context.Context, members client.
 	return nil
 }
 
-// lookForTombstones reads the records of members that left, if the decision may depend on them. It always does before a
-// MemberCluster is created, because a claim whose member left never comes back.
+// lookForTombstones reads the records of members that left, if the decision may depend on them. It always reads them
+// before a MemberCluster is created, because a claim whose member left must never join again.
 func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool,
 	o *lifecycle.JoinRequestObserved) (err error) {
 	o.Tombstones = nil
@@ -183,7 +183,7 @@ func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool
 	return err
 }
 
-// invalid stores the message of an error that refuses a request for good, and returns all other errors.
+// invalid stores the message of an error that denies a request permanently, and returns all other errors.
 func invalid(err error, into *string) error {
 	var refused *membership.InvalidError
 	if !errors.As(err, &refused) {
@@ -193,7 +193,7 @@ func invalid(err error, into *string) error {
 	return nil
 }
 
-// acceptance is the decision of the Acceptor, or, without one, that of the JoinToken.
+// acceptance returns the decision of the Acceptor or, if there is none, that of the JoinToken.
 func (d *joinRequestController) acceptance(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken) (membership.Acceptance, error) {
 	switch acceptor := d.options.Acceptor; {
@@ -206,7 +206,7 @@ func (d *joinRequestController) acceptance(ctx context.Context, request *v1alpha
 	}
 }
 
-// see converts a MemberCluster for the decision.
+// see converts a MemberCluster to the input of the decision.
 func (d *joinRequestController) see(ctx context.Context,
 	cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
 	member := memberOf(cluster, d.options.NamespacePrefix)

@@ -26,8 +26,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent
-// throw its claim away, nor makes another member of that cluster.
+// TestLaggingMembers checks that a hub whose cache does not contain a member yet neither answers its agent that the
+// member was deregistered, which would make the agent discard its claim, nor creates another member for that cluster.
 func TestLaggingMembers(t *testing.T) {
 	members := lagging{of: "/memberclusters"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, members.wrap)
@@ -49,7 +49,8 @@ func TestLaggingMembers(t *testing.T) {
 	a.stop()
 }
 
-// A hub whose cache does not show a member's namespace does not let the member go without it.
+// TestLaggingNamespaces checks that a hub whose cache does not contain a member's namespace does not remove the
+// MemberCluster before the namespace.
 func TestLaggingNamespaces(t *testing.T) {
 	namespaces := lagging{of: "/api/v1/namespaces"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, namespaces.wrap)
@@ -65,7 +66,7 @@ func TestLaggingNamespaces(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "the MemberCluster is gone, and its namespace is there: %v", err)
 }
 
-// untilPrepared waits until a member has what an agent needs.
+// untilPrepared waits until the objects of a member exist that an agent needs.
 func (h *testHub) untilPrepared(name string) {
 	h.t.Helper()
 	h.eventually("member "+name+" has a Membership", func() error {
@@ -74,7 +75,8 @@ func (h *testHub) untilPrepared(name string) {
 	})
 }
 
-// A hub whose cache does not show that an agent has joined takes nothing from it before it has cleaned up.
+// TestLaggingMemberships checks that a hub whose cache does not show that an agent has joined keeps the agent's access
+// until the agent has cleaned up.
 func TestLaggingMemberships(t *testing.T) {
 	memberships := lagging{of: "/memberships"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, memberships.wrap)
@@ -113,7 +115,8 @@ func TestLaggingMemberships(t *testing.T) {
 	a.stop()
 }
 
-// A member that was removed by hand, with all its objects, does not block a new one of its name.
+// TestMemberInTheRemainsOfAnother checks that a member that a user removed, with all its objects, does not block a new
+// one of the same name.
 func TestMemberInTheRemainsOfAnother(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
@@ -142,7 +145,7 @@ func TestMemberInTheRemainsOfAnother(t *testing.T) {
 	a.stop()
 }
 
-// lagging is a transport whose watches of one kind can be made to stand still.
+// lagging is a transport whose watches of one kind can be paused.
 type lagging struct {
 	of      string // how their paths end
 	mu      sync.Mutex
@@ -184,7 +187,7 @@ type laggingBody struct {
 	done    <-chan struct{}
 }
 
-// Read holds back what it has read, since a read is under way when the watches are made to stand still.
+// Read delays the data that it has read, because a read is in progress when the watches are paused.
 func (b *laggingBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	b.watches.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// createLease creates the heartbeat Lease of a member. It has no renewal time until the agent renews it, so it is no
-// heartbeat. A Lease that exists is not changed.
+// createLease creates the heartbeat Lease of a member. The Lease has no renewal time until the agent renews it, so its
+// creation is not a heartbeat. An existing Lease is not changed.
 func (r *members) createLease(ctx context.Context, member membership.Member) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: member.Namespace, Name: membership.LeaseName,

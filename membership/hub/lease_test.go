@@ -16,7 +16,7 @@ import (
 )
 
 // TestLease_CreatedByTheHub checks that a member has its Lease before an agent connects, and that the hub creates a
-// Lease again that was deleted by hand, while no agent runs. The member does not leave.
+// Lease again that a user deleted while no agent runs. The member does not leave.
 func TestLease_CreatedByTheHub(t *testing.T) {
 	const name = "leased"
 	h := startHub(t, plane.ForTest(t), hub.Options{})

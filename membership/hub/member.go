@@ -58,7 +58,7 @@ type members struct {
 	epochs     *consistency
 }
 
-// setup adds the controller to the manager. The queue adds members whose health changes.
+// setup adds the controller to the manager. Members whose health changes are added to queue.
 func (r *members) setup(mgr manager.Manager, hub cluster.Cluster, queue *lateQueue) error {
 	options := controllerOptions(r.options.Workers)
 	options.Reconciler = tracing.Reconciler("muster-membercluster", r)
@@ -125,7 +125,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return r.retries.result(ctx, request.Name, 0, client.IgnoreNotFound(err))
 	}
 	if out.gone {
-		// The status cannot be written any more, but the Events can.
+		// The MemberCluster was deleted, so its status cannot be written. Events can.
 		gone := observed.cluster
 		before := gone.DeepCopy()
 		gone.Status.Phase = step.Phase
@@ -170,7 +170,7 @@ func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (o
 	return observed, step, r.act(ctx, &observed, step), nil
 }
 
-// decide observes a member and decides on the next step. The gates are asked once per reconcile.
+// decide observes a member and decides on the next step. It calls the gates at most once per reconcile.
 func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster,
 	gates *lifecycle.GatesSeen) (memberObserved, lifecycle.HubStep, error) {
 	observed, err := r.observe(ctx, from, cluster)
@@ -213,8 +213,8 @@ type retries struct {
 	store     *storeversion.Monitor
 }
 
-// result is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with that of
-// the API server, because a restored store causes conflicts that do not end.
+// result converts the outcome of a member's reconcile like retry. After repeated conflicts it compares the cached
+// MemberCluster with that of the API server, because a restored store causes conflicts that do not end.
 func (r *retries) result(ctx context.Context, name string, after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) && r.conflicts.NumRequeues(name) >= conflictsBeforeComparison {
 		cached, live := &v1alpha1.MemberCluster{}, &v1alpha1.MemberCluster{}

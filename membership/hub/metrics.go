@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// membersDesc is a value, not a metric: each hub is its own collector.
+// membersDesc is a descriptor and not a registered metric: each hub is a separate collector.
 var membersDesc = prometheus.NewDesc("muster_members", "MemberClusters by their phase.", []string{"phase"}, nil)
 
 // phases counts the members in each phase. It is a prometheus.Collector. The zero value is ready for use.
@@ -57,8 +57,8 @@ func (p *phases) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// exposed registers metrics while a manager leads. If a program is the hub of several fleets, only the metrics of the
-// first are registered, because their names are equal.
+// exposed returns a runnable that registers metrics while a manager is the leader. If a program is the hub of several
+// fleets, only the metrics of the first are registered, because their names are equal.
 func exposed(collectors ...prometheus.Collector) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var ours []prometheus.Collector

@@ -24,7 +24,7 @@ type memory struct {
 	written assume.Versions
 }
 
-// forget removes a member that no longer exists.
+// forget removes the state of a member that no longer exists.
 func (m *memory) forget(member, namespace string) {
 	m.names.forget(namespace)
 	m.phases.forget(member)
@@ -32,7 +32,7 @@ func (m *memory) forget(member, namespace string) {
 	m.written.Forget(types.NamespacedName{Name: member})
 }
 
-// names maps namespaces to members: the name of a namespace does not determine that of its member if the name was
+// names maps namespaces to members: the name of a namespace does not determine the name of its member if it was
 // shortened. The zero value is ready for use.
 type names struct {
 	mu sync.RWMutex
@@ -62,7 +62,7 @@ func (n *names) member(namespace string) (string, bool) {
 }
 
 // lateQueue adds members to the queue of a controller that is created later. Members that are added before the
-// controller runs are dropped, because the controller reconciles every member when it starts.
+// controller starts are dropped, because the controller reconciles every member when it starts.
 type lateQueue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -97,7 +97,7 @@ func (q *lateQueue) addKey(key types.NamespacedName) {
 }
 
 // butStatus ignores changes of the status alone, which the controller itself writes. Otherwise each failure with a new
-// message would be retried at once, without the rate limit.
+// message would cause an immediate reconcile, without the rate limit.
 var butStatus = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
 	return before.GetResourceVersion() == after.GetResourceVersion() || // resync

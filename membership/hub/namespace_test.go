@@ -24,7 +24,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// holder is a gate whose objects in a member's namespace have a finalizer, as Works have one of their agent.
+// holder is a gate whose objects in a member's namespace have a finalizer, like Works have that of their agent.
 type holder struct {
 	client   client.Client
 	released atomic.Int32
@@ -38,7 +38,7 @@ func (g *holder) Remaining(ctx context.Context, member membership.Member) ([]str
 	return nil, g.let(ctx, member)
 }
 
-// Release lets go of what is being deleted.
+// Release removes the finalizers of objects that are being deleted.
 func (g *holder) Release(ctx context.Context, member membership.Member) error {
 	g.released.Add(1)
 	return g.let(ctx, member)
@@ -54,8 +54,8 @@ func (g *holder) let(ctx context.Context, member membership.Member) error {
 	return client.IgnoreNotFound(g.client.Update(ctx, blocked))
 }
 
-// A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang
-// on finalizers, the agent deletes nothing meanwhile, and it joins again.
+// TestNamespaceDeletedByHandIsRestored checks that a member's namespace that a user deleted is restored with all
+// objects of the hub. Finalizers do not block the deletion, the agent deletes nothing meanwhile, and it joins again.
 func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
@@ -119,7 +119,8 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 	}
 }
 
-// A cluster that was cloned with its ID is named where administrators look.
+// TestClonedClusterIsNamed checks that a cluster that was cloned with its ID is reported in the conditions of the
+// MemberCluster.
 func TestClonedClusterIsNamed(t *testing.T) {
 	const name = "cloned"
 	h := startHub(t, plane.ForTest(t), hub.Options{})
@@ -140,7 +141,8 @@ func TestClonedClusterIsNamed(t *testing.T) {
 	a.stop()
 }
 
-// A hub whose agent noticed that it was restored raises its epoch, and confirms that it is consistent.
+// TestHubConfirmsAnEpoch checks that a hub whose agent observed a restore increases its epoch, and confirms that it is
+// consistent.
 func TestHubConfirmsAnEpoch(t *testing.T) {
 	const name = "epoch"
 	h := startHub(t, plane.ForTest(t), hub.Options{})

@@ -35,8 +35,8 @@ import (
 // NamespaceQuotaName is the name of the ResourceQuota in the namespace of each member. See [Options].NamespaceQuota.
 const NamespaceQuotaName = "muster-member"
 
-// namespaceQuotaPause is the minimum time between two corrections of one ResourceQuota. Another client that changes the
-// ResourceQuota again would otherwise cause writes without a pause.
+// namespaceQuotaPause is the minimum time between two corrections of one ResourceQuota. Otherwise another client that
+// changes the ResourceQuota repeatedly would cause writes without a pause.
 const namespaceQuotaPause = 10 * time.Second
 
 // namespaceQuotas is the controller that creates and corrects the ResourceQuota in the namespace of each member. It
@@ -70,11 +70,11 @@ func (q *namespaceQuotas) setup(mgr manager.Manager, hub cluster.Cluster, worker
 	)
 }
 
-// withoutUpdates ignores updates: neither the name nor the label of a member's namespace changes in one. A label that
-// is added or removed is a creation or a deletion for the cache.
+// withoutUpdates ignores updates: the name of a member's namespace never changes, and the cache reports a label that
+// is added or removed as a creation or a deletion.
 var withoutUpdates = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// quotaSpecChanged ignores changes of the usage, which the API server records with each object that is created.
+// quotaSpecChanged ignores changes of the usage, which the API server records for each created object.
 var quotaSpecChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, isQuota := e.ObjectOld.(*corev1.ResourceQuota)
 	after, isQuotaToo := e.ObjectNew.(*corev1.ResourceQuota)
@@ -107,8 +107,8 @@ func (q *namespaceQuotas) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// ensure creates or corrects the ResourceQuota of a namespace. It returns the time until a correction that has to wait
-// may be made; zero: no correction waits.
+// ensure creates or corrects the ResourceQuota of a namespace. It returns the time until a delayed correction is
+// permitted; zero: no correction is delayed.
 func (q *namespaceQuotas) ensure(ctx context.Context, namespace, member string) (time.Duration, error) {
 	want := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{
@@ -156,7 +156,7 @@ var unlimited = []corev1.ResourceName{
 	"count/rolebindings.rbac.authorization.k8s.io", "count/resourcequotas", "resourcequotas",
 }
 
-// checkNamespaceQuota returns the problem of each invalid entry, by its name.
+// checkNamespaceQuota returns the problem of each invalid entry, by the name of the entry.
 func checkNamespaceQuota(quota corev1.ResourceList) map[corev1.ResourceName]string {
 	problems := map[corev1.ResourceName]string{}
 	for name, limit := range quota {

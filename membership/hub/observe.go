@@ -48,7 +48,7 @@ func memberOf(cluster *v1alpha1.MemberCluster, namespacePrefix string) membershi
 	}
 }
 
-// observe reads all objects of a member on the hub. With the caches it makes no request.
+// observe reads all objects of a member on the hub. If from is a cache, it sends no request.
 func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster) (memberObserved,
 	error) {
 	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
@@ -72,8 +72,8 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		&v1alpha1.Membership{}); err != nil {
 		return o, err
 	}
-	// A Membership in a terminating namespace is as good as deleted, and one of an earlier member with this name is not
-	// this member's.
+	// A Membership in a terminating namespace is treated as deleted, and a Membership of an earlier member with this name
+	// is not this member's.
 	if o.membership != nil && (o.membership.Spec.MemberUID != cluster.UID || o.membership.DeletionTimestamp != nil) {
 		o.membership = nil
 	}
@@ -117,8 +117,8 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	return o, nil
 }
 
-// issued lists the credentials in answers to JoinRequests of the member's agent, as long as the requests exist. It
-// reads the cache, whose changes trigger the controller: a request is kept until the expiration of its credential is
+// issued returns the credentials in answers to JoinRequests of the member's agent, as long as the requests exist. It
+// reads the cache, whose changes trigger a reconcile: a request is kept until the expiration of its credential is
 // recorded.
 func (r *members) issued(ctx context.Context, cluster *v1alpha1.MemberCluster) ([]v1alpha1.Credential, error) {
 	if cluster.Spec.ClusterID == "" {
@@ -150,7 +150,8 @@ func found[T client.Object](ctx context.Context, c client.Reader, key client.Obj
 	return into, nil
 }
 
-// subjectOf returns the subject of a member's access; nil: no agent has claimed it, or the error is the reason.
+// subjectOf returns the subject of a member's access; nil: no agent has claimed the member, or the error is the
+// reason.
 func subjectOf(member membership.Member, kind v1alpha1.CredentialType,
 	issuers map[v1alpha1.CredentialType]membership.Issuer) (*rbacv1.Subject, error) {
 	issuer, known := issuers[kind]
@@ -164,7 +165,7 @@ func subjectOf(member membership.Member, kind v1alpha1.CredentialType,
 	return &subject, nil
 }
 
-// access reports whether the member has the desired access, or, if it must have none, any access.
+// access reports whether the member has the desired access or, if it must have none, any access.
 func (o *memberObserved) access(accepted bool) bool {
 	if o.binding == nil || o.binding.DeletionTimestamp != nil {
 		return false
@@ -183,7 +184,7 @@ func presence(namespace *corev1.Namespace) lifecycle.Presence {
 	}
 }
 
-// reportOf reads the progress that the member's agent reports.
+// reportOf returns the progress that the member's agent reports.
 func reportOf(self *v1alpha1.Membership, claim string) lifecycle.AgentReport {
 	joined := meta.FindStatusCondition(self.Status.Conditions, v1alpha1.ConditionJoined)
 	switch {
@@ -198,7 +199,7 @@ func reportOf(self *v1alpha1.Membership, claim string) lifecycle.AgentReport {
 	}
 }
 
-// ignore returns nil for errors that mean that the desired state exists already.
+// ignore returns nil for errors that mean that the desired state already exists.
 func ignore(err error, is func(error) bool) error {
 	if is(err) {
 		return nil

@@ -29,40 +29,40 @@ type Options struct {
 
 	// AllowWithoutToken admits JoinRequests without a JoinToken. It is for products that issue bootstrap credentials
 	// themselves. Every user that may create JoinRequests then bypasses all limits of JoinTokens (expiration, uses,
-	// cluster ID), can claim every MemberCluster without a claim, and needs no further decision if that is accepted
-	// already. So no other user may have registration.BootstrapRole, which each JoinToken grants as well, and an admission
-	// policy or a webhook on JoinRequests must restrict them: only these know the creator of a request. False: a request
-	// without a token is denied.
+	// cluster ID), can claim every MemberCluster without a claim, and needs no further decision if the MemberCluster is
+	// accepted already. Therefore no other user may have registration.BootstrapRole, which each JoinToken grants as well,
+	// and an admission policy or a webhook on JoinRequests must restrict them: only these know the creator of a request.
+	// False: a request without a token is denied.
 	AllowWithoutToken bool
 
 	// BootstrapTokens supports JoinTokens of type BootstrapToken, on hubs whose API server has such tokens. It needs the
-	// Role in rbac/bootstrap-tokens.yaml in addition, which grants much; see package jointoken. False: such JoinTokens are
-	// not ready.
+	// Role in rbac/bootstrap-tokens.yaml in addition, which grants broad permissions; see package jointoken. False: such
+	// JoinTokens are not ready.
 	BootstrapTokens bool
 
-	// ProtectedLabels returns the keys of the labels that decide what a cluster receives, such as those that ClusterSets
-	// select by (tenancy.ProtectedLabels). A cluster may request such a label only if its JoinToken lists it in
-	// spec.allowedLabels. The hub calls it for each JoinRequest for a new member, concurrently; after an error, it retries
-	// the request. Nil: no label is protected.
+	// ProtectedLabels returns the keys of the labels that determine which workloads and configuration a cluster receives,
+	// such as the labels in selectors of ClusterSets (tenancy.ProtectedLabels). A cluster may request such a label only
+	// if its JoinToken lists it in spec.allowedLabels. The hub calls the function for each JoinRequest for a new member,
+	// concurrently; after an error, it retries the request. Nil: no label is protected.
 	ProtectedLabels func(context.Context) ([]string, error)
 
-	// Issuers issue credentials, by the requested type; a request for another type is denied. Nil: certificates, tokens
-	// and identities, with the defaults of their packages.
+	// Issuers issue credentials, by the requested type; a request for another type is denied. Nil: issuers of
+	// certificates, tokens and identities, with the defaults of their packages.
 	Issuers map[v1alpha1.CredentialType]membership.Issuer
 
-	// Gates delay a leave, in this order. A name has at most 253 bytes and is neither "agent" nor "namespace". Nil: only
-	// the agent's own clean-up delays it.
+	// Gates delay a leave, in this order. A name has at most 253 bytes and must not be "agent" or "namespace". Nil: only
+	// the clean-up by the agent delays it.
 	Gates []membership.LeaveGate
 
-	// AgentRules are permissions of agents in their own namespace in addition to membership's. They become part of the one
-	// ClusterRole that all agents share. Nil: none.
+	// AgentRules are permissions of agents in their member's namespace in addition to membership's. They become part of
+	// the one ClusterRole that all agents share. Nil: none.
 	AgentRules []rbacv1.PolicyRule
 
-	// Heartbeat are the rules for heartbeats. Zero: see [heartbeat.Policy].
+	// Heartbeat is the policy for heartbeats. Zero: see [heartbeat.Policy].
 	Heartbeat heartbeat.Policy
 
-	// Server and CA are the address at which agents reach this hub, and its certificate authority, for the Secrets of
-	// JoinTokens. Empty: those of the manager's own config.
+	// Server and CA are the address at which agents connect to this hub, and its certificate authority, for the Secrets
+	// of JoinTokens. Empty: those of the manager's config.
 	Server string
 	CA     []byte
 
@@ -73,8 +73,8 @@ type Options struct {
 	// one, change the metadata.namespace of the Role in the folder rbac.
 	RegistrationNamespace string
 
-	// RequestTTL is how long a JoinRequest that is not accepted is kept, with the MemberCluster that was created for it.
-	// Zero: 24 hours.
+	// RequestTTL is how long a JoinRequest that is not accepted is kept, together with the MemberCluster that was created
+	// for it. Zero: 24 hours.
 	RequestTTL time.Duration
 
 	// MaxRequests limits how many JoinRequests can exist, with a ResourceQuota, so that a stolen bootstrap credential
@@ -85,16 +85,16 @@ type Options struct {
 
 	// MaxRequestsPerToken limits how many JoinRequests of one JoinToken can exist that wait for a decision or are denied,
 	// so that a stolen bootstrap credential cannot use up MaxRequests. The hub deletes the newest, with an Event on the
-	// JoinToken. Requests without a valid proof of a token have this limit together. Zero: a fifth of MaxRequests.
+	// JoinToken. All requests without a valid proof of a token share one such limit. Zero: a fifth of MaxRequests.
 	MaxRequestsPerToken int
 
 	// NamespaceQuota limits the number of objects in the namespace of each member, such as
-	// {"count/works.work.muster.dev": 500, "count/secrets": 20}. The hub creates the ResourceQuota [NamespaceQuotaName] in
-	// each of these namespaces, and corrects it when another client changes or deletes it. The API server then refuses
-	// further objects, of users as well as of controllers. Only names with the prefix count/ are allowed, and Memberships,
-	// Leases, RoleBindings and ResourceQuotas cannot be limited, because the hub creates one of each.
+	// {"count/works.work.muster.dev": 500, "count/secrets": 20}. The hub creates the ResourceQuota [NamespaceQuotaName]
+	// in each of these namespaces, and corrects it when another client changes or deletes it. The API server then rejects
+	// further objects, of users as well as of controllers. Only names with the prefix count/ are allowed, and
+	// Memberships, Leases, RoleBindings and ResourceQuotas cannot be limited, because the hub creates one of each.
 	// kube-controller-manager counts a kind only about 30 seconds after its definition was installed, and the API server
-	// refuses the objects until then. Empty: the hub creates no ResourceQuota and keeps those that exist.
+	// rejects the objects until then. Empty: the hub creates no ResourceQuota and keeps those that exist.
 	NamespaceQuota corev1.ResourceList
 
 	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was disconnected for

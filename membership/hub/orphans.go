@@ -12,13 +12,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// orphansDesc is a value, not a metric: each hub is its own collector.
+// orphansDesc is a descriptor and not a registered metric: each hub is a separate collector.
 var orphansDesc = prometheus.NewDesc("muster_member_orphaned_objects",
 	"Objects on a member that no Work contains any more although no user requested their deletion. Only members with "+
 		"such objects have a value.",
 	[]string{"member"}, nil)
 
-// orphans is a prometheus.Collector of the orphaned objects that members report. The zero value is ready.
+// orphans is a prometheus.Collector of the orphaned objects that members report. The zero value is ready for use.
 type orphans struct {
 	mu sync.Mutex
 	of map[string]int64 // members with orphaned objects

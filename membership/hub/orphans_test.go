@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestOrphansCondition_NamesWorks checks that the condition says how many objects there are, of which Works, and what
-// to do.
+// TestOrphansCondition_NamesWorks checks that the message contains the number of objects, the names of their Works and
+// the next step.
 func TestOrphansCondition_NamesWorks(t *testing.T) {
 	condition, orphaned := orphansCondition(&v1alpha1.OrphanSummary{Objects: 7, Works: 3,
 		WorkNames: []string{"cart", "shop"}}, "east")

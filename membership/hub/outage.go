@@ -10,14 +10,15 @@ import (
 	"github.com/muster-sdk/muster/membership/heartbeat"
 )
 
-// Reasons of the Events about outages of the hub, beside the ConfigMap [membership.HubConfigMap].
+// Reasons of the Events about outages of the hub. The Events refer to the ConfigMap [membership.HubConfigMap].
 const (
 	reasonOutageSuspected = "OutageSuspected"
 	reasonOutageEnded     = "OutageEnded"
 )
 
 // recordOutage returns a function that records an Event about the hub when the outage guard begins to withhold taints
-// and failover, and when it stops. The condition Healthy of each member says whether they are withheld for that member.
+// and failover, and when it stops. The condition Healthy of each member shows whether they are withheld for that
+// member.
 func recordOutage(recorder events.EventRecorder, namespace string) func(heartbeat.OutageChange) {
 	hub := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace,
 		Name: membership.HubConfigMap}

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestOutage_RecordsEvents checks that the outage guard records an Event beside the hub's ConfigMap when it begins to
+// TestOutage_RecordsEvents checks that the outage guard records an Event about the hub's ConfigMap when it begins to
 // withhold taints and failover, and when it stops. A fleet of one member is enough.
 func TestOutage_RecordsEvents(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})

@@ -24,8 +24,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Agents of both kinds, of members whose names begin alike, and a bootstrap credential, against everything that is not
-// theirs.
+// testPermissions checks that agents of both credential types, of members whose names have a common prefix, and a
+// bootstrap credential have access only to their own objects.
 func testPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
@@ -223,7 +223,7 @@ func testPermissions(t *testing.T, h *testHub) {
 	}
 }
 
-// admitted sends a JoinRequest by hand, and returns what an agent has then.
+// admitted creates a JoinRequest, and returns the config of an agent with the issued credential.
 func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
 	h.t.Helper()
 	asker := newAsker(h.t, name, method, bootstrap)
@@ -232,7 +232,8 @@ func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, metho
 	return asker.config(h.t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 
-// Withdrawn acceptance ends what the credential may, and nothing but that: given back, it works again.
+// testWithdrawnAcceptanceCutsPermissions checks that the end of the acceptance revokes only the permissions of the
+// credential: when the member is accepted again, the credential works again.
 func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("withdrawn", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{},

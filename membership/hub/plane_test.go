@@ -36,7 +36,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is what tests run on. Most of their time goes by in waiting, so four at a time run beside each other.
+// plane is the plane of the tests. Most of their time is waiting, so four tests run in parallel.
 var plane = localplane.NewPool(4, localplane.Options{Name: "hub"})
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
@@ -50,7 +50,7 @@ const (
 
 func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
-// testHub is a hub on a plane. Several of them can follow each other on one.
+// testHub is a hub on a plane. Several of them can run one after the other on one plane.
 type testHub struct {
 	t      testing.TB
 	plane  *localplane.Plane
@@ -76,12 +76,12 @@ func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options,
 	return &testHub{t: t, plane: p, config: admin, client: c, stop: stop}
 }
 
-// with is the same hub in a subtest.
+// with returns the same hub for a subtest.
 func (h *testHub) with(t testing.TB) *testHub {
 	return &testHub{t: t, plane: h.plane, config: h.config, client: h.client, stop: h.stop}
 }
 
-// hubUser is a user who has the generated roles and nothing else.
+// hubUser returns the config of a user who has the generated roles and no other permissions.
 func hubUser(t testing.TB, p *localplane.Plane, admin client.Client) *rest.Config {
 	t.Helper()
 	const user = "muster-hub"
@@ -101,13 +101,13 @@ func testLogger(t testing.TB, name string) logr.Logger {
 	return testingLogger(t, name)
 }
 
-// join makes a JoinToken and returns what agents need of it.
+// token creates a JoinToken and returns its bootstrap credential.
 func (h *testHub) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	h.t.Helper()
 	return h.tokenIn(membership.RegistrationNamespace, name, spec)
 }
 
-// tokenIn is token for a hub with another registration namespace.
+// tokenIn is like token, for a hub with another registration namespace.
 func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -134,7 +134,7 @@ func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *
 	return bootstrap
 }
 
-// eventually waits until what says that there is nothing wrong any more, and fails with what was wrong last.
+// eventually waits until wrong returns nil, and fails with its last error.
 func (h *testHub) eventually(what string, wrong func() error) {
 	h.t.Helper()
 	eventually(h.t, what, wrong)
@@ -145,7 +145,7 @@ func eventually(t testing.TB, what string, wrong func() error) {
 	mustertest.Eventually(t, timeLimit, what, wrong)
 }
 
-// pause is for polls that have a deadline of their own.
+// pause waits. It is for polls that have a separate deadline.
 func pause(d time.Duration) { <-time.After(d) }
 
 func (h *testHub) member(name string) *v1alpha1.MemberCluster {
@@ -155,7 +155,7 @@ func (h *testHub) member(name string) *v1alpha1.MemberCluster {
 	return cluster
 }
 
-// change changes a MemberCluster as an administrator would.
+// change changes a MemberCluster like an administrator.
 func (h *testHub) change(name string, change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
 	h.eventually("MemberCluster "+name+" can be changed", func() error {
@@ -231,13 +231,13 @@ func messages(conditions []metav1.Condition) string {
 	return strings.Join(out, "; ")
 }
 
-// request waits for the JoinRequest of a cluster ID to have an answer.
+// request waits until the JoinRequest of a cluster ID has an answer.
 func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
 	h.t.Helper()
 	return h.requestIn(membership.RegistrationNamespace, clusterID, answer, reason)
 }
 
-// requestIn is request for a hub with another registration namespace.
+// requestIn is like request, for a hub with another registration namespace.
 func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAnswer,
 	reason string) *v1alpha1.JoinRequest {
 	h.t.Helper()
@@ -265,8 +265,8 @@ func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAns
 	return found
 }
 
-// testAgent is an agent whose member is the hub's own plane, under a cluster ID of its own. It can be killed, and
-// comes back with what it had written down.
+// testAgent is an agent whose member is the hub's own plane, with a separate cluster ID. It can be killed, and started
+// again with its record.
 type testAgent struct {
 	t       testing.TB
 	home    *rest.Config
@@ -276,7 +276,7 @@ type testAgent struct {
 	shown   atomic.Pointer[lifecycle.AgentStep]
 }
 
-// step is what the agent has shown last.
+// step returns the last step that the agent has reported.
 func (a *testAgent) step() lifecycle.AgentStep {
 	if step := a.shown.Load(); step != nil {
 		return *step
@@ -284,12 +284,12 @@ func (a *testAgent) step() lifecycle.AgentStep {
 	return lifecycle.AgentStep{}
 }
 
-// shows reports whether the agent is rejected, with this in its message.
+// shows reports whether the agent is rejected, with this text in its message.
 func (a *testAgent) shows(text string) bool {
 	return a.step().Phase == lifecycle.Rejected && strings.Contains(a.step().Message, text)
 }
 
-// newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
+// newAgent returns an agent that is not started. Its cluster ID is its name unless the options contain another one.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
 	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options,
 		stop: func() {}}
@@ -319,7 +319,7 @@ func (a *testAgent) start() *testAgent {
 	return a
 }
 
-// joined brings a member into the fleet, with a heartbeat each second.
+// joined starts an agent and waits until its cluster has joined, with a heartbeat each second.
 func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
 	h.t.Helper()
 	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.MemberCluster{
@@ -333,14 +333,14 @@ func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Option
 	return a
 }
 
-// requests counts what goes to the API server, by method and resource.
+// requests counts requests to the API server, by method and resource.
 type requests struct {
 	mu    sync.Mutex
 	count map[string]int
 	last  map[string]time.Time
 }
 
-// wrap makes a config whose requests are counted.
+// wrap changes a config so that its requests are counted.
 func (r *requests) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{r, next} })
@@ -387,7 +387,7 @@ func (r *requests) at(key string) time.Time {
 	return r.last[key]
 }
 
-// take returns what was counted since it was last called.
+// take returns the counts since its last call.
 func (r *requests) take() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -396,7 +396,7 @@ func (r *requests) take() map[string]int {
 	return count
 }
 
-// writes are the requests that change something; one that was refused did not.
+// writes returns the counts of the requests that change an object. A request that was refused is not counted.
 func writes(count map[string]int) map[string]int {
 	out := map[string]int{}
 	for key, n := range count {

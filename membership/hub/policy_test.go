@@ -84,7 +84,8 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
-// A gate that does not open holds the leave back and says what for; one that panics holds back no more than its own.
+// TestGates checks that a gate that does not open blocks the leave and reports its remaining objects, and that a gate
+// that panics blocks only its own member.
 func TestGates(t *testing.T) {
 	var open, panics atomic.Bool
 	works := membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
@@ -132,8 +133,8 @@ func TestGates(t *testing.T) {
 	a.stop()
 }
 
-// A gate that was not asked before the deadline, since another was shut, is told before the namespace goes, and one
-// that cannot be forced keeps nothing of that.
+// TestForcedGates checks that a gate that was not called before the deadline, because an earlier gate was closed, is
+// forced before the namespace is deleted, and that a gate that is not a Forcer does not prevent this.
 func TestForcedGates(t *testing.T) {
 	var h *testHub
 	var asked atomic.Int32
@@ -184,7 +185,8 @@ func (f forcing) Force(ctx context.Context, member membership.Member) error {
 	return f.force(ctx, member)
 }
 
-// A gate that says more than the API takes holds a leave back until the deadline, like any other.
+// TestGateOfManyWords checks that a gate that returns more than the API permits blocks a leave until the deadline,
+// like any other gate.
 func TestGateOfManyWords(t *testing.T) {
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
 		return slices.Repeat([]string{strings.Repeat("ü", 33000)}, 25), nil
@@ -204,7 +206,8 @@ func TestGateOfManyWords(t *testing.T) {
 	h.remove("words")
 }
 
-// A gate is asked every two seconds, whatever it says and whatever happens to its member meanwhile.
+// TestGatesAreAskedFromTimeToTime checks that a gate is called every two seconds, regardless of its result and of
+// changes of its member.
 func TestGatesAreAskedFromTimeToTime(t *testing.T) {
 	var asked atomic.Int64
 	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
@@ -244,7 +247,7 @@ func (f *forcer) Force(context.Context, membership.Member) error {
 	return nil
 }
 
-// failing is an issuer that fails otherwise each time, as broken connections do.
+// failing is an issuer that returns a different error each time, like broken connections.
 type failing struct {
 	membership.Issuer
 	issues, cleans atomic.Int64
@@ -262,7 +265,8 @@ func (f *failing) Clean(context.Context, membership.Member) error {
 	return fmt.Errorf("failure %d", f.cleans.Add(1))
 }
 
-// What fails is tried again at a falling rate, also where each failure is written down.
+// TestFailuresAreNotTriedAgainAtOnce checks that failures are retried with an increasing backoff, also if each failure
+// is written to the status.
 func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 	issuer := &failing{Issuer: &token.Issuer{}}
 	h := startHub(t, plane.ForTest(t),
@@ -286,7 +290,7 @@ func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 	h.untilGone("failing")
 }
 
-// failsToRenew is an issuer that fails where it is told to.
+// failsToRenew is an issuer that can be made to fail.
 type failsToRenew struct {
 	membership.Issuer
 	fails atomic.Bool
@@ -300,7 +304,8 @@ func (f *failsToRenew) Issue(ctx context.Context, member membership.Member,
 	return f.Issuer.Issue(ctx, member, request)
 }
 
-// A renewal that fails is told as that; the member has joined all the same, and all else that it needs is done.
+// TestFailedRenewal checks that a renewal that fails is reported, and that the member is still joined and all its
+// other objects are reconciled.
 func TestFailedRenewal(t *testing.T) {
 	admin, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
@@ -323,7 +328,8 @@ func TestFailedRenewal(t *testing.T) {
 	a.stop()
 }
 
-// A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
+// testRenewal checks that a credential is renewed before 80 % of its lifetime have passed, without a restart, and that
+// a refusal of the hub is reported on both sides.
 func testRenewal(t *testing.T, h *testHub) {
 	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})
 	for name, method := range map[string]registration.Method{"renewal-token": token.Method{},
@@ -382,7 +388,8 @@ func (h *testHub) membership(name string) *v1alpha1.Membership {
 	return self
 }
 
-// An agent that brings its own credential waits until an administrator has said whose it is.
+// testIdentity checks that an agent with its own credential waits until an administrator has assigned the subject of
+// that credential to the member.
 func testIdentity(t *testing.T, h *testHub) {
 	p := h.plane
 	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -399,7 +406,8 @@ func testIdentity(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// A request that is not accepted is deleted automatically, with its MemberCluster; an accepted one stays.
+// TestOldRequestsAreCollected checks that a request that is not accepted is deleted automatically, with its
+// MemberCluster, and that an accepted one stays.
 func TestOldRequestsAreCollected(t *testing.T) {
 	clock := &mustertest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
@@ -418,7 +426,7 @@ func TestOldRequestsAreCollected(t *testing.T) {
 	in.stop()
 }
 
-// touch has the JoinRequest of a cluster looked at again.
+// touch causes a reconcile of the JoinRequest of a cluster.
 func (h *testHub) touch(clusterID string) error {
 	var list v1alpha1.JoinRequestList
 	if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
@@ -434,7 +442,8 @@ func (h *testHub) touch(clusterID string) error {
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("joinrequests").GroupResource(), clusterID)
 }
 
-// A stolen bootstrap credential fills the hub with no more than the quota, and not for longer than a request is kept.
+// TestFloodIsBounded checks that a stolen bootstrap credential creates no more requests than the quota permits, and
+// that they are deleted after RequestTTL.
 func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
@@ -496,7 +505,8 @@ func TestFloodIsBounded(t *testing.T) {
 	})
 }
 
-// A hub that starts when all is in place writes nothing, and no member is lost because of it.
+// TestHubRestart checks that a hub that starts when all objects exist writes nothing, and that all members stay
+// healthy.
 func TestHubRestart(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("restart", v1alpha1.JoinTokenSpec{})
@@ -517,7 +527,7 @@ func TestHubRestart(t *testing.T) {
 	a.stop()
 }
 
-// Each transition leaves an event beside the MemberCluster.
+// testEvents checks that each transition records an Event about the MemberCluster.
 func testEvents(t *testing.T, h *testHub) {
 	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "eventful"})
@@ -551,8 +561,8 @@ func (h *testHub) untilEvents(uid types.UID, reasons ...string) {
 	})
 }
 
-// testOrphans checks that orphaned objects which a companion reports are in the status and the conditions of the
-// MemberCluster with an Event, and that the condition is True when there are none left.
+// testOrphans checks that orphaned objects that a companion reports are in the status and the conditions of the
+// MemberCluster, with an Event, and that the condition is True when no orphaned objects are left.
 func testOrphans(t *testing.T, h *testHub) {
 	bootstrap := h.token("orphans", v1alpha1.JoinTokenSpec{})
 	reports := make(chan v1alpha1.OrphanSummary)
@@ -583,7 +593,8 @@ func testOrphans(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// A product's own policy decides, and neither its slowness nor its panics reach beyond the request that they are about.
+// TestAcceptor checks that the Acceptor of a product decides, and that its delays and panics affect only the request
+// that they concern.
 func TestAcceptor(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)

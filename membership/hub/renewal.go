@@ -16,8 +16,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// answerRenewal returns the answer to the renewal that the agent requests, or the existing one if nothing changes. The
-// error is temporary: try again. A request that can never succeed is refused, and the agent reports the refusal.
+// answerRenewal returns the answer to the renewal that the agent requests, or the existing one if nothing changes. An
+// error is temporary, and the caller retries. A request that can never succeed is refused, and the agent reports the
+// refusal.
 func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alpha1.RenewalAnswer, error) {
 	if o.membership == nil {
 		return nil, nil
@@ -63,7 +64,7 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	var invalid *membership.InvalidError
 	switch {
 	case err == nil:
-		// The key first: after a crash here, this renewal still proves the current key, and no earlier one does.
+		// Record the key first: after a crash here, this renewal still proves the current key, and no earlier one does.
 		if err := r.rotate(ctx, o.cluster, asked); err != nil {
 			return answered, fmt.Errorf("record the new claim key: %w", err)
 		}
@@ -87,7 +88,7 @@ func (r *members) rotate(ctx context.Context, cluster *v1alpha1.MemberCluster, a
 	})
 }
 
-// reportReuse records that a renewal was signed with replaced keys. The first time is kept.
+// reportReuse records that a renewal was signed with replaced keys. It keeps the time of the first occurrence.
 func (r *members) reportReuse(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
 	return r.patch(ctx, cluster, func() {
 		if keys := cluster.Spec.ClaimKeys; keys != nil && keys.ReusedAt == nil {
@@ -96,8 +97,8 @@ func (r *members) reportReuse(ctx context.Context, cluster *v1alpha1.MemberClust
 	})
 }
 
-// freshMember returns a member from the API server, to issue a credential to, or [membership.ErrPending] if the member
-// has changed since the decision: issuing to an agent may invalidate the credential of the previous one.
+// freshMember reads a member without a cache before a credential is issued. It returns [membership.ErrPending] if the
+// member has changed since the decision: issuing to an agent may invalidate the credential of the previous one.
 func freshMember(ctx context.Context, reader client.Reader, decided *v1alpha1.MemberCluster,
 	namespacePrefix string) (membership.Member, error) {
 	latest, err := found(ctx, reader, client.ObjectKeyFromObject(decided), &v1alpha1.MemberCluster{})

@@ -23,7 +23,7 @@ import (
 )
 
 // report writes the changes of a member: its status, its taints, and Events. It returns the time until the next
-// reconcile for its health.
+// reconcile for the member's health.
 func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, out outcome) (time.Duration,
 	error) {
 	cluster := o.cluster
@@ -58,7 +58,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		r.hear(cluster)
-		// With a lock: a cache that lags must not start a leave again that has started already.
+		// With a lock: a lagging cache must not start a leave again that has started already.
 		lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		written := cluster.DeepCopy()
 		if err := r.client.Status().Patch(ctx, written, lock); err != nil {
@@ -121,9 +121,9 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	}
 }
 
-// credentialEnd is when the last known credential of the joined agent expires: the recorded one, and those in answers
-// to JoinRequests and renewals; nil: never, or unknown. It is the latest of these times, in any order: until then one
-// of them may work.
+// credentialEnd returns the time at which the last known credential of the joined agent expires; nil: never, or
+// unknown. It is the latest of the recorded time and the times in answers to JoinRequests and renewals: until then one
+// of these credentials may work.
 func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
 	if o.lifecycle.Membership == nil || o.lifecycle.Membership.Report == lifecycle.ReportedNothing {
 		return nil
@@ -141,8 +141,8 @@ func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
 	return end
 }
 
-// credential sets the condition CredentialValid from the renewal of the agent's credential. The error is why the
-// requested renewal is not answered yet.
+// credential sets the condition CredentialValid from the renewal of the agent's credential. The error is the reason
+// why the requested renewal is not answered yet.
 func (r *members) credential(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership, renewing error) {
 	if self == nil {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
@@ -167,7 +167,8 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, self *v1alpha1.Mem
 	r.set(cluster, condition)
 }
 
-// passing returns an error that only means that the action is retried, and nil for an error that users must know.
+// passing returns an error that only means that the action is retried, and nil for an error that must be reported to
+// users.
 func passing(err error) error {
 	if errors.Is(err, membership.ErrPending) || apierrors.IsConflict(err) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, context.Canceled) {
@@ -211,7 +212,7 @@ func logChange(ctx context.Context, about *v1alpha1.MemberCluster, reason, messa
 // maxNote is the maximum length in bytes of the note of an Event.
 const maxNote = 1024
 
-// noteTaints records Events about the taints that the hub added and removed.
+// noteTaints records Events about the taints that the hub has added and removed.
 func (r *members) noteTaints(ctx context.Context, before, after *v1alpha1.MemberCluster) {
 	added := func(reason, format string, from, to []v1alpha1.Taint) {
 		for _, taint := range to {
@@ -268,8 +269,8 @@ func phaseMessage(cluster *v1alpha1.MemberCluster) string {
 	return string(cluster.Status.Phase)
 }
 
-// reportCollected copies the condition PropertiesCollected of a Membership while it is False: the reported properties
-// may then be incomplete.
+// reportCollected copies the condition PropertiesCollected of a Membership while it is False, because the reported
+// properties may then be incomplete.
 func (r *members) reportCollected(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership) {
 	const kind = v1alpha1.ConditionPropertiesCollected
 	if self == nil {

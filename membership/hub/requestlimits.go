@@ -17,12 +17,12 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// errTooMany means that a request was deleted because its JoinToken has too many.
+// errTooMany means that a request was deleted because its JoinToken has too many requests.
 var errTooMany = errors.New("too many JoinRequests of one JoinToken")
 
-// requestLimits counts the requests that wait for a decision or are denied, by JoinToken. Those of which it is unclear
-// with which token they were made, such as those with an invalid proof, have one limit together. All of it is rebuilt
-// when the hub reconciles the requests after a restart.
+// requestLimits counts the requests that wait for a decision or are denied, by JoinToken. Requests whose token is
+// unknown, such as those with an invalid proof, share one limit. All of it is rebuilt when the hub reconciles the
+// requests after a restart.
 type requestLimits struct {
 	limit int
 
@@ -38,8 +38,8 @@ func newRequestLimits(limit int) *requestLimits {
 	}
 }
 
-// enter counts a request. If the token has more than the limit, it returns the name of the newest one, which must be
-// deleted. Empty: the token has not.
+// enter counts a request. If the token has more requests than the limit, it returns the name of the newest one, which
+// must be deleted. Otherwise it returns "".
 func (l *requestLimits) enter(token, request string, created metav1.Time) (newest string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *requestLimits) enter(token, request string, created metav1.Time) (newes
 	return l.newest(token)
 }
 
-// newest returns the name of the newest request of a token that has more than the limit. Empty: the token has not.
+// newest returns the name of the newest request of a token that has more requests than the limit; empty: it has not.
 func (l *requestLimits) newest(token string) (newest string) {
 	all := l.waiting[token]
 	if len(all) <= l.limit {
@@ -70,8 +70,8 @@ func (l *requestLimits) newest(token string) (newest string) {
 	return newest
 }
 
-// leave ends the count of a request that was deleted or decided on. If its token still has more than the limit, it
-// returns the name of the newest one.
+// leave ends the count of a request that was deleted or decided on. If its token still has more requests than the
+// limit, it returns the name of the newest one.
 func (l *requestLimits) leave(request string) (newest string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,14 +80,14 @@ func (l *requestLimits) leave(request string) (newest string) {
 	return l.newest(token)
 }
 
-// noteDeleted records that a request was deleted because its token has too many.
+// noteDeleted records that a request was deleted because its token has too many requests.
 func (l *requestLimits) noteDeleted(request string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deleted[request] = true
 }
 
-// takeDeleted reports once whether a request was deleted because its token had too many.
+// takeDeleted reports once whether a request was deleted because its token had too many requests.
 func (l *requestLimits) takeDeleted(request string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,10 +107,10 @@ func (l *requestLimits) remove(request string) {
 	}
 }
 
-// limit deletes the newest request of a JoinToken that has more than the limit, usually before anything is created for
-// it. So a stolen token cannot use up the quota for JoinRequests, which all tokens share. Requests of clusters that are
-// decided on, and those that the hub accepts at once, have no limit but spec.maxUses of the token. The error is
-// errTooMany if the request itself was deleted.
+// limit deletes the newest request of a JoinToken that has more requests than the limit, usually before any object is
+// created for it. Therefore a stolen token cannot use up the quota for JoinRequests, which all tokens share. Requests
+// of clusters that are decided on, and those that the hub accepts immediately, are limited only by spec.maxUses of the
+// token. The error is errTooMany if the request itself was deleted.
 func (d *joinRequestController) limit(ctx context.Context, request *v1alpha1.JoinRequest,
 	o lifecycle.JoinRequestObserved, admitted bool, step lifecycle.JoinRequestStep) error {
 	decided := o.Members.ByClaim != nil && o.Members.ByClaim.Accepted != nil
@@ -152,8 +152,8 @@ func (d *joinRequestController) limit(ctx context.Context, request *v1alpha1.Joi
 	return errTooMany
 }
 
-// recount corrects the usage of the quota for JoinRequests after requests were deleted as excess. The controller of
-// Kubernetes does so with a delay, during which the requests of all tokens would be refused.
+// recount corrects the usage of the quota for JoinRequests after requests were deleted as excess. The quota controller
+// of Kubernetes corrects it with a delay, during which the API server would reject the requests of all tokens.
 func (d *joinRequestController) recount(ctx context.Context) error {
 	var quota corev1.ResourceQuota
 	key := client.ObjectKey{Namespace: d.options.RegistrationNamespace, Name: quotaName}

@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRequestLimits_NewestGoes checks that the requests of each token are counted separately, and that the newest of a
-// token are named, one after the other, until the token is within the limit, in whatever order they are observed.
+// TestRequestLimits_NewestGoes checks that the requests of each token are counted separately, and that the newest
+// requests of a token are returned one after the other, until the token is within the limit, in whatever order they
+// are observed.
 func TestRequestLimits_NewestGoes(t *testing.T) {
 	at := func(second int) metav1.Time { return metav1.NewTime(time.Unix(int64(second), 0)) }
 	l := newRequestLimits(2)

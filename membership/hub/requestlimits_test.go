@@ -20,9 +20,9 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// TestJoinRequest_LimitOfOneToken checks that a stolen token cannot use up the quota for JoinRequests: those of the
-// token are at most MaxRequestsPerToken, the oldest stay, nothing is left of the others, and a cluster with another
-// token joins. The requests with a proof by an invalid key have one limit together.
+// TestJoinRequest_LimitOfOneToken checks that a stolen token cannot use up the quota for JoinRequests: the token has
+// at most MaxRequestsPerToken requests, the oldest stay, no objects of the others are left, and a cluster with another
+// token joins. The requests with a proof by an invalid key share one limit.
 func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 	const quota, limit = 8, 3
 	p := localplane.ForTest(t, localplane.Options{Name: "stolen-token"})
@@ -83,9 +83,9 @@ func TestJoinRequest_LimitOfOneToken(t *testing.T) {
 	h.request("id-innocent", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
 }
 
-// TestJoinRequest_TokenEnds checks that a request that waits for a decision ends with its token, if that is deleted or
-// expires: with a reason, and later with the MemberCluster that was created for it. A cluster that was accepted before
-// still joins.
+// TestJoinRequest_TokenEnds checks that a request that waits for a decision is denied when its token is deleted or
+// expires: with a reason, and later deleted with the MemberCluster that was created for it. A cluster that was
+// accepted before still joins.
 func TestJoinRequest_TokenEnds(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "token-ends"})
 	clock := &mustertest.Clock{}

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requester is a client with a bootstrap credential, and so with nothing but the right to create and get requests.
+// requester returns a client with a bootstrap credential, which may only create and get requests.
 func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
 	h.t.Helper()
 	c, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
@@ -23,7 +23,7 @@ func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
 	return c
 }
 
-// asker sends JoinRequests without being an agent.
+// asker creates JoinRequests without an agent.
 type asker struct {
 	request *v1alpha1.JoinRequest
 	claim   *registration.ClaimKey
@@ -31,8 +31,8 @@ type asker struct {
 	method  registration.Method
 }
 
-// createRequest creates a JoinRequest. It repeats a conflict, as agents do: the API server counts the requests in the
-// status of a ResourceQuota, and fails if other requests changed that at the same time.
+// createRequest creates a JoinRequest. It retries after a conflict, like agents: the API server counts the requests in
+// the status of a ResourceQuota, and fails if other requests changed the status at the same time.
 func createRequest(t testing.TB, c client.Client, a *asker) {
 	t.Helper()
 	require.NoError(t, retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
@@ -40,8 +40,8 @@ func createRequest(t testing.TB, c client.Client, a *asker) {
 	}))
 }
 
-// newAsker returns one whose request is proved by bootstrap, if there is one. Its cluster's ID is that which
-// a test agent of the name would have.
+// newAsker returns an asker whose request is proved by bootstrap, if that is not nil. Its cluster ID is that of a test
+// agent with the same name.
 func newAsker(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap,
 	changes ...func(*v1alpha1.JoinRequest)) *asker {
 	t.Helper()
@@ -60,7 +60,7 @@ func newAsker(t testing.TB, name string, method registration.Method, bootstrap *
 	return &asker{request: request, claim: claim, private: private, method: method}
 }
 
-// config is what the asker has once the hub has issued it a credential.
+// config returns the config of the asker with the issued credential.
 func (a *asker) config(t testing.TB, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
 	t.Helper()
 	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)

@@ -17,14 +17,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tokenMetadata selects the metadata of JoinTokens, which are all that the cache contains of them.
+// tokenMetadata returns an object that selects the metadata of JoinTokens. The cache contains only their metadata.
 func tokenMetadata() *metav1.PartialObjectMetadata {
 	token := &metav1.PartialObjectMetadata{}
 	token.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("JoinToken"))
 	return token
 }
 
-// ofToken selects the requests that were made with a token that was deleted, or whose spec was changed.
+// ofToken enqueues the requests with a token that was deleted, or whose spec was changed.
 func (d *joinRequestController) ofToken() handler.EventHandler {
 	enqueue := func(ctx context.Context, token client.Object,
 		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -46,7 +46,7 @@ func (d *joinRequestController) ofToken() handler.EventHandler {
 	}
 }
 
-// tokenEnd observes when the token of a request ends.
+// tokenEnd observes the expiration of the token of a request.
 func (d *joinRequestController) tokenEnd(token *v1alpha1.JoinToken, o *lifecycle.JoinRequestObserved) {
 	end := jointoken.End(token)
 	if end.IsZero() {
@@ -59,7 +59,7 @@ func (d *joinRequestController) tokenEnd(token *v1alpha1.JoinToken, o *lifecycle
 	}
 }
 
-// lookForToken observes whether the token that admitted a request was deleted since.
+// lookForToken observes whether the token that admitted a request has been deleted.
 func (d *joinRequestController) lookForToken(ctx context.Context, request *v1alpha1.JoinRequest,
 	o *lifecycle.JoinRequestObserved) error {
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.Token.Name}

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 )
 
-// rewinding answers all lists of one MemberCluster but the first with resourceVersion 1, as an API server does whose
+// rewinding answers all lists of one MemberCluster except the first with resourceVersion 1, like an API server whose
 // store was restored to its beginning.
 type rewinding struct {
 	http.RoundTripper
@@ -48,7 +48,7 @@ func (r rewinding) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // TestRewound_EndsEveryController checks that a hub whose store is restored while it runs ends with its whole manager,
-// other controllers of the program included: their caches are as stale as the hub's.
+// including other controllers of the program: their caches are as stale as the hub's.
 func TestRewound_EndsEveryController(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{}) // installs what a hub needs
 	h.stop()

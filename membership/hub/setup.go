@@ -167,8 +167,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// newCluster connects to the hub with a separate scheme, client and caches: a manager's caches may be restricted to the
-// objects of its product, and Namespaces and RoleBindings of others must not be kept in memory.
+// newCluster connects to the hub with a separate scheme, client and caches: a manager's caches may be restricted to
+// the objects of its product, and Namespaces and RoleBindings without muster's label must not be kept in memory.
 func newCluster(mgr manager.Manager, options Options) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -194,7 +194,7 @@ func newCluster(mgr manager.Manager, options Options) (cluster.Cluster, error) {
 	})
 }
 
-// notedLeases notes the resource versions that a watch of Leases delivers.
+// notedLeases records the resource versions that a watch of Leases delivers.
 type notedLeases struct {
 	heartbeat.AllLeases
 	note func(resourceVersion string)
@@ -214,12 +214,12 @@ func (l notedLeases) Watch(ctx context.Context, options metav1.ListOptions) (wat
 }
 
 // maxMetadata limits the labels and annotations, and the finalizers, of a JoinRequest in the cache, in bytes each. The
-// client that created it can set as many as etcd accepts.
+// client that created the request can set as many as etcd accepts.
 const maxMetadata = 8 << 10
 
-// boundedRequest removes from a JoinRequest what the hub does not use: owner references, managed fields, and labels and
-// annotations beyond the limit. An Acceptor can read the others. Of too many finalizers it keeps one, so that the hub
-// still removes all.
+// boundedRequest removes the fields of a JoinRequest that the hub does not use: owner references, managed fields, and
+// labels and annotations beyond the limit. An Acceptor can read the others. If there are too many finalizers, it keeps
+// one, so that the hub still removes all of them.
 func boundedRequest(in any) (any, error) {
 	request, is := in.(*v1alpha1.JoinRequest)
 	if !is {
@@ -257,13 +257,13 @@ func controllerOptions(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
 		ReconciliationTimeout:   reconcileTimeout,
-		// One program may be the hub of several fleets, each with a manager of its own.
+		// One program may be the hub of several fleets, each with a separate manager.
 		SkipNameValidation: new(true),
 	}
 }
 
-// run ensures the objects that all members share, and retries until it succeeds: a hub that starts together with its
-// API server must not end because the API server is not ready yet.
+// run returns a runnable that ensures the objects that all members share, and retries until it succeeds: a hub that
+// starts together with its API server must not end because the API server is not ready yet.
 func (s *shared) run(mgr manager.Manager) func(context.Context) error {
 	logger := log(mgr, "hub")
 	return func(ctx context.Context) error {

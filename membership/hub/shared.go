@@ -25,7 +25,7 @@ import (
 )
 
 // AgentRole returns the ClusterRole that all agents share. A RoleBinding in each member's namespace grants it to that
-// member's agent there only.
+// member's agent in this namespace only.
 func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
@@ -35,7 +35,7 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"},
 				Verbs: []string{"get", "patch", "update"}},
 			// The hub creates the Lease. Agents check with a dry run of a create whether the namespace is being deleted, and
-			// earlier ones create the Lease. The policy leases.membership.muster.dev denies every other create.
+			// earlier versions create the Lease. The policy leases.membership.muster.dev denies every other create.
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 				ResourceNames: []string{membership.LeaseName}, Verbs: []string{"get", "update"}},
@@ -54,8 +54,8 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // Shared ClusterRoles are watched by name:
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=list;watch
 
-// shared are the objects on the hub that all members share. They are created and corrected when the hub starts. The
-// ClusterRoles are also corrected while it runs.
+// shared creates and corrects the objects on the hub that all members share when the hub starts. It also corrects the
+// ClusterRoles while the hub runs.
 type shared struct {
 	identity   *hubIdentity
 	tombstones *tombstones
@@ -160,7 +160,7 @@ func (s *shared) keepRole(ctx context.Context, log logr.Logger, role client.Obje
 	}
 }
 
-// correctRole reports whether a ClusterRole differed from the desired one.
+// correctRole corrects a ClusterRole, and reports whether it differed from the desired one.
 func (s *shared) correctRole(ctx context.Context, role client.Object) (bool, error) {
 	found := &rbacv1.ClusterRole{}
 	err := s.reader.Get(ctx, client.ObjectKeyFromObject(role), found)

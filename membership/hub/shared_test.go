@@ -40,7 +40,7 @@ func TestSharedClusterRoles_Restored(t *testing.T) {
 }
 
 // TestSharedClusterRoles_DeletedBeforeTheFirstList checks that the hub creates ClusterRoles again that are deleted
-// after it has created them, and before it has observed them: no event of a watch reports that.
+// after it has created them, and before it has observed them: no watch event reports this deletion.
 func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
 	listing, proceed := make(chan struct{}, 8), make(chan struct{})
 	delayed := func(config *rest.Config) *rest.Config {
@@ -74,7 +74,7 @@ func TestSharedClusterRoles_DeletedBeforeTheFirstList(t *testing.T) {
 	h.restoresRoles("a deletion before the first list")
 }
 
-// sharedRules are the rules of the ClusterRoles that all members share.
+// sharedRules returns the rules of the ClusterRoles that all members share.
 func sharedRules() map[string][]rbacv1.PolicyRule {
 	return map[string][]rbacv1.PolicyRule{
 		membership.AgentClusterRole:     hub.AgentRole().Rules,

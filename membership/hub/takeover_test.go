@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// An administrator who gives the claim to another agent evicts the one before and lets the other in, whatever types of
-// credential they ask for. To clear the claim evicts it as well.
+// testTakeover checks that an administrator who assigns the claim to another agent revokes the access of the previous
+// agent and admits the other, for all types of credentials. Clearing the claim revokes it as well.
 func testTakeover(t *testing.T, h *testHub) {
 	bootstrap := h.token("takeover", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for _, test := range []struct {
@@ -83,8 +83,8 @@ func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinReque
 	return request
 }
 
-// A hub whose cache does not show yet that the claim went to another agent issues nothing to the one before, which
-// would throw the other one out.
+// TestLaggingClaims checks that a hub whose cache does not show yet that the claim was assigned to another agent
+// issues no credential to the previous agent, which would revoke that of the other one.
 func TestLaggingClaims(t *testing.T) {
 	clusters := lagging{of: "/memberclusters"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, clusters.wrap)

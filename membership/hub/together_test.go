@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 )
 
-// TestMembersOfOneHub has everything that members do beside each other in one hub, as they would.
+// TestMembersOfOneHub runs the tests of members concurrently in one hub.
 func TestMembersOfOneHub(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	for _, test := range []struct {

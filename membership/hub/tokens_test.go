@@ -18,7 +18,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A request without a token does not bypass its limits, and the policy is not called for it.
+// TestJoin_RequiresToken checks that a request without a token does not bypass the limits of tokens, and that the
+// policy is not called for it.
 func TestJoin_RequiresToken(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
@@ -85,7 +86,7 @@ func TestJoin_RequiresToken(t *testing.T) {
 	require.Equal(t, []string{"renamed"}, slices.Compact(asked))
 }
 
-// A product that admits JoinRequests itself may say so.
+// TestWithoutTokenByOption checks that a product that admits JoinRequests itself can use AllowWithoutToken.
 func TestWithoutTokenByOption(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{AllowWithoutToken: true})
 	a := newAsker(t, "tokenless", csr.Method{}, nil)
@@ -106,7 +107,8 @@ func (h *testHub) isGone(name string) bool {
 	return err != nil
 }
 
-// A credential alone does not give the next one: a thief would have access for ever.
+// testStolenCredentialIsNotRenewed checks that a credential without its key is not renewed: a stolen credential must
+// not give permanent access.
 func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
@@ -157,7 +159,8 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	}
 }
 
-// A token that a MemberCluster owns admits only that member, so a late request creates no other one.
+// TestTokensOfOneMember checks that a token that a MemberCluster owns admits only that member, so that a late request
+// creates no other one.
 func TestTokensOfOneMember(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -192,7 +195,8 @@ func TestTokensOfOneMember(t *testing.T) {
 	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 }
 
-// A cluster requests a protected label only with a token that allows it, and only for a new member.
+// TestProtectedLabels checks that a cluster can request a protected label only with a token that allows it, and only
+// for a new member.
 func TestProtectedLabels(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{
 		ProtectedLabels: func(context.Context) ([]string, error) { return []string{"region"}, nil },

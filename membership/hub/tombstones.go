@@ -25,8 +25,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tombstones are the records of members that left on request: a ConfigMap each, in the registration namespace. They are
-// not cached. Their methods may be called concurrently.
+// tombstones stores the records of members that left on request: a ConfigMap each, in the registration namespace. They
+// are not cached. Its methods may be called concurrently.
 type tombstones struct {
 	client    client.Client
 	reader    client.Reader // without a cache
@@ -51,7 +51,7 @@ func hashed(parts ...string) string {
 	return hex.EncodeToString(hash.Sum(nil))[:40]
 }
 
-// write records that a member left. It is idempotent.
+// write records that a member has left. It is idempotent.
 func (s *tombstones) write(ctx context.Context, t lifecycle.Tombstone) error {
 	object := tombstoneObject(s.namespace, t)
 	if err := s.client.Create(ctx, object); err != nil {
@@ -156,7 +156,8 @@ func tombstoneObject(namespace string, t lifecycle.Tombstone) *corev1.ConfigMap 
 	}
 }
 
-// parseTombstone reports false for an object that is not a tombstone of this version.
+// parseTombstone parses the record of a tombstone. It returns false for an object that is not a tombstone of this
+// version.
 func parseTombstone(object *corev1.ConfigMap) (lifecycle.Tombstone, bool) {
 	at, err := time.Parse(time.RFC3339, object.Data["time"])
 	if err != nil || object.Data["memberUID"] == "" {

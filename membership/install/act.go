@@ -37,7 +37,7 @@ func (r *Runner) install(ctx context.Context, m *member, target Target, s step) 
 	return r.report(ctx, cluster, s.Then, status)
 }
 
-// bring creates a credential for this member only, and calls the installer.
+// bring creates a credential that is valid for this member only, and calls the installer.
 func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 	if err := r.identify(ctx, target); err != nil {
 		return err
@@ -57,14 +57,14 @@ func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 	return nil
 }
 
-// memberError is an error of a request to a member. All other errors are from the hub.
+// memberError is an error of a request to a member. All other errors are errors of the hub.
 type memberError struct{ error }
 
 // Unwrap returns the error.
 func (e *memberError) Unwrap() error { return e.error }
 
-// identify determines the cluster ID if it is not set, and writes it to the MemberCluster: so the cluster ID is
-// reserved, and the agent of that cluster belongs to this member whatever name it requests.
+// identify determines the cluster ID if it is not set, and writes it to the MemberCluster. This reserves the cluster
+// ID: the agent of that cluster belongs to this member, regardless of the name that it requests.
 func (r *Runner) identify(ctx context.Context, target Target) error {
 	id := target.Cluster.Spec.ClusterID
 	if id == "" {
@@ -76,7 +76,7 @@ func (r *Runner) identify(ctx context.Context, target Target) error {
 	return r.ids.Reserve(ctx, target.Cluster, id)
 }
 
-// uninstall removes what was installed. If the member refuses the hub's credential, it stays.
+// uninstall removes the installed objects. If the member refuses the hub's credential, the objects stay.
 func (r *Runner) uninstall(ctx context.Context, m *member, target Target) error {
 	cluster := target.Cluster
 	if err := r.discard(ctx, m, cluster); err != nil {
@@ -98,7 +98,7 @@ func (r *Runner) uninstall(ctx context.Context, m *member, target Target) error 
 		"removed."), nil)
 }
 
-// retire deletes the installation state of a member whose join mode has changed. What is installed stays.
+// retire deletes the installation state of a member whose join mode has changed. The installed objects stay.
 func (r *Runner) retire(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
 	if cluster.Status.Install == nil &&
 		meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled) == nil {
@@ -128,7 +128,7 @@ func (r *Runner) retire(ctx context.Context, cluster *v1alpha1.MemberCluster) er
 	}))
 }
 
-// giveUp leaves what was installed on a member, and records an Event.
+// giveUp keeps the installed objects on a member, and records an Event.
 func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) {
 	r.mu.Lock()
 	first := !m.gaveUp
@@ -191,7 +191,7 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 // refuses reports whether a member has refused the hub's credential.
 func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// advice is the message for a failure. The advice is about the member only if the member has failed.
+// advice returns the message for a failure. It contains the next step on the member only if the member has failed.
 func advice(err error, cluster *v1alpha1.MemberCluster) string {
 	what := err.Error() + "."
 	ref := cluster.Spec.KubeConfigSecretRef

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A hub that installs agents. The runner is for a fleet as well, which calls it with a connection to each member.
+// A hub that installs agents. The runner must also be added to a fleet, which calls it with a connection to each
+// member.
 func Example() {
 	setup := func(mgr manager.Manager) (*install.Runner, error) {
 		runner, err := install.New(mgr, install.Options{Installer: &install.Manifests{Objects: objects, Version: "v1"}})
@@ -28,7 +29,7 @@ func Example() {
 	_ = setup
 }
 
-// objects are a Namespace and an account; an agent has more, see package deploy.
+// objects returns a Namespace and a ServiceAccount. A complete agent has more objects; see package deploy.
 func objects(target install.Target) ([]client.Object, error) {
 	labels := map[string]string{"example.com/cluster": target.Cluster.Name}
 	return []client.Object{

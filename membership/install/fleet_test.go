@@ -20,8 +20,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestByFleet: from a Secret to joined and out again, by the fleet. The kubeconfig is taken away when the agent is
-// there, and comes back for the leave.
+// TestByFleet installs an agent through a fleet, from a Secret with a kubeconfig to the join and the leave. The
+// kubeconfig is removed after the join, and created again for the leave.
 func TestByFleet(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()

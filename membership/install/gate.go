@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Remaining implements the gate. The gate is closed after the agent has confirmed that the member is clean, or if it
-// never joined, until what was installed is removed, for a minute at most. If the hub does not reach the member any
-// more, it stays, and an Event says so.
+// Remaining implements the gate. The gate is closed from the time when the agent has confirmed that the member is
+// clean, or from the start of the leave if it never joined, until the installed objects are removed, for a minute at
+// most. If the hub cannot reach the member any more, the objects stay, and an Event reports this.
 func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]string, error) {
 	cluster := &v1alpha1.MemberCluster{}
 	if err := r.live.Get(ctx, client.ObjectKey{Name: leaving.Name}, cluster); err != nil {
@@ -37,7 +37,7 @@ func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]st
 	return []string{"the agent that was installed"}, nil
 }
 
-// lost reports whether the timeout for the removal of what was installed has passed.
+// lost reports whether the timeout for the removal of the installed objects has passed.
 func (r *Runner) lost(m *member) bool {
 	now := r.Clock.Now()
 	r.mu.Lock()

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// From nothing to a member, and back to nothing.
+// TestLife installs the agent of a member, from the MemberCluster to the join and the leave.
 func TestLife(t *testing.T) {
 	bySite := membership.AcceptorFunc(func(_ context.Context,
 		request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
@@ -104,7 +104,8 @@ func (h *testHub) token(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	return token
 }
 
-// quiet waits until the hub has seen all there is: a member of another mode, that is made now, is seen to.
+// quiet waits until the hub has observed all changes: it creates a member with another mode, and waits until the hub
+// has reconciled it.
 func (h *testHub) quiet() {
 	h.t.Helper()
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}}
@@ -122,7 +123,7 @@ func (h *testHub) quiet() {
 	h.gone(other, "", other.Name)
 }
 
-// What has the agent installed again, and that it stays who it is.
+// TestAgain checks the reasons for another installation, and that the member keeps its identity.
 func TestAgain(t *testing.T) {
 	extra := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "testagain", Name: "extra"}}
 	h := startHub(t, install.Options{Installer: manifests(t, "1", extra)})
@@ -171,7 +172,7 @@ func TestAgain(t *testing.T) {
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
 
-// An installation that fails is shown and tried again, by another hub as well.
+// TestAnotherMode checks that a failed installation is reported and retried, also by another hub.
 func TestAnotherMode(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(unchanged)
@@ -232,7 +233,7 @@ func TestFailure(t *testing.T) {
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
 
-// The cluster of another member is not taken over.
+// TestTaken checks that the cluster of another member is not changed.
 func TestTaken(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
@@ -267,8 +268,8 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
 
-// The hub's access is taken back once the agent is there: nothing breaks, and the leave does not wait for what it
-// cannot do.
+// TestAccessRevoked checks that the hub's access to the member can be revoked after the join: the agent continues, and
+// the leave does not wait for the removal of the installed objects.
 func TestAccessRevoked(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
@@ -308,7 +309,8 @@ func TestAccessRevoked(t *testing.T) {
 	require.NoError(t, h.client.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
 
-// An agent that is dead keeps what it needs to clean up when it comes back.
+// TestForced checks that an agent that does not run during a forced leave keeps the objects that it needs to clean up
+// later.
 func TestForced(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Leave.DeadlineSeconds = 2 })

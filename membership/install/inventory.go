@@ -122,14 +122,14 @@ func parseInventory(text string) (out inventory) {
 	return out
 }
 
-// inventory reads the inventory; empty: nothing is installed, or not by this package.
+// inventory reads the inventory; empty: this package has installed nothing.
 func (s *site) inventory(ctx context.Context) (inventory, error) {
 	there := &corev1.ConfigMap{}
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: InventoryName}, there)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get ConfigMap %s/%s of the member: %w", s.namespace, InventoryName, err)
 	}
-	// The objects of an earlier member, for example after a forced leave, are taken over.
+	// The inventory may contain objects of an earlier member, for example after a forced leave. They are adopted.
 	return parseInventory(there.Data[inventoryKey]), nil
 }
 

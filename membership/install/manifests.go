@@ -27,20 +27,20 @@ const InstalledByLabel = crdinstall.InstalledByLabel
 // Manifests is an [Installer] of objects: it applies them with server-side apply, and then creates the Secret with the
 // bootstrap credential.
 //
-// Namespaces are applied first, then CustomResourceDefinitions, until they are served, then all other objects in order;
-// then objects that it applied earlier and that are no longer desired are deleted. Applied objects have the
+// It applies Namespaces first, then CustomResourceDefinitions, until they are served, then all other objects in order.
+// Then it deletes objects that it applied earlier and that are no longer desired. Applied objects have the
 // [InstalledByLabel], and the ConfigMap [InventoryName] in Namespace lists them. An existing Namespace or
-// CustomResourceDefinition is used and not taken over: it is never deleted.
+// CustomResourceDefinition is used without changing its owner, and is never deleted.
 //
-// It refuses a member with a Secret muster-bootstrap that it did not create, because that cluster is a member already,
-// or about to become one.
+// Install fails for a member with a Secret muster-bootstrap that it did not create, because that cluster is a member
+// already, or about to become one.
 //
 // On the member it needs the permissions get, create, patch and delete on the applied objects, on Secrets and
 // ConfigMaps in Namespace, and on the namespaces; get and, to delete a definition, list on the resources that it
 // defines; and all permissions that the roles among the objects grant.
 type Manifests struct {
 	// Objects returns the desired objects of a member. The result must be the same for the same target, except for the
-	// parts that depend on target.Bootstrap. The caller modifies the objects.
+	// parts that depend on target.Bootstrap. The caller modifies the returned objects.
 	Objects func(target Target) ([]client.Object, error)
 	// Version of the objects, such as a hash of their source files. If it changes, agents are installed again.
 	Version string
@@ -55,7 +55,7 @@ var (
 	_ Checker     = &Manifests{}
 )
 
-// fieldOwner owns the fields of what is installed.
+// fieldOwner is the field manager of the installed objects.
 const fieldOwner = client.FieldOwner("muster-install")
 
 // Revision returns Version.
@@ -97,7 +97,7 @@ func (m *Manifests) Uninstall(ctx context.Context, target Target) error {
 	return site.uninstall(ctx)
 }
 
-// render returns the objects as they are applied.
+// render returns the objects for server-side apply.
 func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err error) {
 	objects, err := m.Objects(target)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	// The inventory is written before the objects are created, so that none is ever lost.
+	// Write the inventory before the objects are created, so that every created object is in it.
 	wanted := inventoryOf(objects)
 	if err := s.record(ctx, before, before.with(wanted)); err != nil {
 		return err
@@ -205,8 +205,8 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	return s.record(ctx, before.with(wanted), wanted)
 }
 
-// mark labels an object that does not exist yet, or was installed by this package: other existing objects are shared
-// and not taken over.
+// mark labels an object that does not exist yet, or was installed by this package. Other existing objects are shared,
+// and keep their owner.
 func (s *site) mark(ctx context.Context, shared *unstructured.Unstructured) error {
 	there := metadataOf(objectOf(shared))
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
@@ -237,7 +237,7 @@ func (s *site) apply(ctx context.Context, each *unstructured.Unstructured) error
 	return nil
 }
 
-// give creates or updates the Secret with the bootstrap credential.
+// give creates or updates the Secret with the bootstrap credential on the member.
 func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) error {
 	if bootstrap == nil {
 		return &membership.InvalidError{Field: "Bootstrap", Problem: "must be set"}

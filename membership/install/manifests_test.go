@@ -40,7 +40,8 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return out
 }
 
-// Shared objects are used, and are not removed by other owners, or while they are in use.
+// TestManifests checks that shared objects are used, and are removed neither for other owners nor while they are in
+// use.
 func TestManifests(t *testing.T) {
 	ctx, p := t.Context(), planes.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
@@ -77,7 +78,7 @@ func TestManifests(t *testing.T) {
 	require.NoError(t, client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)))
 }
 
-// versions are the resource versions of what is installed.
+// versions returns the resource versions of the installed objects.
 func versions(t *testing.T, c client.Client) map[string]string {
 	out := map[string]string{}
 	for _, one := range []struct{ apiVersion, kind, name string }{
@@ -97,7 +98,8 @@ func versions(t *testing.T, c client.Client) map[string]string {
 	return out
 }
 
-// The roles are enough, as all other tests show; and they are not more than that.
+// TestPermissions checks that the roles contain no more permissions than necessary. All other tests show that they are
+// sufficient.
 func TestPermissions(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	h.stop()
@@ -122,7 +124,7 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, c.List(ctx, &v1alpha1.MemberClusterList{}), "it is bound at all")
 }
 
-// What was installed runs when its workloads are rolled out, as they were applied last.
+// TestMissing checks that Missing returns nothing only when the workloads are rolled out as last applied.
 func TestMissing(t *testing.T) {
 	ctx, p := t.Context(), planes.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// missing returns which of the workloads does not run as last applied, and why; empty: all run.
+// missing returns the first workload that does not run as last applied, and the reason; empty: all run.
 func (s *site) missing(ctx context.Context) (string, error) {
 	all, err := s.inventory(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ type observed struct {
 	Timeouts      timeouts
 }
 
-// leaveSeen is the state of a member's leave.
+// leaveSeen is the observed state of a member's leave.
 type leaveSeen struct {
 	// Requested: the member is leaving or has left.
 	Requested bool
@@ -43,11 +43,11 @@ type leaveSeen struct {
 	Forced bool
 	// AgentIn: its agent has joined, and has not confirmed yet that the member is clean.
 	AgentIn bool
-	// GaveUp: what is installed cannot be removed.
+	// GaveUp: the installed objects cannot be removed.
 	GaveUp bool
 }
 
-// installSeen is the state of what is installed on a member.
+// installSeen is the observed state of the installation on a member.
 type installSeen struct {
 	// Touched: objects may have been created on the member.
 	Touched bool
@@ -59,23 +59,23 @@ type installSeen struct {
 	Runs *running
 }
 
-// begun: an attempt to install is incomplete, or has failed.
+// begun reports whether an attempt to install is incomplete, or has failed.
 func (i installSeen) begun() bool {
 	return i.Shown == v1alpha1.ReasonInstalling || i.Shown == v1alpha1.ReasonInstallFailed
 }
 
-// settling: the agent was installed again, and was not healthy since.
+// settling reports whether the agent was installed again, and has not been healthy since.
 func (i installSeen) settling() bool {
 	return i.Shown == v1alpha1.ReasonAgentStarting || i.Shown == v1alpha1.ReasonAgentNotHealthy
 }
 
-// desired are the desired values of an InstallStatus.
+// desired contains the desired values of an InstallStatus.
 type desired struct {
 	Hash        string
 	RequestedAt string
 }
 
-// heartbeatSeen is the state of a member's heartbeat.
+// heartbeatSeen is the observed state of a member's heartbeat.
 type heartbeatSeen struct {
 	// Arrives: the hub receives it.
 	Arrives bool
@@ -85,7 +85,7 @@ type heartbeatSeen struct {
 	Period time.Duration
 }
 
-// soak is for how long the heartbeat is observed after an installation.
+// soak returns how long the heartbeat is observed after an installation.
 func (h heartbeatSeen) soak() time.Duration { return soakPeriods * h.Period }
 
 // timeouts limit an installation.
@@ -96,15 +96,16 @@ type timeouts struct {
 	Healthy time.Duration
 }
 
-// outdated: another revision is desired than the one that was installed last. There must be one.
+// outdated reports whether the desired revision differs from the one that was installed last. A last installation must
+// exist.
 func (o observed) outdated() bool { return o.Install.Last.Hash != o.Desired.Hash }
 
-// requested: a user requests another installation.
+// requested reports whether a user requests another installation.
 func requested(o observed) bool {
 	return o.Install.Last != nil && o.Desired.RequestedAt != "" && o.Desired.RequestedAt != o.Install.Last.RequestedAt
 }
 
-// tokenSeen is the state of a member's JoinToken.
+// tokenSeen is the observed state of a member's JoinToken.
 type tokenSeen struct {
 	Ends time.Time
 	Used bool // the agent has used it
@@ -119,7 +120,7 @@ const (
 	idle action = "Idle"
 	// install creates a JoinToken and installs the agent.
 	install action = "Install"
-	// uninstall removes what was installed, and deletes the token.
+	// uninstall removes the installed objects, and deletes the token.
 	uninstall action = "Uninstall"
 	// discard deletes the JoinToken.
 	discard action = "Discard"
@@ -132,14 +133,14 @@ type step struct {
 	Action action
 	// Condition is reported before the action; nil: unchanged.
 	Condition *metav1.Condition
-	// After is the time until the next decision although nothing changed. Zero: never.
+	// After is the time until the next decision if no observation changes. Zero: never.
 	After time.Duration
 	// Then is reported after the agent was installed, and Recovery is recorded with it.
 	Then     *metav1.Condition
 	Recovery *v1alpha1.InstallRecovery
 }
 
-// next decides the next step for a member. It is pure.
+// next decides the next step for a member. It performs no I/O.
 func next(o observed) step {
 	switch {
 	case o.Leave.Requested:
@@ -165,7 +166,7 @@ func next(o observed) step {
 	return s
 }
 
-// standby handles a member where nothing must be installed now.
+// standby decides for a member where nothing must be installed now.
 func standby(o observed) step {
 	recovery := recoveryOf(o)
 	s := step{Action: idle, After: recovery.After}
@@ -184,7 +185,7 @@ func standby(o observed) step {
 	return s
 }
 
-// due returns why an agent must be installed now; empty: it must not.
+// due returns the reason why an agent must be installed now; empty: there is none.
 func due(o observed) string {
 	switch {
 	case o.Install.Last == nil:
@@ -220,8 +221,8 @@ func nextNotAccepted(o observed) step {
 	return s
 }
 
-// nextLeaving handles a member that leaves. The installation must not be removed while the agent has something to clean
-// up, including after it comes back.
+// nextLeaving decides for a member that leaves. The installation must not be removed while the agent has objects to
+// clean up, also if it is disconnected.
 func nextLeaving(o observed) step {
 	switch {
 	case o.Install.Touched && !o.Leave.AgentIn && !o.Leave.Forced && !o.Leave.GaveUp:
@@ -235,13 +236,13 @@ func nextLeaving(o observed) step {
 	}
 }
 
-// installed is the condition for the desired state.
+// installed returns the condition for the desired state.
 func installed() *metav1.Condition {
 	return condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub does not need to reach the member until "+
 		"the agent must be installed again.")
 }
 
-// condition is the condition Installed with a reason.
+// condition returns the condition Installed with a reason.
 func condition(reason, message string) *metav1.Condition {
 	status := metav1.ConditionFalse
 	if reason == v1alpha1.ReasonInstalled {
@@ -250,7 +251,7 @@ func condition(reason, message string) *metav1.Condition {
 	return &metav1.Condition{Type: v1alpha1.ConditionInstalled, Status: status, Reason: reason, Message: message}
 }
 
-// hashOf is a hash of the revision, and of the address and certificate authority of the hub.
+// hashOf returns a hash of the revision, and of the address and certificate authority of the hub.
 func hashOf(hub registration.Bootstrap, installer Installer) string {
 	revision := ""
 	if reviser, ok := installer.(Reviser); ok {

@@ -133,8 +133,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Whatever is seen, what was done is done: one round later there is nothing more to do, and no agent loses what it
-// needs.
+// TestNextSettles checks, for all observations, that no action is left one round after an action was carried out, and
+// that no agent loses an object that it needs.
 func TestNextSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }

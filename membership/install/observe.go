@@ -91,7 +91,7 @@ func touched(cluster *v1alpha1.MemberCluster) bool {
 	return reason == v1alpha1.ReasonInstalling || reason == v1alpha1.ReasonInstallFailed
 }
 
-// reasonOf is the reason of the condition Installed; empty: no condition.
+// reasonOf returns the reason of the condition Installed; empty: there is no condition.
 func reasonOf(cluster *v1alpha1.MemberCluster) string {
 	if installed := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled); installed != nil {
 		return installed.Reason
@@ -99,7 +99,7 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 	return ""
 }
 
-// requestedAt is the value of the annotation, limited to the size of the status field.
+// requestedAt returns the value of the annotation, limited to the size of the status field.
 func requestedAt(cluster *v1alpha1.MemberCluster) string {
 	const room = 256
 	value := cluster.Annotations[membership.InstallRequestAnnotation]

@@ -33,7 +33,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// planes are hub and member at once: what is installed is in a namespace of its own for each test. Tests run in
+// planes are hub and member at the same time. Each test installs objects in a separate namespace. Tests run in
 // parallel, each on one plane, because they mostly wait for Leases and rollouts.
 var planes = localplane.NewPool(3, localplane.Options{Name: "install"})
 
@@ -46,7 +46,7 @@ const (
 
 func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
-// testHub is a hub whose user has the generated roles, of the hub and of this package, and nothing else.
+// testHub is a hub whose user has only the generated roles of the hub and of this package.
 type testHub struct {
 	t         *testing.T
 	plane     *localplane.Plane
@@ -57,7 +57,7 @@ type testHub struct {
 	stop      func()
 }
 
-// startHub starts a hub on the plane. Several can follow each other.
+// startHub starts a hub on the plane. Several hubs can run one after the other.
 func startHub(t *testing.T, options install.Options, change ...func(*hub.Options)) *testHub {
 	t.Helper()
 	p := planes.ForTest(t)
@@ -79,7 +79,7 @@ func startHub(t *testing.T, options install.Options, change ...func(*hub.Options
 	return h
 }
 
-// user is one who has the roles in some files and nothing else.
+// user returns the config of a user who has only the roles in some files.
 func (h *testHub) user(name string, files ...string) *rest.Config {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -91,7 +91,7 @@ func (h *testHub) user(name string, files ...string) *rest.Config {
 	return config
 }
 
-// member makes a MemberCluster of this test, which goes with it.
+// member creates a MemberCluster, and deletes it at the end of the test.
 func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{
@@ -109,7 +109,7 @@ func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberC
 
 func unchanged(*v1alpha1.MemberCluster) {}
 
-// connect runs the Runner for a member as a fleet does: again when it fails.
+// connect runs the Runner for a member like a fleet, again after an error.
 func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) (stop func()) {
 	h.t.Helper()
 	cluster = cluster.DeepCopy() // the test goes on to read into its own
@@ -128,7 +128,7 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 	})
 }
 
-// agent runs an agent on the member, as what was installed would.
+// agent runs an agent on the member, like the installed workload.
 func (h *testHub) agent(clusterID string, changes ...func(*agent.Options)) (stop func()) {
 	h.t.Helper()
 	options := agent.Options{Namespace: h.namespace, ClusterID: clusterID}
@@ -139,10 +139,10 @@ func (h *testHub) agent(clusterID string, changes ...func(*agent.Options)) (stop
 		func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
 }
 
-// keepBootstrap lets a test see which bootstrap credential was installed last.
+// keepBootstrap keeps the bootstrap credential, so that a test can read the last installed one.
 func keepBootstrap(o *agent.Options) { o.KeepBootstrap = true }
 
-// removed waits until the agent has removed its bootstrap credential, and returns what is left of the Secret.
+// removed waits until the agent has removed its bootstrap credential, and returns the remaining data of the Secret.
 func (h *testHub) removed() (data map[string][]byte) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, timeout, "the agent has removed its bootstrap credential", func() error {
@@ -154,7 +154,7 @@ func (h *testHub) removed() (data map[string][]byte) {
 	return data
 }
 
-// manifests are a namespace, an account and a ConfigMap of settings.
+// manifests returns manifests with a Namespace, a ServiceAccount and a ConfigMap.
 func manifests(t *testing.T, version string, more ...client.Object) *install.Manifests {
 	namespace := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	return &install.Manifests{
@@ -173,7 +173,7 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 	}
 }
 
-// until waits for a condition of the member to be for a reason.
+// until waits until a condition of the member has a reason.
 func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
@@ -197,7 +197,7 @@ func message(cluster *v1alpha1.MemberCluster) string {
 	return meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled).Message
 }
 
-// change changes the MemberCluster as an administrator would.
+// change changes the MemberCluster like an administrator.
 func (h *testHub) change(change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, timeout, "the MemberCluster can be changed", func() error {

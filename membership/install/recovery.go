@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxRecoveries is the maximum number of automatic installations of an agent that does not come back.
+	// maxRecoveries is the maximum number of automatic installations of an agent that does not connect again.
 	maxRecoveries = 6
 	// maxRecoveryPause is the maximum pause between two of these, unless the TokenTTL is longer. The first pause is the
 	// TokenTTL, and each further one is twice as long.
@@ -25,9 +25,9 @@ type recovery struct {
 	After   time.Duration // time until it may be due; zero: unknown
 }
 
-// recoveryOf decides whether an agent must be installed again because it cannot come back by itself. An agent with
-// heartbeats has a valid credential, whatever is recorded; and a member that the hub does not reach waits until it
-// does.
+// recoveryOf decides whether an agent must be installed again because it cannot connect with its credential. An agent
+// with heartbeats has a valid credential, regardless of the recorded expiration. A member that the hub cannot reach
+// waits until it can.
 func recoveryOf(o observed) recovery {
 	if !o.Joined || !o.Heartbeat.Lost || o.CredentialEnd.IsZero() || o.Install.Last == nil {
 		return recovery{}
@@ -50,8 +50,8 @@ func recoveryOf(o observed) recovery {
 	}
 }
 
-// recoveryAfter is the recovery to record after an installation; nil: the credential was not the reason. A request
-// restarts the count.
+// recoveryAfter returns the recovery to record after an installation; nil: the expired credential was not the reason.
+// A request of a user restarts the count.
 func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
 	if !o.Joined || !o.Heartbeat.Lost || o.CredentialEnd.IsZero() || o.Now.Before(o.CredentialEnd) {
 		return nil
@@ -64,7 +64,7 @@ func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
 		Attempts: min(attempts, maxRecoveries) + 1}
 }
 
-// attemptsOf is how often an agent was installed because of its last credential.
+// attemptsOf returns how often an agent was installed because of its last credential.
 func attemptsOf(o observed) int32 {
 	if o.Install.Last == nil || o.Install.Last.Recovery == nil ||
 		!o.Install.Last.Recovery.CredentialExpirationTime.Time.Equal(o.CredentialEnd) {
@@ -81,7 +81,7 @@ func recoveryPause(tokenTTL time.Duration, attempts int32) time.Duration {
 	return pause
 }
 
-// notReturned is the condition after the maximum number of installations.
+// notReturned returns the condition after the maximum number of installations.
 func notReturned() *metav1.Condition {
 	return condition(v1alpha1.ReasonAgentNotReturned, fmt.Sprintf("The agent's credential has expired, and the agent "+
 		"has not come back although it was installed "+

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A member was off for so long that its agent's credential has ended, as has the one that it came in with. It comes
-// back as who it was.
+// TestCredentialEnded checks a member that was off for so long that the agent's credential and its bootstrap
+// credential have expired. It joins again with the same identity.
 func TestCredentialEnded(t *testing.T) {
 	const month = 30 * 24 * time.Hour // what is made anew has to be good by the clock that was put forward
 	clock := &mustertest.Clock{}

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// lost is a member whose agent was not heard before its credential ended, a minute ago.
+// lost returns a member whose heartbeats stopped before its credential expired, a minute ago.
 func lost(change func(*observed)) observed {
 	o := observed{
 		Now: epoch, Accepted: true, Joined: true, CredentialEnd: epoch.Add(-time.Minute), Desired: desired{Hash: "h"},
@@ -87,8 +87,8 @@ func TestRecoveryAfter(t *testing.T) {
 	require.Zero(t, attempts(func(o *observed) { o.CredentialEnd = epoch.Add(time.Second) }), "it was for another reason")
 }
 
-// Whenever it is looked at, an agent that never comes back is installed so many times for a credential, with the times
-// between them growing, and no more.
+// TestRecoveryEnds checks, for all times of the decisions, that an agent that never connects again is installed at
+// most maxRecoveries times for a credential, with increasing pauses.
 func TestRecoveryEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := lost(func(*observed) {})

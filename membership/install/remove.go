@@ -33,8 +33,8 @@ func (s *site) uninstall(ctx context.Context) error {
 			return err
 		}
 	}
-	// After an interruption only the namespace remains. It is empty except for objects of Kubernetes, so its removal is
-	// not waited for.
+	// After an interruption only the namespace remains. It contains only objects of Kubernetes, so this does not wait for
+	// its removal.
 	return s.remove(ctx, object{APIVersion: "v1", Kind: "Namespace", Name: s.namespace})
 }
 
@@ -140,7 +140,7 @@ func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetad
 	}
 }
 
-// claim returns why a definition must not be removed; empty: it may be.
+// claim returns the reason why a definition must not be removed; empty: it may be removed.
 func (s *site) claim(there metav1.Object) string {
 	if s.owns(there) {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// rollout grants rollout permits to members. Its state is that of the cache, and the permits that the cache does not
-// show yet: these count as used, so that a cache that lags leads to no additional permits.
+// rollout grants rollout permits to members. Its state consists of the cache and of the permits that the cache does
+// not show yet. Those permits count as used, so that a lagging cache causes no additional permits.
 type rollout struct {
 	hash       string
 	concurrent int
@@ -21,7 +21,8 @@ type rollout struct {
 	waiting int
 }
 
-// see records the state of a member, and grants the next permits. If no member waits, this costs nothing.
+// see records the state of a member, and grants the next permits. If no member waits, it grants none and costs
+// nothing.
 func (r *rollout) see(cluster *v1alpha1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +100,7 @@ func (r *rollout) next() {
 	}
 }
 
-// look calls the Checker. If that fails, the state is unknown, which is also a result.
+// look calls the Checker. If the Checker fails, the result is that the state is unknown.
 func (r *Runner) look(ctx context.Context, target Target) *running {
 	checker, can := r.Installer.(Checker)
 	if !can {

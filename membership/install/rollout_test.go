@@ -25,7 +25,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// tried is an installer that installs nothing. What it says is missing is for the test to say.
+// tried is an installer that installs nothing. The test sets the result of its Missing.
 type tried struct {
 	revision string
 	client   client.Client
@@ -82,7 +82,7 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 	return ""
 }
 
-// startAlone starts a hub that does nothing but install agents: how the members fare is for the test to say.
+// startAlone starts a hub that only installs agents: the test sets the health of the members.
 func startAlone(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
 	p := planes.ForTest(t)
@@ -100,7 +100,8 @@ func startAlone(t *testing.T, options install.Options, over ...transport.Wrapper
 	return h
 }
 
-// veterans are members with an agent that was installed by an earlier revision, and is healthy. They go with the test.
+// veterans creates members with a healthy agent that was installed by an earlier revision, and deletes them at the end
+// of the test.
 func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -126,7 +127,7 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 	return out
 }
 
-// show waits until members show reasons for the condition Installed.
+// show waits until members have the given reasons in the condition Installed.
 func (h *testHub) show(reasons map[string]string) {
 	h.t.Helper()
 	mustertest.Eventually(h.t, timeout, fmt.Sprint(reasons), func() error {
@@ -152,7 +153,7 @@ func (h *testHub) annotate(member, key, value string) {
 		})
 }
 
-// Another revision comes to one member, and to the others when that is healthy with it.
+// TestRollout checks that another revision is installed on one member, and on the others when that is healthy with it.
 func TestRollout(t *testing.T) {
 	const waits, fails, has = v1alpha1.ReasonInstallWaiting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonInstalled
 	inner := &tried{revision: "2", missing: map[string]string{"roll-a": "its image is not there"},
@@ -200,8 +201,8 @@ func TestRollout(t *testing.T) {
 	mustertest.Quiet(t, 3*time.Second, h.requests.writes.Load)
 }
 
-// A hub that ends at its first write, then one that ends at its second, and so on: what is under way goes on, and
-// nothing besides is begun.
+// TestRolloutOverCrashes ends a hub at its first write, the next one at its second, and so on: installations in
+// progress continue, and no others begin.
 func TestRolloutOverCrashes(t *testing.T) {
 	const ends = 6
 	inner := &tried{revision: "3", installs: map[string]int{}}

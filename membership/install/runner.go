@@ -39,8 +39,8 @@ const (
 )
 
 const (
-	// uninstallTimeout is how long a leave waits for the removal of what was installed. The agent has just reached the
-	// hub; a hub that does not reach the member within this time probably has no access any more.
+	// uninstallTimeout is how long a leave waits for the removal of the installed objects. The agent has reached the hub
+	// a moment ago, so a hub that cannot reach the member within this time probably has no access any more.
 	uninstallTimeout = time.Minute
 	// conflictPause is how long to wait for the cache to show the write of another client.
 	conflictPause = time.Second
@@ -65,9 +65,9 @@ type Options struct {
 	// TokenTTL is the lifetime of the bootstrap credential of an installed agent, in whole seconds. If the agent has not
 	// joined by then, it is installed again with another credential. Zero: [DefaultTokenTTL].
 	TokenTTL time.Duration
-	// Concurrent is how many agents may be in progress after a change of what is installed: from the installation of an
-	// agent until it is healthy, or has failed. The first agent is installed alone, and none is installed while one has
-	// failed. First installations and requested ones are not limited. Zero: [DefaultConcurrent].
+	// Concurrent is how many agents may be in progress after a change of the revision: from the installation of an agent
+	// until it is healthy, or has failed. The first agent is installed alone, and none is installed while one has failed.
+	// First installations and requested ones are not limited. Zero: [DefaultConcurrent].
 	Concurrent int
 	// HealthyWithin is the time in which an agent must become healthy after it was installed again, at least four of its
 	// heartbeat periods. Zero: [DefaultHealthyWithin].
@@ -77,7 +77,7 @@ type Options struct {
 }
 
 // A Runner installs the agents of members whose joinMode is Install. Add it to the Runners of a fleet, and as the last
-// of the Gates of the hub, so that a leave waits until what was installed is removed.
+// of the Gates of the hub, so that a leave waits until the installed objects are removed.
 type Runner struct {
 	Options
 
@@ -106,9 +106,10 @@ type member struct {
 	wake chan struct{}
 	// noToken: the member has no JoinToken.
 	noToken bool
-	// since is when its leave began to wait for the removal; zero: it does not wait. Guarded by the Runner's mu.
+	// since is the time at which its leave began to wait for the removal; zero: it does not wait. Guarded by the Runner's
+	// mu.
 	since time.Time
-	// gaveUp: what was installed stays. Guarded by the Runner's mu.
+	// gaveUp: the installed objects stay. Guarded by the Runner's mu.
 	gaveUp bool
 }
 
@@ -175,8 +176,8 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 // Name returns [Name].
 func (r *Runner) Name() string { return Name }
 
-// Run installs the agent of a member whenever required, until its context ends. A failure is reported in the condition
-// Installed, and returned.
+// Run installs the agent of a member whenever required, until its context ends. It reports a failure in the condition
+// Installed, and returns it.
 func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinInstall {
 		return r.retire(ctx, connected.Cluster)
@@ -219,7 +220,7 @@ func (r *Runner) wait(ctx context.Context, m *member, after time.Duration) bool 
 	return true
 }
 
-// step observes, decides, acts and reports once. It first uses the caches, which is sufficient if nothing must be done.
+// step observes, decides, acts and reports once. It uses the caches first, which is sufficient if there is no action.
 func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected) (time.Duration, error) {
 	var s step
 	var seen observed
@@ -274,7 +275,7 @@ func (m *member) kick() {
 	}
 }
 
-// changed wakes the goroutine of a member, if there is one.
+// changed wakes the goroutine of a member, if it exists.
 func (r *Runner) changed(object any) {
 	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
 		r.rollout.see(cluster)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// soakPeriods is for how many heartbeat periods an agent is observed: after this time missing heartbeats are known.
+	// soakPeriods is how many heartbeat periods an agent is observed: after this time missing heartbeats are known.
 	soakPeriods = 4
-	// lookInterval is the interval of calls of the Checker; after a failure it is lookRarely.
+	// lookInterval is the interval between two calls of the Checker; after a failure it is lookRarely.
 	lookInterval = 10 * time.Second
 	lookRarely   = time.Minute
 	// lookTimeout is the timeout of a call of the Checker.
@@ -23,14 +23,15 @@ const (
 // running is the result of a Checker.
 type running struct{ Missing string }
 
-// mayBegin reports whether an agent in the fleet may be installed again now because of another revision: with a rollout
-// permit, or if the attempt has begun.
+// mayBegin reports whether the agent of a joined member may be installed again now because of another revision: with a
+// rollout permit, or if the attempt has begun.
 func (o observed) mayBegin() bool {
 	return !o.Joined || o.Turn || o.Install.begun() && !o.Unreachable
 }
 
-// afterwards is the condition after an installation. An agent that existed before, and gets another revision, must
-// become healthy first, unless it had no valid credential, which says nothing about the revision.
+// afterwards returns the condition after an installation. An agent that existed before, and gets another revision,
+// must become healthy first, unless it had no valid credential, in which case its health is independent of the
+// revision.
 func afterwards(o observed) *metav1.Condition {
 	if !o.Joined || o.Install.Last == nil || !o.outdated() && !o.Install.settling() || recoveryAfter(o) != nil {
 		return installed()
@@ -39,9 +40,9 @@ func afterwards(o observed) *metav1.Condition {
 		"for %s, and until the installed objects run.", o.Heartbeat.soak()))
 }
 
-// settle decides whether an agent that was installed again is healthy: what is installed runs, and its heartbeats
-// arrive after enough periods for missing ones to be known. An agent that is not healthy in time has failed, and may
-// become healthy later.
+// settle decides whether an agent that was installed again is healthy: the installed workloads run, and its heartbeats
+// have arrived for enough periods that missing ones would be known. An agent that is not healthy in time has failed,
+// and may become healthy later.
 func settle(o observed) step {
 	var from time.Time
 	if at := o.Install.Last.InstalledAt; at != nil {
@@ -81,8 +82,8 @@ func notHealthy(o observed) *metav1.Condition {
 		"which is then installed here first.", why))
 }
 
-// waitsForTurn is the condition of all waiting members. It does not depend on the reason, so that it is written only
-// once.
+// waitsForTurn returns the condition of all waiting members. It is the same for all reasons, so that it is written
+// only once.
 func waitsForTurn() *metav1.Condition {
 	return condition(v1alpha1.ReasonInstallWaiting, fmt.Sprintf("The agent must be installed again and waits for a "+
 		"rollout permit: first one agent, then a few at a "+

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// stuck is a hub that takes requests and answers none.
+// stuck is a hub that accepts requests and never responds.
 type stuck struct{ client.Client }
 
 func (stuck) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -39,7 +39,8 @@ func (stuckStatus) Patch(ctx context.Context, _ client.Object, _ client.Patch,
 	return ctx.Err()
 }
 
-// A hub that does not respond leads to an error after a timeout, which is retried and reported.
+// TestHubThatDoesNotAnswer checks that a hub that does not respond causes an error after a timeout, which is retried
+// and reported.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	cluster := func(mode v1alpha1.JoinMode) *v1alpha1.MemberCluster {
 		c := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}}

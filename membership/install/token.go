@@ -25,8 +25,8 @@ const (
 	tokenInterval = 200 * time.Millisecond
 )
 
-// tokenOf is the JoinToken of a member's agent: for one use, by this cluster, and without automatic acceptance. It is
-// owned by the MemberCluster.
+// tokenOf returns the JoinToken of a member's agent: for one use, by this cluster, and without automatic acceptance.
+// The MemberCluster owns it.
 func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{
@@ -45,7 +45,7 @@ func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	}
 }
 
-// seeToken reads the JoinToken of a member; nil: none.
+// seeToken observes the JoinToken of a member; nil: there is none.
 func (r *Runner) seeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) (*tokenSeen, error) {
 	token := r.tokenOf(cluster)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(token), token)
@@ -86,7 +86,7 @@ func (r *Runner) bootstrap(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	return found, nil
 }
 
-// provide performs the next step towards a credential, and returns what is missing while there is none.
+// provide performs the next step towards a credential. While there is none, it returns the reason.
 func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (found *registration.Bootstrap,
 	waiting string, err error) {
 	token := r.tokenOf(cluster)

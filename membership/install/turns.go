@@ -15,10 +15,10 @@ import (
 // progress is the state of a member in the rollout.
 type progress int
 
-// The states. Those that wait are in the order of their turns.
+// The states. The waiting ones are in the order in which they get permits.
 const (
-	// apart: not part of the rollout. Nothing is installed yet, the agent has not joined, the member leaves, or the hub
-	// does not reach it.
+	// apart: not part of the rollout, because nothing is installed yet, the agent has not joined, the member leaves, or
+	// the hub cannot reach it.
 	apart progress = iota
 	// waitsBroken: waiting, and not healthy since an earlier revision was installed.
 	waitsBroken
@@ -28,7 +28,7 @@ const (
 	waitsSilent
 	// underWay: being installed, or installed and not known to be healthy.
 	underWay
-	// failed: the installation failed, or the agent is not healthy since.
+	// failed: the installation failed, or the agent has not been healthy since.
 	failed
 	// done: the revision is installed, with heartbeats.
 	done
@@ -36,18 +36,18 @@ const (
 
 func (s progress) waits() bool { return s == waitsBroken || s == waitsHeard || s == waitsSilent }
 
-// seat is the state of a member that determines its turn.
+// seat is the state of a member that determines whether it gets a rollout permit.
 type seat struct {
 	UID      types.UID
 	Name     string
 	Progress progress
-	// Running: the hub is connected, and could begin.
+	// Running: the hub is connected to the member, and could begin.
 	Running bool
 	// Granted: the member has a rollout permit that its status does not show yet.
 	Granted bool
 }
 
-// progressOf is the state of a member for the revision with a hash.
+// progressOf returns the state of a member for the revision with a hash.
 func progressOf(cluster *v1alpha1.MemberCluster, hash string) progress {
 	status := cluster.Status
 	leaving := memberleave.Requested(cluster)
@@ -80,14 +80,14 @@ func progressOf(cluster *v1alpha1.MemberCluster, hash string) progress {
 	}
 }
 
-// heard reports whether heartbeats arrive, whatever the agent reports about its cluster.
+// heard reports whether heartbeats arrive, regardless of the agent's report about its cluster.
 func heard(cluster *v1alpha1.MemberCluster) bool {
 	healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy)
 	return healthy != nil && healthy.Status != metav1.ConditionUnknown
 }
 
 // turns decides which members get a rollout permit now, in addition to existing permits: a single one while no member
-// is done, then up to the limit, and none while one has failed. It is pure.
+// is done, then up to the limit, and none while one has failed. It performs no I/O.
 func turns(seats []seat, concurrent int) []types.UID {
 	limit, busy := 1, 0
 	var waiting []seat

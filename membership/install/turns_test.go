@@ -110,8 +110,9 @@ func TestProgressOf(t *testing.T) {
 	}
 }
 
-// Whatever happens in between, and however often the hub restarts, the limit is never exceeded, the first
-// is alone, none starts while one has failed, and all get there when they turn healthy.
+// TestRolloutOfMany checks, for random events and restarts of the hub, that the limit is never exceeded, that the
+// first agent is installed alone, that none starts while one has failed, and that the rollout completes when all
+// agents become healthy.
 func TestRolloutOfMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")

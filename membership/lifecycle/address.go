@@ -2,43 +2,43 @@ package lifecycle
 
 import "time"
 
-// AddressObserved is what an agent knows about the address of its hub. The agent has recorded one address. The source
+// AddressObserved is the agent's observation of the address of its hub. The agent has recorded one address. The source
 // of its bootstrap credential, which an administrator can change, may contain another.
 type AddressObserved struct {
 	Now time.Time
-	// Silent is since when no hub has responded at the recorded address; zero: the hub responds.
+	// Silent is the time since which no hub has responded at the recorded address; zero: the hub responds.
 	Silent time.Time
-	// Looked is when the agent last read the source; zero: not since the agent was started.
+	// Looked is the time at which the agent last read the source; zero: not since the agent started.
 	Looked time.Time
-	// Other is true if the agent read the source just now, and the source contains another address.
+	// Other is true if the agent read the source in this round, and the source contains another address.
 	Other bool
-	// There is what the agent just observed at the other address with its own credential. HubSeen is exactly the agent's
-	// Membership: a Membership with another UID, member or namespace is HubOther.
+	// There is the result of reading the Membership at the other address with the member's credential in this round.
+	// HubSeen is exactly the agent's Membership: a Membership with another UID, member or namespace is HubOther.
 	There HubState
 }
 
-// AddressAction is what an agent does about the address of its hub.
+// AddressAction is an action of an agent for the address of its hub.
 type AddressAction string
 
-// The actions about an address.
+// The actions for an address.
 const (
 	// KeepAddress keeps the recorded address.
 	KeepAddress AddressAction = "KeepAddress"
 	// LookForAddress reads the source of the bootstrap credential.
 	LookForAddress AddressAction = "LookForAddress"
-	// TryAddress reads the Membership at the other address with the agent's own credential. The server at that address
+	// TryAddress reads the Membership at the other address with the member's credential. The server at that address
 	// receives the credential.
 	TryAddress AddressAction = "TryAddress"
 	// TakeAddress records the other address and uses it from now on.
 	TakeAddress AddressAction = "TakeAddress"
 )
 
-// NextAddress decides what an agent does about the address of its hub. If it keeps an address although there is
-// another, it also returns the reason. The agent calls it again after each action except KeepAddress and TakeAddress,
-// with the result of the action.
+// NextAddress decides the next action for the address of the hub. If the agent keeps its address although there is
+// another one, NextAddress also returns the reason. The agent calls it again after each action except KeepAddress and
+// TakeAddress, with the result of the action.
 //
-// The agent reads the source once when it starts, and while the hub does not respond, as often as it retries the hub.
-// The address does not change the identity of the member: the agent uses another address only if it finds its own
+// The agent reads the source once when it starts and, while the hub does not respond, whenever it retries the hub. The
+// address does not change the identity of the member: the agent uses another address only if it finds its own
 // Membership there.
 func NextAddress(o AddressObserved) (AddressAction, string) {
 	switch o.There {

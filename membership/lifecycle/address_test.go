@@ -51,8 +51,8 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-// However it is asked, nothing but the Membership that the agent is of makes it take another address, and each round
-// ends.
+// TestAddressIsTakenForOneReason checks that an agent uses another address only if it finds its Membership there, for
+// all observations, and that each round ends.
 func TestAddressIsTakenForOneReason(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	times := []time.Time{{}, now, now.Add(-time.Second), now.Add(-time.Hour), now.Add(time.Hour)}

@@ -20,18 +20,18 @@ const (
 	Rejected     AgentPhase = "Rejected"     // the hub refuses the agent, and the agent does not know the reason yet
 )
 
-// AgentObserved is what an agent observes.
+// AgentObserved is the observation of an agent.
 type AgentObserved struct {
 	Now time.Time
 
 	Record Record
 	// JoinRequest is the last observed answer to the recorded JoinRequest.
 	JoinRequest JoinRequestState
-	// JoinRequestSince is since when JoinRequest has been the answer without interruption.
+	// JoinRequestSince is the time since which JoinRequest has been the answer without interruption.
 	JoinRequestSince time.Time
 	// Hub is the result of the last attempt to read the Membership.
 	Hub HubState
-	// HubSince is since when Hub has been the result without interruption. All kinds of refusal are one result.
+	// HubSince is the time since which Hub has been the result without interruption. All kinds of refusal are one result.
 	HubSince time.Time
 	// Membership is the Membership as read. It applies if Hub is HubSeen.
 	Membership MembershipSeen
@@ -39,13 +39,13 @@ type AgentObserved struct {
 	PolicySaved bool
 	// Beating is true while the heartbeat runs.
 	Beating bool
-	// Member is the result of the cleaners, and MemberAt its time. MemberClean must be from this reconcile: a clean member
-	// may become dirty again.
+	// Member is the result of the cleaners, and MemberAt its time. MemberClean must be from this step: cleaned objects
+	// may be created again.
 	Member   MemberState
 	MemberAt time.Time
 	// Renewal is the state of the renewal of the credential.
 	Renewal RenewalState
-	// RenewAt is when to request the next credential; zero: never.
+	// RenewAt is the time at which to request the next credential; zero: never.
 	RenewAt time.Time
 	// Reregister is true if the bootstrap credential requires that a registered agent registers again: the bootstrap
 	// credential requests a move to another hub, or it belongs to the agent's own hub at an address where the agent's
@@ -68,8 +68,8 @@ const (
 	AdoptMember AgentAction = "AdoptMember"
 	// ReadMembership reads the Membership on the hub.
 	ReadMembership AgentAction = "ReadMembership"
-	// SavePolicy records the leave policy, in case the hub deregisters the member while the agent is disconnected, and the
-	// hub that the member belongs to.
+	// SavePolicy records the leave policy, in case the hub deregisters the member while the agent is disconnected, and
+	// the identity of the member's hub.
 	SavePolicy AgentAction = "SavePolicy"
 	StartBeat  AgentAction = "StartBeat"
 	StopBeat   AgentAction = "StopBeat"
@@ -77,21 +77,21 @@ const (
 	ReportJoined AgentAction = "ReportJoined"
 	// RecordDeregistered records that the hub has deregistered the member.
 	RecordDeregistered AgentAction = "RecordDeregistered"
-	// CleanMember runs the cleaners in order, up to the first that is not done, with the last known policy. The agent then
-	// decides again with the result.
+	// CleanMember runs the cleaners in order, up to the first that is not done, with the last known policy. The agent
+	// then decides again with the result.
 	CleanMember AgentAction = "CleanMember"
 	// ReportClean reports to the hub that the member is clean.
 	ReportClean AgentAction = "ReportClean"
-	// RecordOut records that the agent is out of the fleet for good.
+	// RecordOut records that the member has left permanently.
 	RecordOut AgentAction = "RecordOut"
 	// ForgetBootstrap deletes the bootstrap credential, so that a restart does not join again.
 	ForgetBootstrap AgentAction = "ForgetBootstrap"
-	// StartOver deletes the record except Kept, which becomes true if the agent was registered. The agent then makes a
+	// StartOver deletes the record except Kept, which becomes true if the agent was registered. The agent then creates a
 	// JoinRequest with a new claim.
 	StartOver AgentAction = "StartOver"
 	// ForgetRecord deletes the record.
 	ForgetRecord AgentAction = "ForgetRecord"
-	// RequestRenewal makes a request for the next credential, records it and sends it.
+	// RequestRenewal creates a request for the next credential, records it and sends it.
 	RequestRenewal AgentAction = "RequestRenewal"
 	// AdoptRenewal records the next credential and uses it.
 	AdoptRenewal AgentAction = "AdoptRenewal"
@@ -102,11 +102,11 @@ type AgentStep struct {
 	Phase AgentPhase
 	// Message is the reason, and the action that a user must take, if there is one.
 	Message string
-	// Actions in order. A later action may rely on an earlier one, so the first that fails ends the step.
+	// Actions are carried out in order, up to the first that fails, because an action may depend on the ones before it.
 	Actions []AgentAction
-	// After is the time until the next decision although nothing changed. Zero: at once.
+	// After is the time until the next decision if no observation changes. Zero: immediately.
 	After time.Duration
-	// Done is true when nothing remains to be done, ever.
+	// Done is true when no further step is necessary.
 	Done bool
 }
 
@@ -124,7 +124,7 @@ func NextAgent(o AgentObserved) AgentStep {
 	}
 }
 
-// register handles an agent without a credential of its own.
+// register decides for an agent without its own credential.
 func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
@@ -160,7 +160,7 @@ func register(o AgentObserved) AgentStep {
 		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", BlockedPoll
 	case JoinRequestDeregistered, JoinRequestDeregisteredKept:
 		if o.JoinRequest == JoinRequestDeregistered && o.Record.Kept {
-			// The MemberCluster was deleted while the agent waited to come back to it.
+			// The MemberCluster was deleted while the agent waited to join it again.
 			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
 		}
 		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{
@@ -174,12 +174,12 @@ func register(o AgentObserved) AgentStep {
 	return step
 }
 
-// registered handles an agent that has a credential of its own.
+// registered decides for an agent with its own credential.
 func registered(o AgentObserved) AgentStep {
 	return reregister(o, stay(o))
 }
 
-// stay handles an agent that continues with its registration.
+// stay decides for an agent that continues with its registration.
 func stay(o AgentObserved) AgentStep {
 	switch o.Hub {
 	case HubSeen:
@@ -199,7 +199,7 @@ func stay(o AgentObserved) AgentStep {
 			Actions: []AgentAction{AdoptMember},
 		}
 	case HubUnreachable:
-		// The heartbeat retries on its own. Nothing else changes while the hub cannot be observed.
+		// The heartbeat retries independently. Nothing else changes while the hub cannot be observed.
 		step := AgentStep{
 			Phase:   Joining,
 			Message: "The hub cannot be reached; trying again.",
@@ -232,7 +232,7 @@ func join(o AgentObserved) AgentStep {
 	return renew(o, step)
 }
 
-// renew renews the credential while the agent is in the fleet.
+// renew renews the credential while the cluster is a member.
 func renew(o AgentObserved, step AgentStep) AgentStep {
 	switch {
 	case o.Renewal == RenewalAnswered:
@@ -252,15 +252,16 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 	return step
 }
 
-// passing reports whether the refusal may be temporary. An API server that was just started refuses every user until
-// its authorizer is ready, and the hub restores a Membership that was deleted by mistake. If the Membership is another
-// member's, waiting is useless, and a heartbeat would keep that other member alive.
+// passing reports whether the refusal may be temporary. An API server that was started recently refuses every user
+// until its authorizer is ready, and the hub restores a Membership that was deleted by mistake. If the Membership
+// belongs to another member, the refusal is permanent, and heartbeats of this agent would make that member appear
+// healthy.
 func passing(o AgentObserved) bool {
 	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutTimeout
 }
 
-// beatOn changes nothing for the time being. A refused heartbeat costs nothing, and an accepted one shows that the
-// agent has access again.
+// beatOn continues the heartbeat. A refused heartbeat has no effect, and an accepted one shows that the agent has
+// access again.
 func beatOn(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase:   Joining,
@@ -274,15 +275,15 @@ func beatOn(o AgentObserved) AgentStep {
 	if o.Beating {
 		step.Phase = Joined
 	} else {
-		// The agent may have got access a moment ago, and not every API server of the hub knows that yet.
+		// The agent may have received access a moment ago, and not every API server of the hub has observed that yet.
 		step.After = growing(JoinRequestPoll, o.HubSince, o.Now)
 	}
 	return step
 }
 
-// shutOut handles a hub that refuses the credential or has no Membership for the agent. Neither is a reason to end the
-// membership: a user may have deleted the Membership by mistake, and the hub may be about to restore it. So the agent
-// asks through its JoinRequest whether the hub still knows the member, and keeps reading the Membership.
+// shutOut decides for a hub that refuses the credential or has no Membership for the agent. Neither is a reason to end
+// the membership: a user may have deleted the Membership by mistake, and the hub may restore it soon. Therefore the
+// agent requests the reason through its JoinRequest, and continues to read the Membership.
 func shutOut(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase:   Rejected,
@@ -335,13 +336,14 @@ func shutOut(o AgentObserved) AgentStep {
 	return step
 }
 
-// otherHubsCredential is the message about a bootstrap credential of another hub, which changes nothing by itself.
+// otherHubsCredential is the message about a bootstrap credential of another hub, which has no effect without a
+// requested move.
 const otherHubsCredential = "The agent is a member of another hub than that of its bootstrap credential, and keeps " +
 	"everything: " +
 	"give it a join.yaml of its own hub, or one with moveFrom set to the identity of its own hub to move it."
 
-// leave handles an agent that the hub has asked to leave. The agent sends heartbeats until the hub knows that the
-// member is clean, so that a long clean-up does not look like a lost member.
+// leave decides for an agent whose hub has requested a leave. The agent sends heartbeats until the hub has observed
+// that the member is clean, so that a member is not reported as unreachable during a long clean-up.
 func leave(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Leaving}
 	if !o.PolicySaved {
@@ -368,24 +370,24 @@ func leave(o AgentObserved) AgentStep {
 	return step
 }
 
-// untilCleaners is how long to wait before the cleaners run again. The agent reports their result to the hub, and that
+// untilCleaners returns the time until the cleaners run again. The agent reports their result to the hub, and that
 // report triggers the agent again: without the pause each result would cause the next run.
 func untilCleaners(o AgentObserved) time.Duration {
 	if o.Member != MemberDirty {
 		return 0
 	}
-	// The upper bound matters if the clock was set back.
+	// The upper bound is effective if the clock was set back.
 	return min(max(0, o.MemberAt.Add(GatePoll).Sub(o.Now)), GatePoll)
 }
 
-// depart handles an agent whose hub knows that the member is clean.
+// depart decides for an agent whose hub has observed that the member is clean.
 func depart(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it."}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	if o.Membership.Rejoin {
-		// The MemberCluster is kept: the agent makes JoinRequests like a new one until it may come back.
+		// The MemberCluster is kept: the agent creates JoinRequests like a new agent until the member may join again.
 		step.Actions = append(step.Actions, StartOver)
 	} else {
 		step.Actions = append(step.Actions, RecordOut)
@@ -393,7 +395,7 @@ func depart(o AgentObserved) AgentStep {
 	return step
 }
 
-// cleanDeregistered handles an agent whose member was deregistered while the agent was disconnected.
+// cleanDeregistered decides for an agent whose member was deregistered while the agent was disconnected.
 func cleanDeregistered(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up."}
 	if o.Beating {
@@ -414,7 +416,8 @@ func cleanDeregistered(o AgentObserved) AgentStep {
 	return step
 }
 
-// outForGood removes the agent's own state. The record goes last, because it is the reason to continue.
+// outForGood removes the agent's own objects. It deletes the record last, because an agent without a record would not
+// continue the removal.
 func outForGood(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase: Left, Done: true,

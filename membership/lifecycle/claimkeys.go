@@ -13,9 +13,9 @@ import (
 // HasCurrentKey reports whether an agent has proven the current claim key of a member, given spec.claim and
 // spec.claimKeys of the MemberCluster. The proven keys are fingerprints, newest first.
 //
-// An agent keeps its earlier keys, so it also proves the key that is current after the hub's store was restored. A copy
-// of its keys does not contain the newer ones, so its use is noticed after the agent has renewed its credential with a
-// new key, and so is the use of the agent's own keys after the copy has done so.
+// An agent keeps its earlier keys, so it also proves the key that is current after the hub's store was restored. A
+// copy of its keys does not contain the newer ones. Therefore the hub detects the use of the copy after the agent has
+// renewed its credential with a new key, and the use of the agent's own keys after the copy has done so.
 func HasCurrentKey(claim string, known *v1alpha1.ClaimKeys, proven []string) bool {
 	if known = ofClaim(claim, known); known != nil {
 		return slices.Contains(proven, known.Current)
@@ -45,8 +45,8 @@ func NextClaimKeys(claim string, known *v1alpha1.ClaimKeys, proven []string, now
 	return next
 }
 
-// BoundClaimKeys is NextClaimKeys for a MemberCluster that is bound to a claim. Keys of the same claim stay: a
-// JoinRequest may have waited while the agent renewed its credential with a newer key.
+// BoundClaimKeys is like NextClaimKeys, for a MemberCluster that is bound to a claim. It keeps keys of the same claim:
+// the agent may have renewed its credential with a newer key while the JoinRequest was pending.
 func BoundClaimKeys(claim string, known *v1alpha1.ClaimKeys, proven []string, now time.Time) *v1alpha1.ClaimKeys {
 	if known = ofClaim(claim, known); known != nil {
 		return known
@@ -54,12 +54,12 @@ func BoundClaimKeys(claim string, known *v1alpha1.ClaimKeys, proven []string, no
 	return NextClaimKeys(claim, nil, proven, now)
 }
 
-// KeyReplaced is why a request is refused whose agent does not have the current claim key.
+// KeyReplaced is the message for a request that is refused because its agent does not have the current claim key.
 const KeyReplaced = "The request is not signed with the current claim key of the agent: it is from a copy of the " +
 	"agent's Secret, or the agent was restored from a backup. If it was restored, remove spec.claimKeys of the " +
 	"MemberCluster. Otherwise replace the claim of the agent."
 
-// ReusedMessage describes spec.claimKeys.reusedAt; empty: nothing was reported for this claim.
+// ReusedMessage returns the message about spec.claimKeys.reusedAt; empty: no reuse was reported for this claim.
 func ReusedMessage(claim string, known *v1alpha1.ClaimKeys) string {
 	known = ofClaim(claim, known)
 	if known == nil || known.ReusedAt == nil {

@@ -22,7 +22,7 @@ type keyHolder struct {
 	made int
 }
 
-// renew proves the keys of the holder, and a new one if it makes one.
+// renew returns the proven keys of the holder, including a new one if fresh is true.
 func (h *keyHolder) renew(fresh bool) []string {
 	if fresh {
 		h.made++
@@ -31,7 +31,7 @@ func (h *keyHolder) renew(fresh bool) []string {
 	return slices.Clone(h.keys)
 }
 
-// issue is the hub's part of a renewal.
+// issue performs the hub's part of a renewal.
 func issue(known **v1alpha1.ClaimKeys, proven []string, now time.Time) bool {
 	if !lifecycle.HasCurrentKey("claim", *known, proven) {
 		return false
@@ -40,8 +40,8 @@ func issue(known **v1alpha1.ClaimKeys, proven []string, now time.Time) bool {
 	return true
 }
 
-// TestClaimKeys_NoFalseReports checks that an agent always has the current key, whatever happens to its renewals, and
-// to the store of the hub.
+// TestClaimKeys_NoFalseReports checks that an agent always has the current key, for all results of its renewals and
+// restores of the hub's store.
 func TestClaimKeys_NoFalseReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		agent := &keyHolder{name: "agent", keys: []string{"claim"}}
@@ -72,8 +72,8 @@ func TestClaimKeys_NoFalseReports(t *testing.T) {
 	})
 }
 
-// TestClaimKeys_FindsCopies checks that a copy of an agent's keys has no effect any more once the agent has renewed its
-// credential with a new key, and that the agent's next request is refused if the copy did that first.
+// TestClaimKeys_FindsCopies checks that a copy of an agent's keys is refused once the agent has renewed its credential
+// with a new key, and that the agent's next request is refused if the copy has done so first.
 func TestClaimKeys_FindsCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		agent := &keyHolder{name: "agent", keys: []string{"claim"}}

@@ -39,9 +39,9 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	}
 }
 
-// WithError returns the step with the message of its failure, or of a state that a user must correct first. The message
-// becomes part of the condition ReadyToJoin, which says what prevents a cluster from joining. If the cluster must not
-// join, that reason stays first.
+// WithError returns the step with the message of an error, or of a state that a user must correct first. The message
+// becomes part of the condition ReadyToJoin, which contains the reason why a cluster cannot join. If the cluster must
+// not join, the message begins with that reason.
 func (s HubStep) WithError(problem string) HubStep {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i, c := range s.Conditions {
@@ -64,7 +64,7 @@ func acceptedCondition(o HubObserved) metav1.Condition {
 	return notAccepted(o).Conditions[0]
 }
 
-// awaited formats what a leave waits for, as part of a message.
+// awaited formats the blocker of a leave, as part of a message.
 func awaited(record v1alpha1.LeaveStatus) string {
 	switch record.Waiting {
 	case waitingForAgent, waitingForNamespace:

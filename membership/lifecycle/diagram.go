@@ -6,8 +6,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// transition is a change of phase. The model test visits every joint state. The changes that it observes are exactly
-// the declared ones.
+// transition is a change of phase. The model test visits every joint state, and checks that the observed changes are
+// exactly the declared ones.
 type transition struct{ from, to, when string }
 
 // transitions are the changes from several phases to one, for one reason.
@@ -69,14 +69,14 @@ var hubTransitions = []transitions{
 	{[]string{hubPending, hubDenied, hubAccepted}, outside, "deleted, and nothing was on the hub"},
 }
 
-// HubDiagram returns the hub's machine as a Mermaid diagram.
+// HubDiagram returns the state machine of the hub as a Mermaid diagram.
 func HubDiagram() string { return diagram(hubTransitions) }
 
-// AgentDiagram returns the agent's machine as a Mermaid diagram.
+// AgentDiagram returns the state machine of the agent as a Mermaid diagram.
 func AgentDiagram() string { return diagram(agentTransitions) }
 
-// agentTransitions omits restarts: after a restart an agent continues from its record. What it cannot observe it
-// assumes to be unchanged.
+// agentTransitions omits restarts: after a restart an agent continues from its record, and assumes that state which it
+// cannot observe is unchanged.
 var agentTransitions = []transitions{
 	{[]string{outside}, agentUnregistered, "installed"},
 	{[]string{agentUnregistered}, agentRegistering, "has made a request"},

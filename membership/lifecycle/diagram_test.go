@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "put the diagrams into doc.go and docs/lifecycle.md")
 
-// The documentation shows the machines as they are.
+// TestDiagramsAreInTheDocumentation checks that the documentation contains the current diagrams.
 func TestDiagramsAreInTheDocumentation(t *testing.T) {
 	indented := func(diagram string) string {
 		return "//\t" + strings.ReplaceAll(strings.TrimSpace(diagram), "\n", "\n//\t")
@@ -43,8 +43,8 @@ func TestDiagramsAreInTheDocumentation(t *testing.T) {
 	}
 }
 
-// put replaces the lines after a marker: those that begin as a diagram's do, or, where that is empty, all up to the
-// end of the code block.
+// put replaces the lines after a marker that begin with the given text or, if that is empty, all lines up to the end
+// of the code block.
 func put(t *testing.T, text, marker, diagram, begin string) string {
 	t.Helper()
 	before, rest, found := strings.Cut(text, marker)

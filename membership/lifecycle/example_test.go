@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A member is deleted while one of its works is still there, and then nothing happens until its deadline.
+// A member is deleted while one of its Works still exists, and nothing changes until its deadline.
 func ExampleNextHub() {
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	accepted := true
@@ -52,7 +52,7 @@ func ExampleNextHub() {
 	//     The deadline passed: the cluster is being removed while waiting for works (work/guestbook).
 }
 
-// An agent whose access is refused asks why before it does anything about it.
+// An agent whose access is refused requests the reason before it takes any other action.
 func ExampleNextAgent() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	observed := lifecycle.AgentObserved{
@@ -77,7 +77,7 @@ func ExampleNextAgent() {
 	// Leaving [RecordDeregistered]
 }
 
-// A cluster comes whose ID another agent speaks for already.
+// A cluster requests to join with an ID that another agent has claimed already.
 func ExampleNextJoinRequest() {
 	step := lifecycle.NextJoinRequest(lifecycle.JoinRequestObserved{
 		ClusterID: "4f1c", Name: "east", Agent: lifecycle.RequesterSeen{Claim: "b2"},
@@ -91,7 +91,7 @@ func ExampleNextJoinRequest() {
 	// Cluster ID 4f1c belongs to member east, which another agent has claimed. To let this agent take over, set spec.claim of MemberCluster east to b2.
 }
 
-// A member falls silent: its condition follows, and a taint follows the condition.
+// The heartbeats of a member stop: its condition changes, and a taint follows the condition.
 func ExampleTaints() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	healthy := lifecycle.Health(lifecycle.HealthObserved{

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// HealthObserved is what the hub knows about the health of a member.
+// HealthObserved is the hub's observation of the health of a member.
 type HealthObserved struct {
 	Joined    bool
 	NotJoined string // message with the reason, if Joined is false
@@ -42,8 +42,8 @@ const (
 )
 
 // Health decides the condition Healthy of a MemberCluster, without its times. The heartbeat has precedence, because
-// what an agent reported before it became silent may be outdated. The message stays the same as long as nothing
-// changes.
+// the last report of an agent whose heartbeats have stopped may be outdated. The message stays the same as long as
+// nothing changes.
 func Health(o HealthObserved) metav1.Condition {
 	out := health(o)
 	out.Message = FormatMessage(out.Message)
@@ -82,7 +82,7 @@ func health(o HealthObserved) metav1.Condition {
 	case o.Heartbeat == HeartbeatHeard:
 		return yes(healthy, v1alpha1.ReasonHeartbeating, "Heartbeats arrive.")
 	case o.Recorded != nil && o.Recorded.Reason != v1alpha1.ReasonNotJoined:
-		// The hub was unavailable, not the member: the last known state stays until there is a newer observation.
+		// The outage affected the hub and not the member: the last known state stays until there is a newer observation.
 		return condition(healthy, o.Recorded.Status, o.Recorded.Reason, o.Recorded.Message)
 	default:
 		return unknown(v1alpha1.ReasonHeartbeatAwaited, "Waiting for the first heartbeat.")
@@ -90,8 +90,8 @@ func health(o HealthObserved) metav1.Condition {
 }
 
 func (o *HealthObserved) suspended() string {
-	// The message does not contain the number of affected members: that number changes with every heartbeat of any member,
-	// and would be written into every condition.
+	// The message does not contain the number of affected members: the number changes with every heartbeat of any member,
+	// and each change would be a write of every condition.
 	switch {
 	case !o.Suspended.IsZero():
 		return fmt.Sprintf(" Taints and failover are withheld: so many members have been silent or not ready "+

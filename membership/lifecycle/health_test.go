@@ -233,8 +233,8 @@ func TestTaints(t *testing.T) {
 	}
 }
 
-// Whatever there is: users' taints stay as they are, there is one of the hub's at most, and to ask again changes
-// nothing.
+// TestTaintsAlways checks, for all observations, that taints of users stay unchanged, that there is at most one taint
+// of the hub, and that a repeated decision changes nothing.
 func TestTaintsAlways(t *testing.T) {
 	keys := []string{
 		membership.TaintUnreachable,

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// HubObserved is what the hub observes of one member.
+// HubObserved is the hub's observation of one member.
 type HubObserved struct {
 	Now time.Time
 
@@ -27,11 +27,11 @@ type HubObserved struct {
 
 	// Acceptor is zero if there is no Acceptor, or [HubObserved.AsksAcceptor] is false.
 	Acceptor AcceptorSeen
-	// Gates is the last result of the gates for the member's current desired state; nil: they were not asked.
+	// Gates is the last result of the gates for the member's current desired state; nil: the gates were not called.
 	Gates *GatesSeen
 }
 
-// SpecSeen is the spec of a MemberCluster, as the hub observes it.
+// SpecSeen is the observed spec of a MemberCluster.
 type SpecSeen struct {
 	Desired  v1alpha1.DesiredState // spec.state
 	Accepted *bool                 // spec.accepted
@@ -40,12 +40,12 @@ type SpecSeen struct {
 	Deadline time.Duration         // spec.leave.deadlineSeconds
 }
 
-// DeletionSeen is the deletion of a MemberCluster, as the hub observes it.
+// DeletionSeen is the observed deletion of a MemberCluster.
 type DeletionSeen struct {
 	// Requested is true if the deletion of the MemberCluster was requested.
 	Requested bool
-	// WithDefinition is true if the MemberCluster is deleted together with its CustomResourceDefinition. That is not a
-	// request to leave the fleet.
+	// WithDefinition is true if the MemberCluster is deleted together with its CustomResourceDefinition, which is not a
+	// request to leave.
 	WithDefinition bool
 	// Unconfirmed is true if the hub does not know yet whether WithDefinition is true of a MemberCluster with a
 	// deletionTimestamp.
@@ -54,13 +54,13 @@ type DeletionSeen struct {
 
 // AcceptorSeen is the result of the Acceptor.
 type AcceptorSeen struct {
-	// Acceptance is the decision; zero: the Acceptor was not asked.
+	// Acceptance is the decision; zero: the Acceptor was not called.
 	membership.Acceptance
 	// Error is the error of an Acceptor that failed; empty: it did not fail.
 	Error string
 }
 
-// MembershipSeen is a Membership, as the hub and the agent observe it.
+// MembershipSeen is a Membership as observed by the hub and the agent.
 type MembershipSeen struct {
 	State  v1alpha1.DesiredState // spec.state
 	Rejoin bool                  // spec.rejoin
@@ -105,11 +105,11 @@ const (
 	// ForceGates makes all gates release the member. A gate that cannot be forced must not block the rest: if this action
 	// fails, the actions after it are still carried out.
 	ForceGates HubAction = "ForceGates"
-	// ReleaseNamespace makes the gates release a namespace that was deleted by hand. Nothing is released on the member.
+	// ReleaseNamespace makes the gates release a namespace that a user deleted. No object on the member is deleted.
 	ReleaseNamespace HubAction = "ReleaseNamespace"
 	// DeleteNamespace deletes the member's namespace with its content.
 	DeleteNamespace HubAction = "DeleteNamespace"
-	// WriteTombstone records that the member left because a user requested it. It comes before any action that cannot be
+	// WriteTombstone records that the member left because a user requested it. It precedes all actions that cannot be
 	// undone.
 	WriteTombstone HubAction = "WriteTombstone"
 	// ReleaseClaim clears spec.claim, so that another agent may claim the cluster.
@@ -123,11 +123,11 @@ type HubStep struct {
 	Conditions []metav1.Condition // without times
 	// Leave is the desired status.leave. It must be written before the hub reconciles the member again.
 	Leave *v1alpha1.LeaveStatus
-	// Membership is what [WriteMembership] writes.
+	// Membership is the content that [WriteMembership] writes.
 	Membership MembershipSeen
-	// Actions in order. A later action may rely on an earlier one.
+	// Actions in order. An action may depend on the ones before it.
 	Actions []HubAction
-	// After is the time until the next reconcile although nothing changed. Zero: never.
+	// After is the time until the next reconcile if no object changes. Zero: never.
 	After time.Duration
 	// Final is true if the step cannot be undone. The decision must then be repeated on state that was read from the API
 	// server, not from caches.
@@ -145,8 +145,7 @@ func NextHub(o HubObserved) HubStep {
 
 // final reports whether a step cannot be undone: it removes the namespace, the finalizer or the claim; it removes
 // access because the member leaves or its claim was cleared; or it records that a leave is forced or has ended, or
-// replaces such a record. Withdrawn acceptance alone is not final, because the access that it removes can be granted
-// again.
+// replaces such a record. Withdrawn acceptance alone is not final, because the removed access can be granted again.
 func final(o HubObserved, step HubStep) bool {
 	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
 	for _, action := range step.Actions {
@@ -160,10 +159,10 @@ func final(o HubObserved, step HubStep) bool {
 		}
 	}
 	if step.Phase == v1alpha1.PhaseLeft && step.Leave == nil && o.Phase != "" && o.Phase != v1alpha1.PhaseLeft {
-		return true // a cache may not contain the namespace yet that was created for the member
+		return true // the cache may not contain the new namespace of the member yet
 	}
 	if step.Leave != nil && ended(o) && !step.Leave.Ended {
-		return true // the record of how the last leave ended is lost
+		return true // removes the record of the end of the last leave
 	}
 	o.Leave = thisLeave(o)
 	if o.Spec.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil &&
@@ -186,8 +185,8 @@ func (o HubObserved) DependsOnDefinition() bool {
 // deleted.
 const ConfirmDeletion = time.Second
 
-// deletedUnasked is the step for a MemberCluster that is deleted with its definition, or perhaps so. Nothing changes
-// for the member: its agent waits until a MemberCluster of its name exists again.
+// deletedUnasked returns the step for a MemberCluster that is, or may be, deleted with its definition. Nothing changes
+// for the member: its agent waits until a MemberCluster with its name exists again.
 func deletedUnasked(o HubObserved) HubStep {
 	step := HubStep{Phase: o.Phase, Leave: o.Leave.DeepCopy()}
 	switch {
@@ -206,7 +205,7 @@ func nextHub(o HubObserved) HubStep {
 	case leaves(o):
 		return nextLeave(o)
 	case !o.Finalizer:
-		// The hub creates nothing for a member before the finalizer guarantees its removal.
+		// The hub creates no object for a member before the finalizer ensures the removal of these objects.
 		step := nextJoin(o)
 		step.Actions = []HubAction{AddFinalizer}
 		if o.Namespace != Present && accepts(o) {
@@ -227,16 +226,17 @@ func notReadyToJoin(conditions []metav1.Condition) {
 	}
 }
 
-// leaves reports whether the member is leaving or has left. A leave can be called off until the agent was asked to
-// clean up. After that the agent may be gone, and no agent would read a Membership that says Join again.
+// leaves reports whether the member is leaving or has left. A leave can be called off until the hub has requested the
+// clean-up. After that the agent may have ended, and no agent would read a Membership whose state is Join again.
 func leaves(o HubObserved) bool {
 	notified := o.Membership != nil && o.Membership.Clean
 	underWay := o.Leave != nil && !o.Leave.Ended && (notified || o.Namespace != Present)
 	return o.Deletion.Requested || o.Spec.Desired == v1alpha1.StateLeave || underWay || irrevocable(o)
 }
 
-// irrevocable reports whether the record of a leave, or the deletion of the MemberCluster, excludes that the leave is
-// called off. The hub writes a tombstone only then: a leader that is paused before that write may resume at any time.
+// irrevocable reports whether the leave can no longer be called off, according to its record or because the
+// MemberCluster is being deleted. The hub writes a tombstone only then: a leader that is paused before that write may
+// resume at any time.
 func irrevocable(o HubObserved) bool {
 	l := o.Leave
 	recorded := l != nil && !l.Ended && (l.Forced || l.Waiting == waitingForAgent || l.Waiting == waitingForNamespace)
@@ -305,7 +305,7 @@ func nextJoin(o HubObserved) HubStep {
 	return step
 }
 
-// agentStarter returns what starts the agent, if no agent has asked to join.
+// agentStarter returns the part of a message about how the agent is started, for a member without a JoinRequest.
 func agentStarter(mode v1alpha1.JoinMode) string {
 	switch mode {
 	case v1alpha1.JoinPush:
@@ -338,7 +338,7 @@ func notAccepted(o HubObserved) HubStep {
 	return step
 }
 
-// What a leave waits for when all gates are open: the agent's clean-up, and the removal of the namespace.
+// The blockers of a leave when all gates are open: the agent's clean-up, and the removal of the namespace.
 const (
 	waitingForAgent     = "agent"
 	waitingForNamespace = "namespace"

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// nextLeave decides the next step of a leave. The package guarantees its order: the record of the leave, the gates, the
-// agent's confirmation, the credentials, the namespace, the finalizer.
+// nextLeave decides the next step of a leave. Its order is guaranteed: the record of the leave, the gates, the agent's
+// confirmation, the credentials, the namespace, the finalizer.
 func nextLeave(o HubObserved) HubStep {
 	o.Leave = thisLeave(o)
 	if ended(o) || o.Namespace == Absent && !o.Access {
@@ -41,7 +41,7 @@ func nextLeave(o HubObserved) HubStep {
 
 	switch {
 	case o.Leave == nil:
-		// The start is recorded before any action. Otherwise a restart would restart the deadline.
+		// Record the start before any action. Otherwise a restart would restart the deadline.
 		step.After = time.Nanosecond
 	case o.Namespace == Terminating:
 		if !record.Forced {
@@ -70,7 +70,7 @@ func nextLeave(o HubObserved) HubStep {
 	return step
 }
 
-// passGates proceeds from closed gates to open ones, to the agent's confirmation, to the end of its access.
+// passGates decides the part of a leave from closed gates to the agent's confirmation and the end of its access.
 func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	record, seen := step.Leave, o.Membership
 	agentIn := seen != nil && seen.Report == ReportedJoined
@@ -80,7 +80,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	}
 	switch {
 	case record.Waiting == "" && o.Gates.Age > 0:
-		// A stored result of the gates is not sufficient to end anything.
+		// A stored result of the gates is not sufficient for a step that cannot be undone.
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	case record.Waiting == "":
@@ -89,7 +89,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		step.After = GatePoll
 		return step
 	case overdue:
-		// Record that the leave is forced, and what it waited for, before forcing it: afterwards that is unknown.
+		// Record that the leave is forced, and its blocker, before forcing it: afterwards the blocker is unknown.
 		force(record, o.Now)
 		step.After = time.Nanosecond
 		return step
@@ -106,8 +106,9 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	return step
 }
 
-// patientUntil is when the hub stops waiting for the namespace to be removed. Forced gates get the full timeout even if
-// the deadline passed long before: the deadline can be shortened to any time, and the hub may have been unavailable.
+// patientUntil returns the time at which the hub stops waiting for the namespace to be removed. Forced gates get the
+// full timeout even if the deadline passed long before: the deadline can be shortened to any time, and the hub may
+// have been unavailable.
 func patientUntil(record v1alpha1.LeaveStatus) time.Time {
 	from := record.Deadline.Time
 	if record.ForcedAt != nil && record.ForcedAt.After(from) {
@@ -120,9 +121,9 @@ func force(record *v1alpha1.LeaveStatus, now time.Time) {
 	record.Forced, record.ForcedAt = true, new(metav1.NewTime(now))
 }
 
-// takeBack ends the member's access before the namespace is deleted, which takes time. The gates are forced before that
-// and again while the namespace terminates: they may never have been asked, and only then decide about the content of
-// the namespace.
+// takeBack ends the member's access before the namespace is deleted, because the deletion takes time. The gates are
+// forced before the deletion and again while the namespace terminates: they may not have been called before, and set
+// the deletion policies of objects in the namespace only when they are called.
 func takeBack(o HubObserved) (actions []HubAction) {
 	if o.Access {
 		actions = append(actions, RevokeAccess)
@@ -158,11 +159,11 @@ func left(o HubObserved) HubStep {
 		step.Actions = append(step.Actions, WriteTombstone, ReleaseClaim)
 	}
 	if step.Leave != nil && len(step.Actions) == 0 {
-		// Not earlier: a leave that is recorded as ended would be over, and the remaining actions would never be carried out.
+		// Not earlier: the remaining actions of a leave that is recorded as ended would never be carried out.
 		step.Leave.Ended = true
 	}
 	if forced(o) && !ended(o) {
-		// If the namespace was removed before the deadline, the gates could not release what they have elsewhere.
+		// If the namespace was removed before the deadline, the gates could not release their objects outside of it.
 		step.Actions = append([]HubAction{ForceGates}, step.Actions...)
 	}
 	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or "+
@@ -180,8 +181,8 @@ func left(o HubObserved) HubStep {
 	return step
 }
 
-// thisLeave is the record of the current leave. If a leave had ended and the namespace exists again, the record belongs
-// to the previous membership: the member joined again, and that was not recorded yet.
+// thisLeave returns the record of the current leave. If a leave had ended and the namespace exists again, the record
+// belongs to the previous membership: the member joined again, and the record was not removed yet.
 func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	if ended(o) && o.Namespace == Present {
 		return nil

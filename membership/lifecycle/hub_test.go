@@ -14,7 +14,7 @@ import (
 
 var joinedMembership = &MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, Report: ReportedJoined}
 
-// inFleet is a member that is in the fleet and wants nothing.
+// inFleet returns a joined member that needs no action.
 func inFleet(change func(*HubObserved)) HubObserved {
 	seen := *joinedMembership
 	o := HubObserved{
@@ -26,7 +26,7 @@ func inFleet(change func(*HubObserved)) HubObserved {
 	return o
 }
 
-// isLeaving is one whose leave is on record and whose gates have been asked.
+// isLeaving returns a member whose leave is recorded and whose gates have been called.
 func isLeaving(change func(*HubObserved)) HubObserved {
 	return inFleet(func(o *HubObserved) {
 		o.Deletion.Requested = true

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// HubsObserved is what is known about several hubs. A member is in one of them at a time.
+// HubsObserved is the agent's observation of several hubs. A member belongs to one of them at a time.
 type HubsObserved struct {
 	Now time.Time
 	// Hubs in order of preference.
 	Hubs []HubStatus
 	// Current is the index of the agent's current hub.
 	Current int
-	// Since is when the agent came to the current hub from another one; zero: it started there.
+	// Since is the time at which the agent switched to the current hub; zero: it started there.
 	Since time.Time
 	// Timeout is how long the agent stays with a hub that does not accept its heartbeats.
 	Timeout time.Duration
-	// Return is how long the first hub must respond before an agent that is at another hub goes back to it; zero: the
-	// agent does not go back.
+	// Return is how long the first hub must respond before an agent at another hub returns to it; zero: the agent does
+	// not return.
 	Return time.Duration
-	// Stay is true if the agent must not go back to the first hub by itself. The step by which the agent left that hub
+	// Stay is true if the agent must not return to the first hub automatically. The step by which the agent left that hub
 	// sets it.
 	Stay bool
 }
@@ -28,22 +28,22 @@ type HubsObserved struct {
 // HubStatus is the state of one hub from the view of the agent.
 type HubStatus struct {
 	Name string
-	// Unserved is since when the hub has accepted no heartbeat although one was due; zero: it accepts them. It applies to
-	// the current hub only.
+	// Unserved is the time since which the hub has accepted no heartbeat although one was due; zero: it accepts them. It
+	// applies to the current hub only.
 	Unserved time.Time
 	// Refused is true if the current hub refuses the agent, and only a user can change that: the request is denied, or the
 	// agent has no bootstrap credential.
 	Refused bool
-	// Cleaning is how long the agent may clean up what belongs to the current hub; zero: it is not cleaning up.
+	// Cleaning is how long the agent may clean up the objects of the current hub; zero: it is not cleaning up.
 	Cleaning time.Duration
-	// Out is true if the member has left the hub for good. It has been out since Unserved.
+	// Out is true if the member has left the hub permanently. Unserved is the time since which it has left.
 	Out bool
-	// Left is when the agent last went from this hub to another; zero: never.
+	// Left is the time at which the agent last switched from this hub to another; zero: never.
 	Left time.Time
 	// Answer is whether the hub responds, as probed in this round.
 	Answer HubAnswer
-	// Asked is the time of the last probe in any round; zero: never. Answering is since when every probe succeeded; zero:
-	// the last one failed. [HubStatus.Heard] maintains both.
+	// Asked is the time of the last probe in any round; zero: never. Answering is the time since which every probe
+	// succeeded; zero: the last one failed. [HubStatus.Heard] maintains both.
 	Asked, Answering time.Time
 }
 
@@ -59,10 +59,10 @@ func (h HubStatus) Heard(answer HubAnswer, now time.Time) HubStatus {
 	return h
 }
 
-// ReturnPoll is the interval between two probes of the first hub by an agent that would go back to it.
+// ReturnPoll is the interval between two probes of the first hub by an agent that may return to it.
 const ReturnPoll = time.Minute
 
-// HubAnswer says whether a hub responds to a probe.
+// HubAnswer is the result of a probe of a hub.
 type HubAnswer int
 
 // The results of a probe.
@@ -74,35 +74,36 @@ const (
 
 // HubsStep is the next step of an agent with several hubs.
 type HubsStep struct {
-	// Hub is the index of the desired hub: the current one, or the one to go to.
+	// Hub is the index of the desired hub: the current one, or the one to switch to.
 	Hub int
 	// Ask is true if the agent must probe whether Hub responds, and then decide again.
 	Ask bool
-	// Stay is the value of HubsObserved.Stay from the time when the agent is at another hub. It must survive restarts.
+	// Stay is the value of HubsObserved.Stay after the switch to another hub. It must survive restarts.
 	Stay bool
-	// Message is why the agent goes to another hub, or why it stays at a hub that does not accept its heartbeats.
+	// Message is the reason why the agent switches to another hub, or stays at a hub that does not accept its heartbeats.
 	Message string
-	// After is the time until the next decision although nothing changed; zero: never.
+	// After is the time until the next decision if no observation changes; zero: never.
 	After time.Duration
-	// Done is true if the member has left all hubs for good.
+	// Done is true if the member has left all hubs permanently.
 	Done bool
 }
 
-// SelectHub decides at which of its hubs an agent is.
+// SelectHub decides which of its hubs an agent uses.
 //
-// An agent goes to another hub if the current one has accepted no heartbeat for Timeout, refuses the agent, or has
-// deregistered the member. It goes no sooner than Timeout after it came, except from a hub that has deregistered it.
-// It only goes to a hub that responds: an agent that is cut off from all hubs stays where it is. Of the hubs that
-// respond it selects the one that it left the longest ago, and hubs that it never left in the order of the list. It
-// stays there, also when a hub that is earlier in the list responds again, unless Return is set.
+// An agent switches to another hub if the current one has accepted no heartbeat for Timeout, refuses the agent, or has
+// deregistered the member. It switches no sooner than Timeout after the last switch, except from a hub that has
+// deregistered the member. It switches only to a hub that responds: an agent that reaches no hub stays at its hub.
+// Among the hubs that respond it selects the hub that it left the longest ago, and hubs that it never left in the
+// order of the list. It stays there, also when a hub that is earlier in the list responds again, unless Return is set.
 //
-// With Return, the agent goes back to the first hub if the current hub accepts its heartbeats, it has been there for
-// Timeout, and the first hub has responded to every probe for as long as Return, counted from when the agent was last
-// there. A response of the API server does not mean that the hub accepts the agent. So the agent does not go back to a
-// first hub that it left although that hub responded, or that refused or deregistered it: the agent would be sent away
-// again, for ever. It then goes back only if another hub is lost or sends it there.
+// With Return, the agent returns to the first hub if the current hub accepts its heartbeats, it has been there for
+// Timeout, and the first hub has responded to every probe for as long as Return, counted from when the agent last left
+// it. A response of the API server does not mean that the hub accepts the agent. Therefore the agent does not return
+// to a first hub that it left although that hub responded, or that refused or deregistered it: otherwise the agent
+// would switch back and forth forever. It then uses the first hub again only if another hub is lost, refuses the agent
+// or deregisters the member.
 //
-// A hub whose member is being cleaned up is left only after the clean-up has exceeded its time limit.
+// The agent leaves a hub whose member is being cleaned up only after the clean-up has exceeded its time limit.
 func SelectHub(o HubsObserved) HubsStep {
 	current, others := o.Hubs[o.Current], o.others()
 	step := HubsStep{Hub: o.Current}
@@ -126,7 +127,7 @@ func SelectHub(o HubsObserved) HubsStep {
 			if o.Current == 0 {
 				stay = current.Refused || current.Out || current.Answer == HubAnswers
 				if !stay && o.Return > 0 && current.Answer == HubAnswerUnknown {
-					// If another hub responds, the earlier responses of this one no longer apply.
+					// If another hub responds, the earlier responses of this hub do not apply any more.
 					return HubsStep{Hub: o.Current, Ask: true}
 				}
 			}
@@ -143,7 +144,7 @@ func SelectHub(o HubsObserved) HubsStep {
 	return step
 }
 
-// back decides whether an agent whose hub accepts it goes back to the first one.
+// back decides whether an agent whose hub accepts it returns to the first hub.
 func (o HubsObserved) back(step HubsStep) HubsStep {
 	first := o.Hubs[0]
 	if o.Return <= 0 || o.Stay || o.Current == 0 || first.Out || o.Hubs[o.Current].Cleaning > 0 {
@@ -179,7 +180,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// others are the hubs that the agent could go to, in order of preference.
+// others returns the hubs that the agent can switch to, in order of preference.
 func (o HubsObserved) others() []int {
 	var others []int
 	for i, hub := range o.Hubs {
@@ -191,7 +192,7 @@ func (o HubsObserved) others() []int {
 	return others
 }
 
-// due is when to leave the current hub, and why. An empty reason means that the agent stays.
+// due returns the time at which to leave the current hub, and the reason. An empty reason means that the agent stays.
 func (o HubsObserved) due() (time.Time, string) {
 	current := o.Hubs[o.Current]
 	switch {

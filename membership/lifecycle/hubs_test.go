@@ -74,7 +74,8 @@ func TestSelectHub(t *testing.T) {
 	}
 }
 
-// An agent that is at the second of two hubs, or leaves the first, and is to go back after half an hour.
+// TestReturn checks the return to the first hub after half an hour, for an agent that is at the second of two hubs or
+// leaves the first.
 func TestReturn(t *testing.T) {
 	const timeout, returns = 5 * time.Minute, 30 * time.Minute
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -188,7 +189,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// An agent goes through hubs that come and go as they like.
+// TestSelectHubOverTime checks the decisions of an agent whose hubs fail and respond again at random.
 func TestSelectHubOverTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const timeout = 5 * time.Minute

@@ -13,11 +13,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// JoinRequestObserved is what the hub observes of one JoinRequest.
+// JoinRequestObserved is the hub's observation of one JoinRequest.
 type JoinRequestObserved struct {
 	// Status is the answer, as recorded.
 	Status AnswerSeen
-	// Invalid is why the request is invalid; empty: it is valid.
+	// Invalid is the reason why the request is invalid; empty: it is valid.
 	Invalid string
 	Token   TokenSeen
 	// Acceptor is zero if the token is refused or a decision exists.
@@ -43,7 +43,7 @@ type AnswerSeen struct {
 	Bound  types.UID // status.memberUID: the MemberCluster that had the request's claim
 }
 
-// RequesterSeen is the agent of a JoinRequest, as the request describes it.
+// RequesterSeen describes the agent of a JoinRequest, according to the request.
 type RequesterSeen struct {
 	Claim     string    // fingerprint of the agent's key
 	Keys      []string  // fingerprints of the later claim keys that the request proves, newest first
@@ -53,17 +53,18 @@ type RequesterSeen struct {
 
 // TokenSeen is the JoinToken of a JoinRequest.
 type TokenSeen struct {
-	// Refused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it admits
-	// the request. It does not apply to an agent whose claim was admitted before, or whose member left.
+	// Refused is the reason why the JoinToken of the request does not admit it, for example because the JoinToken does
+	// not exist; empty: it admits the request. It does not apply to an agent whose claim was admitted before, or whose
+	// member left.
 	Refused string
-	// Ended is why the JoinToken with which the request was made admits nothing any more, although it admitted this
-	// request: it expired or was deleted. Empty: it still does. It ends a request that waits for a decision, but not that
-	// of an agent that is registered as a member.
+	// Ended is the reason why the JoinToken with which the request was created admits no more requests, although it
+	// admitted this one: it expired or was deleted. Empty: the JoinToken is valid. It ends a request that waits for a
+	// decision, but not that of an agent that is registered as a member.
 	Ended string
 	// EndsIn is the time until the JoinToken expires. Zero: unknown, or never.
 	EndsIn time.Duration
-	// Readopt is true if the JoinToken accepts exactly this cluster automatically. Otherwise only an administrator accepts
-	// a cluster that is registered as a member which does not exist on the hub.
+	// Readopt is true if the JoinToken automatically accepts exactly this cluster. Otherwise only an administrator can
+	// accept a cluster that is registered as a member that does not exist on the hub.
 	Readopt bool
 }
 
@@ -75,7 +76,7 @@ type MembersSeen struct {
 	ByName  *MemberSeen // the MemberCluster with the requested name
 }
 
-// MemberSeen is a MemberCluster, as observed for a JoinRequest.
+// MemberSeen is a MemberCluster as observed for a JoinRequest.
 type MemberSeen struct {
 	Name       string
 	UID        types.UID
@@ -91,11 +92,11 @@ type MemberSeen struct {
 	AgentSeen
 }
 
-// AgentSeen is what is known of the agent of a MemberCluster besides its claim.
+// AgentSeen describes the agent of a MemberCluster besides its claim.
 type AgentSeen struct {
 	// Keys is spec.claimKeys. Nil: the current key is the claim key.
 	Keys *v1alpha1.ClaimKeys
-	// Reported is the claim of the agent that last wrote the status of the Membership. Empty: none has.
+	// Reported is the claim of the agent that last wrote the status of the Membership. Empty: no agent has written it.
 	Reported string
 }
 
@@ -125,7 +126,7 @@ type JoinRequestStep struct {
 	// Member is the MemberCluster of the request; nil: none.
 	Member  *MemberSeen
 	Actions []JoinRequestAction
-	// After is the time until the next reconcile although nothing changed. Zero: never.
+	// After is the time until the next reconcile if no object changes. Zero: never.
 	After time.Duration
 	// Final is true if the step cannot be undone: the agent acts on the answer, or a member is added. The decision must
 	// then be repeated on state that was read from the API server, not from a cache, while no other request with the same
@@ -135,8 +136,8 @@ type JoinRequestStep struct {
 
 // NextJoinRequest decides the next step of the hub for a JoinRequest.
 //
-// One cluster ID belongs to one member, and a member to the first claim. A request with another claim is pending, with
-// a message that says how an administrator can admit it instead.
+// A cluster ID belongs to one member, and a member to the first claim. A request with another claim is pending, with a
+// message that describes how an administrator can admit it instead.
 func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 	step := nextJoinRequest(o)
 	if o.waitsWithToken(step) {
@@ -154,7 +155,7 @@ func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 }
 
 // waitsWithToken reports whether the request waits for a decision on its cluster, and needs its JoinToken until then.
-// An agent that is registered as a member waits for an administrator, whatever becomes of the token.
+// The request of an agent that is registered as a member waits for an administrator even without a valid token.
 func (o JoinRequestObserved) waitsWithToken(step JoinRequestStep) bool {
 	member := o.Members.ByClaim
 	return step.Answer == v1alpha1.AnswerHeld && o.Agent.MemberUID == "" && (member == nil || member.Accepted == nil)
@@ -182,7 +183,8 @@ func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 	}
 }
 
-// sameClaim handles an agent whose claim belongs to a MemberCluster, whatever UID the agent is registered with.
+// sameClaim decides for an agent whose claim belongs to a MemberCluster, regardless of the UID that the agent has
+// registered.
 func sameClaim(o JoinRequestObserved) JoinRequestStep {
 	member := o.Members.ByClaim
 	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
@@ -197,7 +199,7 @@ func sameClaim(o JoinRequestObserved) JoinRequestStep {
 	return claimed(o, member)
 }
 
-// cautious prevents that a policy accepts a cluster whose MemberCluster is missing without a tombstone: an
+// cautious prevents that a policy accepts a cluster whose MemberCluster does not exist and has no tombstone: an
 // administrator may have deleted it.
 func (o JoinRequestObserved) cautious() JoinRequestObserved {
 	if (o.memberUID() != "" || o.Status.waited()) && !o.Token.Readopt && o.Acceptor.Decision == membership.Accept {
@@ -206,7 +208,7 @@ func (o JoinRequestObserved) cautious() JoinRequestObserved {
 	return o
 }
 
-// otherClaim handles an agent whose claim belongs to no MemberCluster.
+// otherClaim decides for an agent whose claim belongs to no MemberCluster.
 func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case len(o.Members.Others) > 0:
@@ -214,7 +216,7 @@ func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Members.Others, ", ")))
 	case member != nil && o.lost(member) && !member.leaving():
-		// The agent had the claim, and an administrator cleared it: the next other agent gets the claim.
+		// The agent had the claim, and an administrator cleared it: the next other agent receives the claim.
 		return blocked(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
 			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name,
 			o.Agent.Claim))
@@ -243,7 +245,7 @@ func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	}
 }
 
-// memberUID is the UID of the MemberCluster that had the request's claim. Empty: unknown.
+// memberUID returns the UID of the MemberCluster that had the request's claim. Empty: unknown.
 func (o *JoinRequestObserved) memberUID() types.UID { return cmp.Or(o.Agent.MemberUID, o.Status.Bound) }
 
 // waited reports whether the request waited for a MemberCluster that existed.
@@ -251,27 +253,28 @@ func (a AnswerSeen) waited() bool {
 	return a.Reason == v1alpha1.ReasonStateLeave || a.Reason == v1alpha1.ReasonClusterIDTaken
 }
 
-// lost reports whether the agent had the claim of the member, as its request or its Membership shows, and no longer has
-// it.
+// lost reports whether the agent had the claim of the member, according to its request or its Membership, and does not
+// have it any more.
 func (o *JoinRequestObserved) lost(member *MemberSeen) bool {
 	return member.Claim == "" && member.UID == o.memberUID() &&
 		(o.Status.Bound == member.UID || member.Reported == o.Agent.Claim)
 }
 
-// unknownMember reports whether the agent is registered as a member that does not exist on the hub. The argument is the
-// MemberCluster that the agent would take over; nil: none yet.
+// unknownMember reports whether the agent is registered as a member that does not exist on the hub. The argument is
+// the MemberCluster that the agent would adopt; nil: none yet.
 func (r RequesterSeen) unknownMember(member *MemberSeen) bool {
 	return r.MemberUID != "" && (member == nil || member.UID != r.MemberUID)
 }
 
-// differentHub handles an agent that is registered with another hub. Only an administrator moves a member.
+// differentHub decides for an agent that is registered with another hub. Only an administrator can move a member.
 func differentHub(o JoinRequestObserved) JoinRequestStep {
 	return blocked(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
 		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
 			"moveFrom is %s to move it here.", o.Agent.HubID, o.HubID, o.Agent.HubID))
 }
 
-// deregistered handles a member that left on request. The argument is its MemberCluster if that was kept.
+// deregistered returns the answer for a member that left on request. The argument is its MemberCluster if that was
+// kept.
 func deregistered(kept *MemberSeen) JoinRequestStep {
 	return JoinRequestStep{
 		Answer: v1alpha1.AnswerDeregistered, Reason: v1alpha1.ReasonDeregistered, Member: kept,
@@ -279,7 +282,7 @@ func deregistered(kept *MemberSeen) JoinRequestStep {
 	}
 }
 
-// unknown handles a cluster without a MemberCluster.
+// unknown decides for a cluster without a MemberCluster.
 func unknown(o JoinRequestObserved) JoinRequestStep {
 	if o.Acceptor.Error != "" {
 		return acceptorFailed(o, nil)
@@ -296,7 +299,7 @@ func unknown(o JoinRequestObserved) JoinRequestStep {
 	return step
 }
 
-// nameKnown handles a cluster with a new ID and the name of an existing MemberCluster.
+// nameKnown decides for a cluster with a new ID and the name of an existing MemberCluster.
 func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	named := o.Members.ByName
 	switch {
@@ -307,7 +310,7 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	case accepted(named) && o.Acceptor.Error != "":
 		return acceptorFailed(o, named)
 	case accepted(named) && o.Acceptor.Decision != membership.Accept:
-		// The MemberCluster was accepted before its cluster was known: any user with a token could request the name.
+		// The MemberCluster was accepted before its cluster was known: any user with a token could request its name.
 		return blocked(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
 			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to let this one in.", named.Name,
 			o.ClusterID))
@@ -318,7 +321,7 @@ func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	}
 }
 
-// bind handles a member that no agent has claimed.
+// bind decides for a member that no agent has claimed.
 func bind(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	if member.Accepted == nil && o.Acceptor.Error != "" {
 		return acceptorFailed(o, member)
@@ -338,7 +341,7 @@ func bind(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	return step
 }
 
-// claimed handles the agent whose claim the member has.
+// claimed decides for the agent that has the claim of the member.
 func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case member.Accepted != nil && !*member.Accepted:
@@ -354,8 +357,8 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 		return replacedKey(o, member)
 	case member.leaving() &&
 		(o.Agent.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
-		// An agent that was a member and still has access gets a credential nevertheless, because it must confirm that the
-		// member is clean.
+		// An agent that was a member and still has access receives a credential nevertheless, because it must confirm that
+		// the member is clean.
 		return leavingMember(member)
 	case !accepted(member) && o.Acceptor.Error != "":
 		return acceptorFailed(o, member)
@@ -386,8 +389,8 @@ func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	}
 }
 
-// replacedKey handles an agent that does not have the current key of its claim. A request that is older than that key
-// is no sign of a second agent.
+// replacedKey decides for an agent that does not have the current key of its claim. A request that is older than that
+// key does not indicate a second agent.
 func replacedKey(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	step := blocked(member, v1alpha1.ReasonClaimKeyReplaced, KeyReplaced)
 	if keys := member.Keys; keys != nil && keys.ReusedAt == nil && !o.CreatedAt.Before(keys.Since.Time) {
@@ -430,7 +433,7 @@ func leavingMember(member *MemberSeen) JoinRequestStep {
 		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
 }
 
-// acceptorFailed handles a request that only the Acceptor can decide on, after the Acceptor failed.
+// acceptorFailed decides for a request that only the Acceptor can decide on, after the Acceptor failed.
 func acceptorFailed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	return JoinRequestStep{
 		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: BlockedPoll,

@@ -565,7 +565,7 @@ func TestJoinRequestFinal(t *testing.T) {
 	}
 }
 
-// TestJoinRequest_ReplacedKeys checks that a request needs the current claim key, and when its lack is reported.
+// TestJoinRequest_ReplacedKeys checks that a request needs the current claim key, and when a missing key is reported.
 func TestJoinRequest_ReplacedKeys(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	known := v1alpha1.ClaimKeys{Claim: "mine", Current: "current", Since: since}

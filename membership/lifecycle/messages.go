@@ -10,19 +10,19 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 )
 
-// Limits, in bytes, of text that this package did not write. The API server rejects longer text together with
-// everything in the same request, and a leave that cannot be recorded never ends.
+// Limits, in bytes, of external text. The API server rejects a request with longer text as a whole, and a leave that
+// cannot be recorded never ends.
 const (
 	messageLimit = 1024 // of an Event's note and of RenewalAnswer.Refused, far below that of a condition's message
 	entryLimit   = 256  // of an entry of LeaveStatus.Remaining
 	nameLimit    = 253  // of LeaveStatus.Waiting
 )
 
-// localAddress is the local address in an error of a broken connection. Its port differs each time, has no meaning for
-// users, and would make every failure a new one that must be written.
+// localAddress is the local address in an error of a broken connection. Its port differs each time and is irrelevant
+// to users. Without its removal every failure would be a changed status that must be written.
 var localAddress = regexp.MustCompile(`\S+:\d+->`)
 
-// FormatMessage prepares external text, such as an error, for a condition, an Event or an answer: the result is valid,
+// FormatMessage formats external text, such as an error, for a condition, an Event or an answer: the result is valid,
 // short enough, and the same for the same failure.
 func FormatMessage(text string) string {
 	return bounded.Text(localAddress.ReplaceAllString(text, ""), messageLimit)
@@ -35,7 +35,7 @@ func sentences(conditions []metav1.Condition) {
 	}
 }
 
-// short is the result of the gates with limited text.
+// short returns the result of the gates with limited text.
 func (g *GatesSeen) short() *GatesSeen {
 	if g == nil {
 		return nil

@@ -42,7 +42,7 @@ func TestFormatMessage(t *testing.T) {
 	})
 }
 
-// Whatever others say, what the machines make of it is something that the API takes.
+// TestManyWords checks that the API accepts the text of all steps, for all external text.
 func TestManyWords(t *testing.T) {
 	const many = 33000 // the API takes 32768 in a condition
 	text := strings.Repeat("ü", many)

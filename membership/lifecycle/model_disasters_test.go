@@ -5,7 +5,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// disasters say which disasters a model has, besides crashes and partitions.
+// disasters selects the disasters of a model, besides crashes and partitions.
 type disasters struct {
 	restores  bool // the hub's etcd is put back to an earlier state
 	reapplied bool // the MemberCluster is lost, or created again with another UID
@@ -20,7 +20,7 @@ func (d disasters) any() bool {
 	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders || d.definitions
 }
 
-// Faults that matter in a disaster, besides circles.
+// Faults that are checked in a disaster, besides circles.
 const (
 	unaskedClean      fault = "a member is cleaned up, and no user has asked for that"
 	unaskedDeparture  fault = "the agent takes itself for deregistered, and no user has asked for that"
@@ -34,9 +34,9 @@ const (
 	readmitted        fault = "the request of a member that was deleted makes another"
 )
 
-// counts reports whether a fault is one in this model. After a disaster the hub does not know what it knew: a leave may
-// end before the member is clean, which its agent makes up for, and a member that had left may have to be let in by an
-// administrator. A leader that resumes may create what nothing needs any more; it must not destroy anything.
+// counts reports whether a fault is one in this model. After a disaster the hub has lost state: a leave may end before
+// the member is clean, which its agent does later, and a member that had left may need the acceptance of an
+// administrator. A leader that resumes may create objects that are not needed any more; it must not delete any.
 func (m *machine) counts(wrong fault) bool {
 	if !m.disasters.any() {
 		return true
@@ -62,7 +62,7 @@ func (m *machine) counts(wrong fault) bool {
 	}
 }
 
-// hubState is all that is in the etcd of the hub.
+// hubState is the content of the hub's etcd.
 type hubState struct {
 	member, deleting, unserved, wantLeave, finalizer, joined, gatesShut, abandoned bool
 
@@ -99,7 +99,7 @@ func (w *world) state() hubState {
 	}
 }
 
-// backups numbers the backups that were taken, so that a world stays small.
+// backups numbers the backups, so that a world stays small.
 type backups struct {
 	of  map[hubState]uint16
 	all []hubState
@@ -117,7 +117,7 @@ func (b *backups) number(s hubState) uint16 {
 	return n
 }
 
-// relabel changes the backup with the names that it is written in.
+// relabel changes a backup, decoded with its current names.
 func (m *machine) relabel(w *world, change func(*hubState)) {
 	if w.backup == 0 {
 		return
@@ -127,8 +127,8 @@ func (m *machine) relabel(w *world, change func(*hubState)) {
 	w.backup = m.backups.number(s)
 }
 
-// outdate has the backup know that its MemberCluster is not the one that there is any more, and returns what the UID of
-// that is called from now on.
+// outdate records in the backup that its MemberCluster is not the current one any more, and returns the new name of
+// its UID.
 func (m *machine) outdate(w *world) uint8 {
 	called := goneUID
 	m.relabel(w, func(s *hubState) {
@@ -140,7 +140,7 @@ func (m *machine) outdate(w *world) uint8 {
 	return called
 }
 
-// restore puts the hub back. Its leader is another one from now on, with caches of its own.
+// restore restores the hub from the backup. Its leader is another one afterwards, with separate caches.
 func (m *machine) restore(w *world) {
 	s := m.backups.all[w.backup]
 	rename := func(uid *uint8) {
@@ -167,7 +167,7 @@ func (m *machine) restore(w *world) {
 	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planWorld{}, false, planWorld{}, 0, lagWorld{}, 0
 }
 
-// stable reports whether a user's request to remove the member is still there.
+// stable reports whether a user's request to remove the member still exists.
 func (w *world) stable() bool {
 	return w.member && (w.leaveRequested() || w.leave.there && !w.leave.ended)
 }
@@ -175,7 +175,7 @@ func (w *world) stable() bool {
 // leaveRequested reports whether a user has requested that the member leaves.
 func (w *world) leaveRequested() bool { return w.wantLeave || w.deleting && !w.unserved }
 
-// uidChanges makes the MemberCluster another one with the same spec.
+// uidChanges replaces the MemberCluster by another one with the same spec.
 func (m *machine) uidChanges(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
@@ -184,7 +184,7 @@ func (m *machine) uidChanges(w *world) {
 	w.hub, w.stale = planWorld{}, false
 }
 
-// gone renames the UID of the MemberCluster that there was.
+// gone renames the UID of the former MemberCluster.
 func (m *machine) gone(w *world, called uint8) {
 	if w.paused.step != 0 {
 		w.pausedOld |= pausedUID
@@ -204,7 +204,7 @@ func (m *machine) gone(w *world, called uint8) {
 	w.tombs = w.tombs.renamed(func(claim, uid uint8) (uint8, uint8) { rename(&uid); return claim, uid })
 }
 
-// lost removes everything that the hub has of the member, without a record.
+// lost removes all state of the member from the hub, without a record.
 func (m *machine) lost(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
@@ -266,7 +266,7 @@ func (m *machine) disasterEdges(w world, visit func(edge)) {
 	}
 }
 
-// What has changed since a leader was paused.
+// The changes since a leader was paused.
 const (
 	pausedMember uint8 = 1 << iota
 	pausedNamespace
@@ -275,7 +275,7 @@ const (
 	pausedUID
 )
 
-// resumes lets the leader that was paused go on with what it had decided.
+// resumes continues the paused leader with its decision.
 func (m *machine) resumes(w *world) (HubAction, fault) {
 	leads, stale := w.hub, w.stale
 	before := w.state()
@@ -300,7 +300,7 @@ func (m *machine) resumes(w *world) (HubAction, fault) {
 	return action, wrong
 }
 
-// refusesPaused reports whether the API server refuses a write because of its precondition.
+// refusesPaused reports whether the API server rejects a write because of its precondition.
 func (w *world) refusesPaused(action HubAction) bool {
 	switch action {
 	case DeleteNamespace:
@@ -323,7 +323,7 @@ func (w *world) memberWritten(before, after hubState) bool {
 		a.joined != b.joined
 }
 
-// noteForPaused takes down what has changed since the leader was paused.
+// noteForPaused records the changes since the leader was paused.
 func (w *world) noteForPaused(before hubState) {
 	if w.paused.step == 0 {
 		return
@@ -343,8 +343,8 @@ func (w *world) noteForPaused(before hubState) {
 	}
 }
 
-// elsewhere is what the agent sees of its request at another hub, which accepts everything and has a record that just
-// this member left it. The agent does not check which hub answers: what the hub answers must be enough.
+// elsewhere returns the agent's observation of its request at another hub, which accepts all requests and has a record
+// that this member has left. The agent does not check which hub answers: the answer of the hub must be sufficient.
 func (m *machine) elsewhere(w *world) JoinRequestState {
 	a := &w.agent
 	o := JoinRequestObserved{

@@ -1,13 +1,13 @@
 package lifecycle
 
-// fairness says who goes on doing their work in a run in which nothing else happens: no mishap, no administrator.
+// fairness selects the components that continue in a run without faults and administrators.
 type fairness struct {
 	agent, gates, clock bool
 	agentFirst          bool
 	untilLeft           bool // and then the run is over
 }
 
-// run is where fair steps lead from the worlds of a walk.
+// run computes the final worlds of fair steps from the worlds of a walk.
 type run struct {
 	k    *walk
 	fair fairness
@@ -19,7 +19,7 @@ const (
 	underWay
 )
 
-// end returns the world in which fair steps come to rest. It reports false when they go round in a circle.
+// end returns the world in which fair steps end. It returns false if they repeat in a circle.
 func (r *run) end(i int32) (world, bool) {
 	var path []int32
 	rests := true
@@ -49,7 +49,7 @@ func (r *run) end(i int32) (world, bool) {
 	return r.k.worlds[i], rests
 }
 
-// round lets everybody take a turn. What takes its time happens when nothing else does.
+// round performs one step of each component. Timeouts pass only when no component acts.
 func (m *machine) round(w world, f fairness) world {
 	if f.untilLeft && m.left(&w) {
 		return w

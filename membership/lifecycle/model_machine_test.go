@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// machine is what the model runs: the three functions, or broken ones in their place, and how far it goes.
+// machine is the system under test: the three functions, or mutants of them, and the limits of the walk.
 type machine struct {
 	hub         func(HubObserved) HubStep
 	joinRequest func(JoinRequestObserved) JoinRequestStep
@@ -37,7 +37,7 @@ type machine struct {
 	agents       memo[agentKey, AgentStep]
 }
 
-// memo remembers what a pure function said, and gives equal answers equal numbers.
+// memo caches the results of a pure function, and assigns equal numbers to equal results.
 type memo[K comparable, V any] struct {
 	of      map[K]uint16
 	numbers map[string]uint16
@@ -72,7 +72,7 @@ type hubKey struct {
 	joined                                                                   bool
 }
 
-// hubPlan is a HubStep in the model's words.
+// hubPlan is a HubStep in the encoding of the model.
 type hubPlan struct {
 	actions    []HubAction
 	phase      v1alpha1.Phase
@@ -86,7 +86,7 @@ type hubPlan struct {
 	final      bool
 }
 
-// report is the action of writing the status.
+// report is the action that writes the status.
 const report HubAction = "ReportStatus"
 
 func (m *machine) hubStep(w *world) (uint16, hubPlan) {
@@ -156,8 +156,8 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 	})
 }
 
-// hubLooks is the step that the hub takes by what its caches show, or by what there is where that is a final one, or
-// would create a Membership that is there already.
+// hubLooks returns the step of the hub, decided on its caches, or on the current state if the step is final or would
+// create a Membership that already exists.
 func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
 	shown, blind := w.cached()
 	n, plan := m.hubStep(&shown)
@@ -178,7 +178,7 @@ type joinRequestKey struct {
 	tombs                                 tombWorld
 }
 
-// joinRequestPlan is a JoinRequestStep and what to call it.
+// joinRequestPlan is a JoinRequestStep and its name.
 type joinRequestPlan struct {
 	JoinRequestStep
 	name string

@@ -2,10 +2,10 @@ package lifecycle
 
 import "github.com/muster-sdk/muster/membership/v1alpha1"
 
-// fault is a broken promise that shows in what a transition does, rather than in the state it leads to.
+// fault is a violated guarantee that is visible in a transition, not in the resulting state.
 type fault string
 
-// hubActs carries out one action of the hub. A failure ends the round, and the hub looks anew.
+// hubActs carries out one action of the hub. A failure ends the round, and the hub observes again.
 func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault) {
 	failed := false
 	switch action {
@@ -120,10 +120,10 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 	return wrong
 }
 
-// changed notes that a client other than the hub has written the MemberCluster.
+// changed records that a client other than the hub has written the MemberCluster.
 func (w *world) changed() { w.stale = w.hub.step != 0 }
 
-// memberGone is what becomes of a world when the last finalizer of a MemberCluster is off.
+// memberGone changes the world after the last finalizer of a MemberCluster is removed.
 func (m *machine) memberGone(w *world) (wrong fault) {
 	if w.clock == timedOut && w.leave.forced && w.namespace == uint8(Terminating) {
 		w.abandoned = true
@@ -148,7 +148,7 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	return wrong
 }
 
-// joinRequestActs carries out a step about a request; the status is not written when the hub ends before.
+// joinRequestActs carries out the step of a request. The status is not written if the hub ends before.
 func (m *machine) joinRequestActs(w *world, i int, step JoinRequestStep, andReports bool) (wrong fault) {
 	r := &w.requests[i]
 	accept := false
@@ -217,8 +217,8 @@ func (m *machine) joinRequestActs(w *world, i int, step JoinRequestStep, andRepo
 	return wrong
 }
 
-// agentActs carries out one action of the agent. Where lost is true the hub gets the request and the agent not the
-// answer.
+// agentActs carries out one action of the agent. If lost is true, the hub receives the request, and the agent does not
+// receive the response.
 func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong fault) {
 	a := &w.agent
 	failed := false
@@ -336,7 +336,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	return wrong
 }
 
-// ask is CheckJoinRequest: it creates the request, or looks at the answer.
+// ask performs CheckJoinRequest: it creates the request, or reads the answer.
 func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 	a, r := &w.agent, &w.requests[0]
 	switch {
@@ -377,7 +377,7 @@ func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 	}
 }
 
-// look is what the agent learns when it reads its Membership, or is told by its watch.
+// look updates the agent's observation of its Membership, by a read or a watch.
 func (w *world) look() {
 	w.agent.hub, w.agent.seen = uint8(w.reaches()), membershipWorld{}
 	switch HubState(w.agent.hub) {
@@ -388,7 +388,7 @@ func (w *world) look() {
 	}
 }
 
-// givesUpClaim makes what the agent's claim was one of the past.
+// givesUpClaim makes the agent's current claim a former one.
 func (w *world) givesUpClaim() {
 	for _, claim := range []*uint8{&w.claim, &w.access, &w.lag.access} {
 		if *claim == mine {
@@ -409,7 +409,7 @@ func (w *world) givesUpClaim() {
 	w.requests[0] = requestWorld{}
 }
 
-// givesUpClaim does the same in a backup.
+// givesUpClaim changes a backup in the same way.
 func (s *hubState) givesUpClaim() {
 	for _, claim := range []*uint8{&s.claim, &s.access} {
 		if *claim == mine {

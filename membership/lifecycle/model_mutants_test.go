@@ -12,8 +12,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// mutants are machines with one decision broken, some of them as it once was. What the model does not notice, it
-// does not prove.
+// mutants are machines with one incorrect decision, some of them from earlier versions. If the model does not detect a
+// mutant, it does not prove the guarantee.
 var mutants = []struct {
 	name        string
 	machine     machine
@@ -448,7 +448,7 @@ var mutants = []struct {
 	},
 }
 
-// forgetful is NextJoinRequest as it was without tombstones.
+// forgetful is NextJoinRequest of the version before tombstones.
 func forgetful(o JoinRequestObserved) JoinRequestStep {
 	if o.memberUID() != "" && (sameUID(o.Members.ByID, o.memberUID()) == nil || o.Members.ByID.Claim == "") {
 		return deregistered(sameUID(o.Members.ByID, o.memberUID()))

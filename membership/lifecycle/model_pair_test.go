@@ -8,14 +8,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// pair is a world with two agents that say that they are of the same cluster. The world is as one of them sees it,
-// and its older claim is that of the other.
+// pair is a world with two agents that report the same cluster ID. The world is that of one of them, and its older
+// claim is that of the other.
 type pair struct {
 	world
 	other agentWorld
 }
 
-// swapped is the same pair as the other agent sees it.
+// swapped returns the same pair from the view of the other agent.
 func (p pair) swapped() pair {
 	whose := [...]uint8{noAgent: noAgent, mine: older, older: mine}
 	p.claim, p.access, p.credential = whose[p.claim], whose[p.access], whose[p.credential]
@@ -77,7 +77,7 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	}
 }
 
-// rest is where fair steps of all lead.
+// rest returns the final pair of fair steps of all components.
 func (p pair) rest(m *machine) (pair, bool) {
 	for range 200 {
 		before := p
@@ -106,8 +106,8 @@ func (p pair) rest(m *machine) (pair, bool) {
 	return p, false
 }
 
-// Two agents with one cluster ID: one of them has the claim and joins, and the other is
-// pending, keeps what it has, and does not fight.
+// TestModelOfTwoAgents checks two agents with one cluster ID: one of them has the claim and joins, and the request of
+// the other is pending, without an effect on its objects.
 func TestModelOfTwoAgents(t *testing.T) {
 	notUnderRace(t)
 	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {

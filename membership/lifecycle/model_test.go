@@ -42,7 +42,7 @@ var starts = []world{
 	},
 }
 
-// holds checks what must be so in every world that can be reached.
+// holds checks the guarantees of every reachable world.
 func (m *machine) holds(w *world) fault {
 	if !w.member {
 		return ""
@@ -58,7 +58,7 @@ func (m *machine) holds(w *world) fault {
 	return ""
 }
 
-// comesTo checks where fair steps lead from the worlds of a walk.
+// comesTo checks the final worlds of fair steps from the worlds of a walk.
 type comesTo struct {
 	k                     *walk
 	all, inTime, hubAlone *run
@@ -142,11 +142,11 @@ func (w *world) deregisters() bool {
 	return w.agent.registered && w.tombs&(tombOf(mine, w.agent.uid)|tombOf(noAgent, w.agent.uid)) != 0
 }
 
-// adopts reports whether a MemberCluster with the agent's claim waits for an administrator to accept it. That comes of
-// an old request which was restored, and whose agent had not been bound yet.
+// adopts reports whether a MemberCluster with the agent's claim waits for an administrator to accept it. The cause is
+// an old request that was restored, and whose agent had not been bound yet.
 func (w *world) adopts() bool { return w.member && w.claim == mine && w.accepted == undecided }
 
-// left reports whether nothing of a member is left on the hub but its MemberCluster, if that.
+// left reports whether the hub has no objects of a member, except possibly its MemberCluster.
 func (m *machine) left(w *world) bool {
 	if w.member {
 		_, plan := m.hubStep(w)
@@ -167,8 +167,7 @@ func (m *machine) bothJoined(w *world) bool {
 	return hub.phase == v1alpha1.PhaseJoined && agent.Phase == Joined && w.agent.beating
 }
 
-// quiet checks that no component acts in a world in which nothing changes any more, except for observing from time to
-// time.
+// quiet checks that no component acts in a world in which nothing changes any more, except for periodic observations.
 func (m *machine) quiet(w *world) fault {
 	if w.member {
 		if _, plan := m.hubStep(w); len(plan.actions) > 0 || plan.after != 0 && !m.stuck {
@@ -315,8 +314,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// notUnderRace skips a walk under the race detector, which finds nothing in one goroutine and makes the walk ten times
-// as slow. Without the race detector, go test and the step models of .ci/run walk all of it.
+// notUnderRace skips a walk under the race detector, which has no effect on one goroutine and makes the walk ten times
+// as slow. Without the race detector, go test and the step models of .ci/run visit all of it.
 func notUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {
@@ -324,8 +323,8 @@ func notUnderRace(t *testing.T) {
 	}
 }
 
-// deeper walks further when it is asked to (MUSTER_MODEL=deep, minutes), and less far under the race detector, which
-// is slow and has nothing to find here.
+// deeper extends a walk if requested (MUSTER_MODEL=deep, minutes), and shortens it under the race detector, which is
+// slow and has no effect here.
 func (m *machine) deeper(whole *bool) {
 	if m.admission == "" {
 		m.admission = membership.Hold
@@ -343,7 +342,7 @@ func (m *machine) deeper(whole *bool) {
 	}
 }
 
-// prove walks all that can be reached, and from there all the ways to rest, and returns what does not hold.
+// prove visits all reachable worlds, and their final worlds, and returns the violated guarantees.
 func (m *machine) prove() (*walk, map[fault]string) {
 	k, broken := m.explore(starts)
 	for _, agentFirst := range []bool{false, true} {
@@ -357,7 +356,7 @@ func (m *machine) prove() (*walk, map[fault]string) {
 	return k, broken
 }
 
-// phases adds the changes of phase that were walked, and by what the first of each came about.
+// phases adds the observed changes of phase, with the cause of the first of each.
 func (k *walk) phases(walked map[string]map[[2]string]string) {
 	hub := func(w *world) string {
 		if !w.member {

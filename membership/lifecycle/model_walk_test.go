@@ -110,7 +110,7 @@ func (m *machine) agentEdges(w world, visit func(edge)) {
 	}
 }
 
-// agentLooks has the agent decide, and reports whether there is anything to do.
+// agentLooks makes the agent decide, and reports whether it must act.
 func (m *machine) agentLooks(w *world) bool {
 	n, plan := m.agentStep(&w.agent)
 	w.agent.said = uint8(MemberNotAsked)
@@ -133,7 +133,7 @@ func (m *machine) agentGoesOn(w *world, lost bool) (AgentAction, fault) {
 	return action, wrong
 }
 
-// worldEdges is what happens by itself.
+// worldEdges visits the transitions that no component causes.
 func (m *machine) worldEdges(w world, visit func(edge)) {
 	do := func(what string, change func(*world)) {
 		to := w
@@ -173,7 +173,8 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	}
 }
 
-// blocked reports whether finalizers keep a namespace that was deleted by hand. During a leave the gates are forced.
+// blocked reports whether finalizers block the removal of a namespace that a user deleted. During a leave the gates
+// are forced.
 func (w *world) blocked() bool { return w.gatesShut && !w.leave.there }
 
 func (w *world) namespaceGone() {
@@ -269,7 +270,7 @@ func (w *world) restartAgent() {
 		membershipWorld{}, false, 0, planWorld{}
 }
 
-// walk is all that can be reached, and how.
+// walk contains all reachable worlds, and the step to each.
 type walk struct {
 	m      *machine
 	index  map[world]int32
@@ -280,13 +281,13 @@ type walk struct {
 	reached int // how many of the worlds are not only on the way to rest
 }
 
-// step is what an edge is called.
+// step is the name of an edge.
 type step struct{ by, what string }
 
 func (s step) String() string { return s.by + ": " + s.what }
 
-// explore reaches all that can be reached, the nearest first. It returns, of every promise that is broken, by which
-// steps that comes about soonest.
+// explore visits all reachable worlds, the nearest first. For each violated guarantee, it returns the shortest
+// sequence of steps.
 func (m *machine) explore(starts []world) (*walk, map[fault]string) {
 	k, broken := &walk{m: m, index: map[world]int32{}}, map[fault]string{}
 	for _, w := range starts {
@@ -308,7 +309,7 @@ func (m *machine) explore(starts []world) (*walk, map[fault]string) {
 	return k, broken
 }
 
-// number returns the number of a world, which is a new one if it was not seen before.
+// number returns the number of a world, and assigns a new one if the world was not visited before.
 func (k *walk) number(w world, from int32, by step) int32 {
 	n, known := k.index[w]
 	if !known {
@@ -319,7 +320,7 @@ func (k *walk) number(w world, from int32, by step) int32 {
 	return n
 }
 
-// trace says by which steps a world was reached.
+// trace returns the steps by which a world was reached.
 func (k *walk) trace(i int32) string {
 	var steps []string
 	for ; k.from[i] >= 0; i = k.from[i] {
@@ -329,7 +330,7 @@ func (k *walk) trace(i int32) string {
 	return strings.Join(steps, "")
 }
 
-// asks reports whether a user who removes the member now asks for what the agent holds to be removed.
+// asks reports whether the removal of the member by a user now requests the removal of the objects on the member.
 func (w *world) asks() bool {
 	return w.asked || w.agent.registered || w.agent.given != noUID || w.claim == mine
 }

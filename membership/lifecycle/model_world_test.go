@@ -10,9 +10,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all that can
-// be reached fit into a map. Names are relative, which keeps it finite: a UID is that of the MemberCluster there is, or
-// of one that is gone; a claim is the one that the agent has now, or an older one of its own.
+// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all
+// reachable worlds fit into a map. Names are relative, which makes their number finite: a UID is that of the current
+// MemberCluster or of a former one; a claim is the current one of the agent or a former one.
 type world struct {
 	// The MemberCluster.
 	member     bool
@@ -54,7 +54,7 @@ type world struct {
 	mishaps   uint8
 }
 
-// tombWorld has the tombstones, a bit for each claim and UID.
+// tombWorld contains the tombstones, a bit for each claim and UID.
 type tombWorld uint16
 
 func tombOf(claim, uid uint8) tombWorld {
@@ -64,7 +64,7 @@ func tombOf(claim, uid uint8) tombWorld {
 	return 1 << (claim*3 + uid - thatUID)
 }
 
-// renamed is the set after a renaming.
+// renamed returns the set after a renaming.
 func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
 	for claim := noAgent; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {
@@ -97,7 +97,7 @@ func (t tombWorld) list() (out []Tombstone) {
 	return out
 }
 
-// lagWorld is what the caches of the hub show that stand still.
+// lagWorld is the content of the hub's paused caches.
 type lagWorld struct {
 	kinds      uint8 // which do
 	namespace  uint8
@@ -105,7 +105,7 @@ type lagWorld struct {
 	membership membershipWorld
 }
 
-// The kinds whose caches can stand still.
+// The kinds whose caches can be paused.
 const (
 	lagNamespaces uint8 = 1 << iota
 	lagBindings
@@ -157,10 +157,10 @@ type agentWorld struct {
 	plan             planWorld
 }
 
-// memberWorld says whether the member holds anything of the hub's.
+// memberWorld is the existence of the hub's objects on the member.
 type memberWorld uint8
 
-// planWorld is a step that is being carried out: which of those seen so far, and how far.
+// planWorld is a step in progress: its number among all observed steps, and its position.
 type planWorld struct {
 	step  uint16 // 0: none
 	next  uint8
@@ -286,7 +286,7 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	return record
 }
 
-// hubSees is what the hub's controller observes, the gates asked.
+// hubSees returns the observation of the hub's controller, with the result of the gates.
 func (w *world) hubSees() HubObserved {
 	o := HubObserved{
 		Now: w.now(), Deletion: DeletionSeen{Requested: w.deleting, WithDefinition: w.unserved},
@@ -302,7 +302,7 @@ func (w *world) hubSees() HubObserved {
 	return o
 }
 
-// cached is the world as the caches of the hub show it, and of which kinds that is not how it is.
+// cached returns the world according to the caches of the hub, and the kinds that are outdated.
 func (w *world) cached() (shown world, blind uint8) {
 	shown = *w
 	if w.lag.kinds&lagNamespaces != 0 && w.namespace != w.lag.namespace {
@@ -317,7 +317,7 @@ func (w *world) cached() (shown world, blind uint8) {
 	return shown, blind
 }
 
-// standStill makes caches show what is there now from now on.
+// standStill pauses caches at the current state.
 func (w *world) standStill(kinds uint8) {
 	w.lag = lagWorld{kinds: kinds}
 	if kinds&lagNamespaces != 0 {
@@ -363,7 +363,8 @@ func (w *world) joinRequestSees(i int, admission membership.Decision) JoinReques
 	return o
 }
 
-// reported is the claim of the agent that has written the Membership's status, which counts only if it is the member's.
+// reported returns the claim of the agent that has written the status of the Membership. It is used only if it is the
+// member's.
 func (w *world) reported() string {
 	if w.membership.there && w.membership.report != uint8(ReportedNothing) {
 		return claims[mine]
@@ -375,8 +376,8 @@ func (w *world) prepared() bool {
 	return w.namespace == uint8(Present) && w.membership.there && w.access != noAgent && w.access == w.subject()
 }
 
-// subject is the subject of the access. If the recorded type is that of another claim, it is that claim's: like a
-// ServiceAccount, it does not depend on the agent that has a token of it.
+// subject returns the subject of the access. If the recorded type is that of another claim, it is that claim's: like a
+// ServiceAccount, it does not depend on the agent with its token.
 func (w *world) subject() uint8 {
 	if w.apart && w.claim != noAgent {
 		return w.credential
@@ -384,7 +385,7 @@ func (w *world) subject() uint8 {
 	return w.claim
 }
 
-// typeOf is the type of credential that a claim asks for.
+// typeOf returns the type of credential that a claim requests.
 func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
 	if w.apart && claim == older {
 		return v1alpha1.CredentialCertificate
@@ -419,7 +420,7 @@ func (a *agentWorld) sees() AgentObserved {
 	return o
 }
 
-// reaches is what the agent would see of its Membership if it looked now.
+// reaches returns the agent's observation if it read its Membership now.
 func (w *world) reaches() HubState {
 	switch {
 	case !w.net:
@@ -437,10 +438,10 @@ func (w *world) reaches() HubState {
 	}
 }
 
-// waits reports whether the hub refuses the agent, and the agent may take that for passing.
+// waits reports whether the hub refuses the agent, and the refusal may be temporary for the agent.
 func (a *agentWorld) waits() bool {
 	return !a.dead && !a.done && !a.outwaited && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
 }
 
-// timesOut lets the time pass for which an agent that the hub refuses goes on as before.
+// timesOut lets the time pass during which a refused agent continues as before.
 func (a *agentWorld) timesOut() { a.outwaited = a.outwaited || a.waits() }

@@ -13,7 +13,7 @@ func (o HubObserved) AsksAcceptor() bool {
 	return ofHub && o.Spec.Accepted == nil && !o.Spec.Claimed && !leaves(o)
 }
 
-// byAcceptor handles a member that the Acceptor may decide on.
+// byAcceptor decides for a member that the Acceptor may decide on.
 func byAcceptor(o HubObserved) HubStep {
 	step := notAccepted(o)
 	accepted := &step.Conditions[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// What the Acceptor says of a member that the hub itself brings an agent to.
+// TestNextHubByAcceptor checks the decisions of the Acceptor on members whose agent the hub provides.
 func TestNextHubByAcceptor(t *testing.T) {
 	const undecided = "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to " +
 		"deny it."
@@ -108,7 +108,8 @@ func TestNextHubByAcceptor(t *testing.T) {
 	}
 }
 
-// Whatever the Acceptor says, an administrator's word counts, and a member that leaves is not let in.
+// TestAcceptorDecidesOnNothingElse checks that the decision of an administrator has precedence over the Acceptor, and
+// that a member that leaves is not accepted.
 func TestAcceptorDecidesOnNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)

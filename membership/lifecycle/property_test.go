@@ -123,7 +123,8 @@ func anyHub(t *rapid.T) HubObserved {
 	return o
 }
 
-// Whatever the hub sees, its words are those that programs may match, and a leave on record only goes on.
+// TestNextHubAlways checks, for all observations, that phases and reasons are those of the API, and that a recorded
+// leave never goes back.
 func TestNextHubAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyHub(t)
@@ -232,8 +233,8 @@ func anyTombstone(t *rapid.T) Tombstone {
 	}
 }
 
-// For every JoinRequest, NextJoinRequest issues only to accepted clusters, takes no claim away, and does not withdraw
-// that a member is deregistered.
+// TestNextJoinRequestAlways checks, for all observations, that NextJoinRequest issues credentials only to accepted
+// clusters, revokes no claim, and does not withdraw the answer that a member is deregistered.
 func TestNextJoinRequestAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
@@ -323,7 +324,8 @@ func TestNextJoinRequestAlways(t *testing.T) {
 	})
 }
 
-// Whatever the agent sees, it knows what to do, cleans only what was given up, and never spins.
+// TestNextAgentAlways checks, for all observations, that an agent has a next step, cleans up only a member that was
+// deregistered or must leave, and never loops without a pause.
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{

@@ -2,9 +2,9 @@ package lifecycle
 
 import "github.com/muster-sdk/muster/membership/v1alpha1"
 
-// RefuseRenewal returns why a member's credential must not be renewed, and what to do; empty: it may be renewed. A
-// certificate cannot be revoked, so none is issued to a member that must not have access now. A leaving member has
-// access until it has confirmed that it is clean, which may take longer than a credential is valid.
+// RefuseRenewal returns the reason why a member's credential must not be renewed, and the next step for a user; empty:
+// it may be renewed. A certificate cannot be revoked, so none is issued to a member that must not have access now. A
+// leaving member has access until it has confirmed that it is clean, which may take longer than a credential is valid.
 func RefuseRenewal(o HubObserved, issued, asked v1alpha1.CredentialType) string {
 	o.Leave = thisLeave(o)
 	switch {

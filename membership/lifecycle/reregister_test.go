@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestNextAgent_Reregister checks that an agent which must register again keeps everything until it has, and that no
-// answer of the other hub makes it clean up.
+// TestNextAgent_Reregister checks that an agent that must register again keeps its registration until the new one is
+// issued, and that no answer of the other hub makes it clean up.
 func TestNextAgent_Reregister(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	member := Record{Claim: true, Registered: true}

@@ -6,36 +6,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Intervals at which a state machine observes again what no watch reports.
+// Intervals at which a state machine observes state that no watch reports.
 const (
-	// GatePoll is the interval between two checks of what still blocks a leave, on the hub and on the member.
+	// GatePoll is the interval between two checks of the blockers of a leave, on the hub and on the member.
 	GatePoll = 2 * time.Second
-	// NamespaceTimeout is the timeout after the deadline of a leave for the member's namespace to be removed. After it
-	// the hub forces the removal of the namespace as well. It is also how long the hub keeps forcing gates before it gives
-	// up on a namespace that still exists, from the time when the force was recorded or from the deadline, whichever is
-	// later.
+	// NamespaceTimeout is the timeout after the deadline of a leave for the removal of the member's namespace. After it
+	// the hub forces the removal of the namespace as well. It is also how long the hub continues to force gates before it
+	// stops waiting for a namespace that still exists, from the time when the force was recorded or from the deadline,
+	// whichever is later.
 	NamespaceTimeout = time.Minute
 	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval
-	// grows with the time that the hub needs, up to BlockedPoll.
+	// increases with the time that the hub needs, up to BlockedPoll.
 	JoinRequestPoll = 500 * time.Millisecond
 	// BlockedPoll is the interval between two reads of a request that waits for an administrator, and of a hub that
 	// refuses.
 	BlockedPoll = 10 * time.Second
-	// RetryPoll is the minimum interval between two attempts to reach a hub that does not respond. The interval grows with
-	// the duration of the outage, up to BlockedPoll.
+	// RetryPoll is the minimum interval between two attempts to reach a hub that does not respond. The interval increases
+	// with the duration of the outage, up to BlockedPoll.
 	RetryPoll = 2 * time.Second
 	// ShutOutTimeout is how long an agent that the hub refuses continues as before.
 	ShutOutTimeout = 10 * time.Second
 )
 
-// growing is the interval between two observations of a state that has existed since the given time: a quarter of that
-// duration, at least atLeast and at most BlockedPoll. So a change is observed at most a quarter too late, and a hub
-// that was unavailable for long, or serves many agents, receives ever fewer requests from each.
+// growing returns the interval between two observations of a state that has existed since the given time: a quarter of
+// that duration, at least atLeast and at most BlockedPoll. Therefore a change is observed at most a quarter too late,
+// and a hub that was unavailable for a long time, or serves many agents, receives fewer and fewer requests from each.
 func growing(atLeast time.Duration, since, now time.Time) time.Duration {
 	return max(atLeast, min(now.Sub(since)/4, BlockedPoll))
 }
 
-// Presence says whether an object exists.
+// Presence is the observed existence of an object.
 type Presence int
 
 // The states of an object.

@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// For how long the condition Healthy must be stable before taints follow it. TaintUnreachable has no such time, because
-// the grace period of the heartbeat already is one: the member was silent for at least three periods.
+// How long the condition Healthy must be stable before taints follow it. TaintUnreachable has no such time, because
+// the grace period of the heartbeat has the same effect: no heartbeat was observed for at least three periods.
 const (
-	// NotReadyAfter is for how long a member must be not ready. 30 s is also how long Karmada damps the readiness of its
-	// clusters (--cluster-failure-threshold).
+	// NotReadyAfter is how long a member must be not ready. 30 s is also how long Karmada delays changes of the readiness
+	// of its clusters (--cluster-failure-threshold).
 	NotReadyAfter = 30 * time.Second
-	// HealthyAfter is for how long a member must be healthy before its taints are removed. It is shorter, because a member
+	// HealthyAfter is how long a member must be healthy before its taints are removed. It is shorter, because a member
 	// that flaps is unsteady by its heartbeat, or not ready by its agent, before it is healthy.
 	HealthyAfter = 10 * time.Second
 )
@@ -36,7 +36,8 @@ type TaintsObserved struct {
 	Suspended bool
 }
 
-// Taints decides the taints of a member, and after which time to decide again although nothing changed (zero: never).
+// Taints decides the taints of a member, and returns the time until the next decision if no observation changes (zero:
+// never).
 //
 // The hub's own taints are [membership.TaintUnreachable], while heartbeats are lost, and [membership.TaintNotReady],
 // while the agent reports that its cluster is not ready. Both have the effect NoExecute, and a member never has both.
@@ -64,7 +65,7 @@ func Taints(o TaintsObserved) ([]v1alpha1.Taint, time.Duration) {
 	return out, after
 }
 
-// wanted is the key of the hub's desired taint; empty: none.
+// wanted returns the key of the hub's desired taint; empty: none.
 func wanted(o TaintsObserved) (key string, after time.Duration) {
 	if !o.In {
 		return "", 0

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestNextJoinRequest_TokenEnded checks that the end of a JoinToken ends a request that waits for a decision. It ends
-// neither that of a cluster that is decided on, nor that of an agent that is registered as a member.
+// TestNextJoinRequest_TokenEnded checks that the end of a JoinToken ends a request that waits for a decision, but not
+// that of a cluster that is decided on, or of an agent that is registered as a member.
 func TestNextJoinRequest_TokenEnded(t *testing.T) {
 	waiting := &MemberSeen{Name: "east", UID: "u", ClusterID: "id", Claim: "c"}
 	accepted, denied := *waiting, *waiting

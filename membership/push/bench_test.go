@@ -33,9 +33,9 @@ import (
 var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlackHoles has; every fifth becomes "+
 	"a black hole")
 
-// BenchmarkBlackHoles has one hub run the agents of many members, and measures how long a Work takes from its creation
-// until the hub knows that it is applied: while all members answer, which is the floor, and while every fifth takes
-// what is sent to it and never answers.
+// BenchmarkBlackHoles runs the agents of many members in one hub, and measures the time from the creation of a Work
+// until the hub has observed that it is applied: while all members respond, which is the floor, and while every fifth
+// member accepts requests and never responds.
 func BenchmarkBlackHoles(b *testing.B) {
 	w := newWorld(b)
 	hole, err := localplane.NewProxy(eastPlane.ForTest(b).Config().Host)
@@ -104,7 +104,7 @@ func BenchmarkBlackHoles(b *testing.B) {
 	w.untilNothingLeft()
 }
 
-// roundTrip is how long it takes until the hub knows that a new Work of a member is applied.
+// roundTrip returns the time until the hub has observed that a new Work of a member is applied.
 func (w *world) roundTrip(member, name string) time.Duration {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -127,7 +127,7 @@ func (w *world) roundTrip(member, name string) time.Duration {
 	return 0
 }
 
-// named has a member say that it is a cluster of its own, though many are the same.
+// named makes members that share one cluster report different cluster IDs.
 func named(name string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {

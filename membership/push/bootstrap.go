@@ -23,8 +23,8 @@ import (
 const (
 	// tokenLife is the lifetime of a JoinToken. Joining takes seconds, and the agent gets another JoinToken if required.
 	tokenLife = time.Hour
-	// freshFor is how long the content of a JoinToken is cached: an agent requests it twice a second while the hub
-	// processes its JoinRequest.
+	// freshFor is how long the content of a JoinToken is cached: an agent reads it twice a second while the hub processes
+	// its JoinRequest.
 	freshFor = time.Minute
 	// tokenPoll is the interval between two reads of a JoinToken while the hub creates its credential.
 	tokenPoll = 100 * time.Millisecond
@@ -42,7 +42,7 @@ type bootstrap struct {
 	at       time.Time               // when it was read
 }
 
-// Load waits for the hub to create the credential, until the context ends.
+// Load returns the credential. It waits until the hub has created it, or the context ends.
 func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 	if b.phase == lifecycle.Leaving || b.existing != nil && b.clock.Since(b.at) < freshFor {
 		return b.existing, nil // an agent that cleans up makes no JoinRequest
@@ -68,11 +68,11 @@ func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 	return existing, nil
 }
 
-// Forget does nothing: the runner removes the JoinToken itself.
+// Forget does nothing: the runner deletes the JoinToken.
 func (b *bootstrap) Forget(context.Context) error { return nil }
 
 // read returns the credential of the member's JoinToken. It creates the JoinToken if it does not exist, and deletes it
-// if it has ended. The error wraps ErrPending while the hub creates the credential.
+// if it has expired or was used. The error wraps ErrPending while the hub creates the credential.
 func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	token := b.newToken(b.clusterID)
 	key := client.ObjectKeyFromObject(token)
@@ -97,13 +97,13 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	// the agent runs beside the hub, and need not take the way of others
+	// The agent runs in the hub's process, and uses the hub's own address.
 	existing.Server, existing.CA = b.hub.Host, b.hub.CAData
 	return existing, nil
 }
 
-// newToken is the member's JoinToken. It admits only this member: it is owned by the MemberCluster, and for one cluster
-// ID. The member is accepted by spec.accepted only.
+// newToken returns the member's JoinToken. It admits only this member: the MemberCluster owns it, and it is for one
+// cluster ID. The member is accepted by spec.accepted only.
 func (m *member) newToken(clusterID string) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
 		ObjectMeta: ownedBy(m.connected.Cluster, metav1.ObjectMeta{

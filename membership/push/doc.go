@@ -9,18 +9,18 @@
 // # Lifecycle
 //
 // The runner starts the agent of package agent in the process of the hub. The agent uses the same join requests as any
-// other agent: it registers with a JoinToken, gets the credential of a member, which is the only credential of the
-// agent and its companions on the hub, sends heartbeats, renews, and leaves on request. A compromised companion can
-// therefore access only the namespace of one member.
+// other agent: it registers with a JoinToken, receives the credential of a member, which is the only credential of the
+// agent and its companions on the hub, sends heartbeats, renews the credential, and leaves on request. Therefore a
+// compromised companion can access only the namespace of one member.
 //
-// Only spec.accepted admits a push member. While it is not true the runner sends no requests. If it is unset, package
-// hub calls its Acceptor with the name and the labels of the MemberCluster; the condition Accepted contains the pending
-// reason and the next step. After an agent represents the member (spec.claim is set), only an administrator can restore
-// an acceptance that was withdrawn.
+// Only spec.accepted admits a push member. While it is not true the runner sends no requests to the member. If it is
+// unset, package hub calls its Acceptor with the name and the labels of the MemberCluster; the condition Accepted
+// contains the reason why it is pending and the next step. After an agent represents the member (spec.claim is set),
+// only an administrator can restore an acceptance that was withdrawn.
 //
-// When the member is accepted, the runner writes the cluster's ID, the UID of its namespace kube-system, to
-// spec.clusterID if that is empty. A kubeconfig of a cluster other than spec.clusterID, and a cluster that belongs to
-// another MemberCluster, are errors of Run, which the fleet reports by Events.
+// When the member is accepted, the runner writes the cluster ID, which is the UID of the namespace kube-system, to
+// spec.clusterID if that is empty. A kubeconfig of another cluster than spec.clusterID, and a cluster that belongs to
+// another MemberCluster, cause errors of Run, which the fleet reports by Events.
 //
 // # Objects on the hub
 //
@@ -37,24 +37,24 @@
 // # Unreachable members
 //
 // The heartbeat of a push member shows that the agent runs, regardless of the state of the member. The agent reports
-// that its cluster is not ready after three failed probes. The condition Healthy of an unreachable push member is
-// therefore False with the reason ClusterNotReady and a message, not Unknown, which here means that the agent on the
-// hub has failed. An unreachable member does not delay others.
+// that its cluster is not ready after three failed probes. Therefore the condition Healthy of an unreachable push
+// member is False with the reason ClusterNotReady and a message, and not Unknown, which for a push member means that
+// the agent on the hub has failed. An unreachable member does not delay others.
 //
-// The leave of an unreachable member ends at its deadline. Objects on the member stay, since no agent returns to remove
-// them.
+// The leave of an unreachable member ends at its deadline. Objects on the member stay, because no agent removes them
+// later.
 //
 // # Objects on the member
 //
 // Agents create no objects on their member, except those of companions. The kubeconfig's account, and definitions that
-// companions need, such as AppliedWork, must be removed by their creator after the leave: Unjoin of package admin does
-// so for objects of Join.
+// companions need, such as AppliedWork, must be removed by their creator after the leave: Unjoin of package admin
+// removes those that Join has created.
 //
 // # Cost
 //
-// A joined member costs one Lease update per period, and the agent's watch of one Membership, as any member. A waiting
-// member costs nothing: all MemberClusters are in one cache. Joining needs one JoinToken and one read of the member's
-// namespace kube-system in addition to the requests of an agent.
+// A joined member costs one Lease update per period, and the agent's watch of one Membership, like any member. A
+// pending member costs nothing: all MemberClusters are in one cache. Joining needs one JoinToken and one read of the
+// member's namespace kube-system in addition to the requests of an agent.
 //
 // # Permissions
 //

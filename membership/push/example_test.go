@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/work/leave"
 )
 
-// A hub that runs the agents of its push members, each with one of Works beside it, as it would run on the member.
-// Package hub is set up with workagent.HubRules() among its AgentRules and leave.Gate among its Gates.
+// A hub that runs the agents of its push members, each with an agent of Works as its companion. Package hub is set up
+// with workagent.HubRules() among its AgentRules and leave.Gate among its Gates.
 func Example() {
 	runners := func(mgr manager.Manager) ([]fleet.Runner, error) {
 		runner, err := push.New(mgr, push.Options{Agent: func(member fleet.Connected) agent.Options {
@@ -29,8 +29,8 @@ func Example() {
 	_ = runners
 }
 
-// works applies the Works of a member: what it does on the hub it does as that member, and on the member by the
-// kubeconfig.
+// works returns a companion that applies the Works of a member. It accesses the hub as that member, and the member by
+// the kubeconfig.
 func works(member fleet.Connected) agent.Companion {
 	return agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
 		a, err := workagent.New(workagent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: member.Config})

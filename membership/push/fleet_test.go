@@ -27,7 +27,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// account is a ServiceAccount of the member that may do anything, whose tokens can be revoked one by one.
+// account is a ServiceAccount of the member with all permissions, whose tokens can be revoked one by one.
 type account struct {
 	w       *world
 	account *corev1.ServiceAccount
@@ -51,7 +51,8 @@ func (w *world) account() *account {
 	return &account{w, a}
 }
 
-// token returns a token that is good until revoke is called. An API server goes on taking it for ten seconds.
+// token returns a token that is valid until revoke is called. An API server accepts a revoked token for ten more
+// seconds.
 func (a *account) token(name string) (token string, revoke func()) {
 	a.w.t.Helper()
 	ctx := a.w.t.Context()
@@ -64,7 +65,7 @@ func (a *account) token(name string) (token string, revoke func()) {
 	return request.Status.Token, func() { require.NoError(a.w.t, a.w.east.Delete(ctx, secret)) }
 }
 
-// refused waits until the member takes a token no more.
+// refused waits until the member rejects a token.
 func (w *world) refused(token string) {
 	w.t.Helper()
 	c, err := client.New(w.configBy(token), client.Options{Scheme: scheme})
@@ -83,8 +84,8 @@ func (w *world) configBy(token string) *rest.Config {
 		BearerToken: token}
 }
 
-// TestByFleet: from a Secret to joined and out again, by the fleet, with the Secret replaced again and again while
-// Works change all the time.
+// TestByFleet runs the agent of a member through a fleet, from a Secret to the join and the leave, while the Secret is
+// replaced repeatedly and Works change constantly.
 func TestByFleet(t *testing.T) {
 	w := newWorld(t)
 	const name = "fleet-east"
@@ -146,7 +147,7 @@ func TestByFleet(t *testing.T) {
 	w.untilNothingLeft()
 }
 
-// changing changes the ConfigMap of a Work all the time until stop is called; then last is what it was changed to.
+// changing changes the ConfigMap of a Work repeatedly until stop is called. Then last returns its last content.
 func (w *world) changing(member, name string) (stop func(), last func() string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())

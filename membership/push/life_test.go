@@ -30,7 +30,7 @@ import (
 
 var _ fleet.Runner = (*push.Runner)(nil)
 
-// One member from nothing to joined, through everything that can happen to it, and out again, twice.
+// TestLife runs one member from the MemberCluster to the join, through all changes of its state, to the leave, twice.
 func TestLife(t *testing.T) {
 	w := newWorld(t)
 	const name = "east"
@@ -149,7 +149,8 @@ func TestLife(t *testing.T) {
 	require.NoError(t, f.err())
 }
 
-// A member that is dead leaves at its deadline, and what the runner had goes as well.
+// TestDeadMember checks that a member that does not respond leaves at its deadline, and that the runner's objects are
+// deleted.
 func TestDeadMember(t *testing.T) {
 	w := newWorld(t)
 	const name = "dead"
@@ -169,8 +170,8 @@ func TestDeadMember(t *testing.T) {
 	w.clearMember("abandoned")
 }
 
-// The hub is killed right after each of its requests in turn, and goes on from there: it joins, and leaves, by one
-// claim and one request.
+// TestKilledAnywhere kills the hub after each of its requests, and checks that the next hub continues: the member
+// joins and leaves with one claim and one request.
 func TestKilledAnywhere(t *testing.T) {
 	w := newWorld(t)
 	const name = "killed"
@@ -210,8 +211,8 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// rests waits until the runner has come to rest, the last that it does before being to throw the JoinToken away, and
-// returns what it sent on the way.
+// rests waits until the runner sends no more requests, of which the last deletes the JoinToken, and returns the
+// requests.
 func (w *world) rests(sent func() []string) (all []string) {
 	w.t.Helper()
 	mustertest.Eventually(w.t, timeout, "the runner rests", func() error {
@@ -234,7 +235,7 @@ func (w *world) phase(name string) v1alpha1.Phase {
 	return cluster.Status.Phase
 }
 
-// beats is how often the member's Lease has been renewed.
+// beats returns how often the member's Lease has been renewed.
 func (w *world) beats(name string) int64 {
 	w.t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -246,7 +247,7 @@ func (w *world) beats(name string) int64 {
 	return w.renewals.Load()
 }
 
-// send makes a Work with one ConfigMap for the member.
+// send creates a Work with one ConfigMap for the member.
 func (w *world) send(member, name string) {
 	w.t.Helper()
 	manifest := runtime.RawExtension{
@@ -264,7 +265,7 @@ func (w *world) untilApplied(name string) {
 	})
 }
 
-// nothingOnMember looks for what Works and agents could have left on the member.
+// nothingOnMember checks that no objects of Works and agents are left on the member.
 func (w *world) nothingOnMember() {
 	w.t.Helper()
 	var maps corev1.ConfigMapList
@@ -279,7 +280,7 @@ func (w *world) nothingOnMember() {
 	require.True(w.t, apierrors.IsNotFound(err), "there is muster-system: %v", err)
 }
 
-// sweep looks at all that there is on both sides, and returns what waits until there is no more again.
+// sweep lists all objects on both sides, and returns a function that waits until no others exist.
 func (w *world) sweep() (nothingNew func()) {
 	w.t.Helper()
 	planes := map[string]*rest.Config{"hub": hubPlane.ForTest(w.t).Config(), "member": eastPlane.ForTest(w.t).Config()}
@@ -301,7 +302,7 @@ func (w *world) sweep() (nothingNew func()) {
 	}
 }
 
-// clearMember takes away what a member that was dead is left with.
+// clearMember removes the objects that are left on a member that did not respond during its leave.
 func (w *world) clearMember(name string) {
 	w.t.Helper()
 	require.NoError(w.t,

@@ -23,7 +23,7 @@ const (
 	// requestTimeout is the timeout of each request.
 	requestTimeout = 10 * time.Second
 	// recallTimeout is the timeout for identifying a member whose agent has run before: a member that does not respond
-	// must not cost heartbeats.
+	// must not delay the heartbeats of its agent.
 	recallTimeout = 2 * time.Second
 )
 
@@ -91,8 +91,8 @@ func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct
 	}
 }
 
-// agentOptions are the options of the member's agent. The agent calls left once, when the member has left and the hub
-// knows that the member is clean.
+// agentOptions returns the options of the member's agent. The agent calls left once, when the member has left and the
+// hub has observed that the member is clean.
 func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	connected := m.connected
 	connected.Config = rest.CopyConfig(connected.Config)
@@ -132,8 +132,8 @@ func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	return o
 }
 
-// identify returns the ID of the cluster that the hub reaches, and ensures that this is, or becomes, the cluster ID of
-// the MemberCluster and of no other one.
+// identify returns the ID of the cluster that the kubeconfig leads to, and ensures that it is the cluster ID of this
+// MemberCluster and of no other one.
 func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	wanted := seen.cluster.Spec.ClusterID
 	recalled, timeout := seen.recorded && wanted != "", requestTimeout
@@ -159,10 +159,10 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	return id, m.ids.Reserve(ctx, seen.cluster, id)
 }
 
-// takeOver clears the claim of a MemberCluster whose key is lost, so that the agent can make another one. identify has
-// verified on the member that the kubeconfig, which an administrator provided, leads to the cluster of the
-// MemberCluster. Nothing changes on the member. An agent that has the key nevertheless is held by the hub, and keeps
-// its workloads.
+// takeOver clears the claim of a MemberCluster whose key is lost, so that the agent can create another claim. identify
+// has verified on the member that the kubeconfig, which an administrator provided, leads to the cluster of the
+// MemberCluster. Nothing changes on the member. If another agent has the key nevertheless, its request is pending, and
+// it keeps its workloads.
 func (m *member) takeOver(ctx context.Context, seen observed) error {
 	switch claimOf(seen) {
 	case claimUsable:

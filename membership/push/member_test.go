@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// The runner keeps what is its own, whatever a product says, and takes all else.
+// TestAgentOptions checks that the runner sets its own options, and that all other options are those of the product.
 func TestAgentOptions(t *testing.T) {
 	var phases []lifecycle.AgentPhase
 	r := &Runner{hub: &rest.Config{Host: "https://hub.new", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("new")}}}

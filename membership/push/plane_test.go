@@ -53,7 +53,7 @@ const (
 	interval = 25 * time.Millisecond
 )
 
-// world is a hub with everything that a product would put into it, but for package fleet, whose part the test plays.
+// world is a hub with all components of a product except package fleet, which the test replaces.
 type world struct {
 	t      testing.TB
 	hub    client.Client // as an administrator
@@ -68,7 +68,7 @@ type world struct {
 	renewals atomic.Int64
 }
 
-// newWorld starts a hub for one test. The runner's user has the roles in the folder rbac and nothing else.
+// newWorld starts a hub for one test. The runner's user has only the roles in the folder rbac.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, wire: &wire{}}
@@ -99,7 +99,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// bySite is a product's policy: it goes by the label "site".
+// bySite is the policy of a product, which decides by the label "site".
 var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance,
 	error) {
 	switch request.Spec.Labels["site"] {
@@ -112,7 +112,7 @@ var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.J
 	}
 })
 
-// agent is the agent of a product that sends Works.
+// agent returns the agent options of a product that sends Works.
 func (w *world) agent(member fleet.Connected) agent.Options {
 	return agent.Options{
 		ProbeInterval: 200 * time.Millisecond, HubConfig: func(config *rest.Config) { config.WrapTransport = w.wire.wrap },
@@ -139,7 +139,7 @@ func start(t testing.TB, mgr manager.Manager) {
 	mustertest.Run(t, "a manager", mgr.Start)
 }
 
-// user is one who has the generated roles and nothing else.
+// user returns the config of a user who has only the generated roles.
 func (w *world) user(p *localplane.Plane) *rest.Config {
 	w.t.Helper()
 	const user = "muster-push"
@@ -147,7 +147,7 @@ func (w *world) user(p *localplane.Plane) *rest.Config {
 	return p.User(user)
 }
 
-// newMember makes a MemberCluster as an administrator would.
+// newMember creates a MemberCluster like an administrator.
 func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{
@@ -161,7 +161,8 @@ func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec))
 	return cluster
 }
 
-// fleetOf plays the fleet for one member until stop is called: it calls the runner, and calls it again after an error.
+// fleetOf acts as the fleet for one member until stop is called: it calls the runner, and calls it again after an
+// error.
 type fleetOf struct {
 	stop  func()
 	ended chan struct{} // closed when the runner has ended for good
@@ -208,7 +209,7 @@ func (w *world) killAfterEach(cluster *v1alpha1.MemberCluster, done func() bool)
 	return kills
 }
 
-// killAfter calls the runner, and ends it when its n-th request has been answered, or done says so.
+// killAfter calls the runner, and ends it after the response to its n-th request, or when done returns true.
 func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bool) {
 	w.t.Helper()
 	ctx, kill := context.WithCancel(context.Background())
@@ -255,7 +256,7 @@ func (f *fleetOf) err() error {
 	return f.last
 }
 
-// wire sees all requests of the runner and of its agents to the hub.
+// wire records all requests of the runner and of its agents to the hub.
 type wire struct {
 	seen  atomic.Pointer[func(*http.Request)] // called with each before it is sent
 	after atomic.Pointer[func(*http.Request)] // and after it was answered
@@ -274,7 +275,7 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// log returns what was sent between its calls, but for watches.
+// log returns a function that returns the requests since its last call, without watches.
 func (w *wire) log() (sent func() []string) {
 	var mu sync.Mutex
 	var all []string
@@ -295,13 +296,13 @@ func (w *wire) log() (sent func() []string) {
 	}
 }
 
-// change changes a MemberCluster as an administrator would.
+// change changes a MemberCluster like an administrator.
 func (w *world) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
 	w.t.Helper()
 	w.update(name, func(cluster *v1alpha1.MemberCluster) { change(&cluster.Spec) })
 }
 
-// site labels a MemberCluster as an administrator would.
+// site labels a MemberCluster like an administrator.
 func (w *world) site(name, site string) {
 	w.t.Helper()
 	w.update(name, func(cluster *v1alpha1.MemberCluster) { cluster.Labels = map[string]string{"site": site} })
@@ -377,7 +378,7 @@ func (w *world) remove(name string) {
 	})
 }
 
-// left lists what the hub has of members, but for their MemberClusters.
+// left lists the objects of members on the hub, without their MemberClusters.
 func (w *world) left() []string {
 	w.t.Helper()
 	ours := client.HasLabels{membership.MemberLabel}
@@ -410,7 +411,7 @@ func (w *world) left() []string {
 	return out
 }
 
-// untilNothingLeft waits for the garbage collector as well.
+// untilNothingLeft waits until no objects of members exist, including those that the garbage collector deletes.
 func (w *world) untilNothingLeft() {
 	w.t.Helper()
 	mustertest.Eventually(w.t, timeout, "nothing of members is left on the hub", func() error {

@@ -23,13 +23,13 @@ import (
 
 // Options are the options of a Runner. The zero value of each field is its documented default.
 type Options struct {
-	// Agent returns the options of the agent of a member: its Companions, Cleaners, Collectors, intervals, Version and so
-	// on. It is called at each start of an agent and must be safe for concurrent use. The runner sets Name, ClusterID,
-	// Labels, Member, Bootstrap and Store itself, and Log if it is not set; HubConfig is called after the runner has set
-	// the connection to the hub. Default: an agent that joins, sends heartbeats and leaves.
+	// Agent returns the options of the agent of a member, for example its Companions, Cleaners, Collectors, intervals and
+	// Version. It is called at each start of an agent and must be safe for concurrent use. The runner sets Name,
+	// ClusterID, Labels, Member, Bootstrap and Store itself, and Log if it is not set; HubConfig is called after the
+	// runner has set the connection to the hub. Default: an agent that joins, sends heartbeats and leaves.
 	Agent func(member fleet.Connected) agent.Options
 
-	// RegistrationNamespace is the option of that name of package hub. Default: [membership.RegistrationNamespace].
+	// RegistrationNamespace is the option of the same name of package hub. Default: [membership.RegistrationNamespace].
 	RegistrationNamespace string
 
 	// StoreNamespace is the namespace of the state of agents, one Secret for each. A user who can read these Secrets can
@@ -51,8 +51,8 @@ type Runner struct {
 
 var _ fleet.Runner = (*Runner)(nil)
 
-// New returns a runner for the hub of the manager and adds a cache of MemberClusters to it; New does not start the
-// manager. The manager's scheme must contain membership/v1alpha1. The error says what failed.
+// New returns a runner for the hub of the manager and adds a cache of MemberClusters to the manager. It does not start
+// the manager. The manager's scheme must contain membership/v1alpha1. The error names the failed step.
 func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
 		return nil, errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
@@ -67,7 +67,7 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if o.Agent == nil {
 		o.Agent = func(fleet.Connected) agent.Options { return agent.Options{} }
 	}
-	// Wrappers of the config may authenticate, and agents authenticate as members.
+	// Wrappers of the manager's config may authenticate, but agents authenticate as members.
 	r := &Runner{options: o, hub: rest.AnonymousClientConfig(mgr.GetConfig())}
 	server, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Runner) listen(mgr manager.Manager) error {
 	return nil
 }
 
-// Name returns push.
+// Name returns "push".
 func (r *Runner) Name() string { return "push" }
 
 // Run runs the agent of a member while the member has joined or must join, and waits otherwise. It returns nil when the

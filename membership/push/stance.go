@@ -13,25 +13,25 @@ type observed struct {
 	recorded bool
 }
 
-// stance is what the runner does for a member.
+// stance is the action of the runner for a member.
 type stance string
 
 const (
 	// serving runs the member's agent.
 	serving stance = "Serve"
-	// resting runs nothing, and keeps the record of the agent.
+	// resting runs no agent, and keeps the record of the agent.
 	resting stance = "Rest"
-	// forgetting runs nothing, and deletes the state of the agent from the hub.
+	// forgetting runs no agent, and deletes the state of the agent from the hub.
 	forgetting stance = "Forget"
 )
 
-// next decides what the runner does for a member.
+// next decides the action of the runner for a member.
 func next(o observed) stance {
 	if o.cluster == nil {
 		return forgetting
 	}
 	spec := o.cluster.Spec
-	// A deletionTimestamp may come with the removal of the definition, which is not a request to leave: nothing here
+	// A deletionTimestamp may be caused by the removal of the definition, which is not a request to leave: nothing here
 	// changes the member.
 	leaving := o.cluster.DeletionTimestamp != nil || spec.State == v1alpha1.StateLeave
 	switch {
@@ -50,11 +50,11 @@ func next(o observed) stance {
 	}
 }
 
-// claimState is what the claim of a MemberCluster means for the agent that the runner starts for it.
+// claimState is the state of the claim of a MemberCluster for the agent that the runner starts for it.
 type claimState string
 
 const (
-	// claimUsable means that the agent has the claim or can make one.
+	// claimUsable means that the agent has the claim or can create one.
 	claimUsable claimState = "Usable"
 	// claimLost means that no agent has the key of the claim any more. The MemberCluster was restored or created again,
 	// and the record of its agent was collected as garbage with the former MemberCluster.
@@ -63,8 +63,8 @@ const (
 	claimTaken claimState = "Taken"
 )
 
-// claimOf decides on the claim of a member that is served. An agent stores its key before it makes a claim. So without
-// a record, the claim was made with another key.
+// claimOf evaluates the claim of a member whose agent must run. An agent stores its key before it creates a claim.
+// Therefore, if there is no record, the claim was created with another key.
 func claimOf(o observed) claimState {
 	status := o.cluster.Status
 	switch {

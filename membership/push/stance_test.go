@@ -59,8 +59,7 @@ func TestStance(t *testing.T) {
 	}
 }
 
-// One who listens hears of what has happened since, however often, and the next one for the same name is not disturbed
-// by the one before.
+// TestClaimOf checks the state of the claim of a member.
 func TestClaimOf(t *testing.T) {
 	healthy := func(o *observed, status metav1.ConditionStatus) {
 		o.cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy, Status: status}}

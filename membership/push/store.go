@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// storeName is the name of the Secret with the record of a member's agent. The UID makes it unique, whatever the names
-// of members and other Secrets are.
+// storeName returns the name of the Secret with the record of a member's agent. The UID makes it unique, regardless of
+// the names of members and other Secrets.
 func storeName(cluster *v1alpha1.MemberCluster) string { return "agent-" + string(cluster.UID) }
 
 // ownedSecrets creates Secrets that the MemberCluster owns, so that they are garbage collected with it.

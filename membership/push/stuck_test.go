@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stuck is a hub that takes requests and answers none.
+// stuck is a hub that accepts requests and never responds.
 type stuck struct{ client.Client }
 
 func (stuck) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -20,14 +20,15 @@ func (stuck) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...
 	return ctx.Err()
 }
 
-// nothing is a cache that has seen nothing yet.
+// nothing is a cache without objects.
 type nothing struct{ cache.Cache }
 
 func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "memberclusters"}, key.Name)
 }
 
-// A look at a member that the cache does not have, which is taken beside an agent at work, ends.
+// TestHubThatDoesNotAnswer checks that the read of a member that is not in the cache has a timeout, also while its
+// agent runs.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{clusters: nothing{}, client: stuck{}}

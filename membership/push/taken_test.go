@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A kubeconfig that leads to another cluster admits no member, and the Events say what to
-// do.
+// TestTaken checks that a kubeconfig that leads to another cluster admits no member, and that the Events contain the
+// next step.
 func TestTaken(t *testing.T) {
 	w := newWorld(t)
 	id := w.eastID()
@@ -56,7 +56,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// The roles are sufficient, since all tests use them, and they allow nothing else.
+// TestPermissions checks that the roles contain no more permissions than necessary. All other tests show that they are
+// sufficient.
 func TestPermissions(t *testing.T) {
 	w := newWorld(t)
 	c, err := client.New(w.user(hubPlane.ForTest(t)), client.Options{Scheme: scheme, Mapper: w.hub.RESTMapper()})

@@ -24,7 +24,7 @@ import (
 const (
 	// BootstrapKey contains a marshaled [Bootstrap].
 	BootstrapKey = "join.yaml"
-	// ValuesKey contains the same as BootstrapKey in the form of values for the Helm chart muster-agent.
+	// ValuesKey contains the content of BootstrapKey in the form of values for the Helm chart muster-agent.
 	ValuesKey = "values"
 )
 
@@ -35,8 +35,8 @@ const (
 	maxBootstrapSize = 1 << 20
 )
 
-// A Bootstrap contains everything that an agent needs for a JoinRequest. Token and Key are secrets. They are not shown
-// when a Bootstrap is printed or marshaled to JSON.
+// A Bootstrap contains all data that an agent needs for a JoinRequest. Token and Key are secrets. They are hidden when
+// a Bootstrap is printed or marshaled to JSON.
 type Bootstrap struct {
 	// Server is the URL of the hub's API server, with the scheme https.
 	Server string
@@ -54,8 +54,8 @@ type Bootstrap struct {
 	ExpirationTime time.Time
 	// HubID is the identity of the hub. Empty: the hub has a version without an identity.
 	HubID string
-	// MoveFrom is the identity of another hub. With it an administrator requests that an agent which is a member of that
-	// hub becomes a member of this one, and keeps everything on the member. Empty: no move is requested.
+	// MoveFrom is the identity of another hub. With it an administrator requests that an agent that is a member of that
+	// hub becomes a member of this one, and keeps all objects on the member. Empty: no move is requested.
 	MoveFrom string
 }
 
@@ -233,13 +233,13 @@ func (b *Bootstrap) RESTConfig() *rest.Config {
 	}
 }
 
-// String keeps the secrets out of logs. Some loggers use only this method.
+// String omits the secrets, so that they do not appear in logs. Some loggers use only this method.
 func (b Bootstrap) String() string {
 	return fmt.Sprintf("bootstrap of JoinToken %s/%s at %s", b.Namespace, b.TokenName, b.Server)
 }
 
-// Format keeps the secrets out of printed text, for every verb.
+// Format prints String for every verb, so that printed text never contains the secrets.
 func (b Bootstrap) Format(state fmt.State, _ rune) { fmt.Fprint(state, b.String()) }
 
-// MarshalJSON keeps the secrets out of logs. To store a Bootstrap, use [Bootstrap.Marshal].
+// MarshalJSON omits the secrets, so that they do not appear in logs. To store a Bootstrap, use [Bootstrap.Marshal].
 func (b Bootstrap) MarshalJSON() ([]byte, error) { return json.Marshal(b.String()) }

@@ -68,7 +68,7 @@ func TestBootstrapSurvivesTheSecret(t *testing.T) {
 	require.Equal(t, "token", fieldOf(err), "what cannot be read is not written")
 }
 
-// wire escapes the redaction, which also holds for what tests print.
+// wire returns the fields as a list, which bypasses the redaction in printed text, including that of tests.
 func (b *Bootstrap) wire() []any {
 	return []any{b.Server, string(b.CA), b.Token, b.TokenName, b.Key, b.Namespace, b.ExpirationTime}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Everything that a claim key signs here begins with one of these domains. So a signature for another purpose (TLS, a
-// certificate request) is never valid for a JoinRequest or a renewal, and neither is one of these for the other. A hub
-// and an agent that know different fields must use different versions: otherwise a field that the hub drops would not
-// be covered by the signature.
+// All data that a claim key signs here begins with one of these domains. Therefore a signature for another purpose
+// (TLS, a certificate request) is never valid for a JoinRequest or a renewal, and the signature of a JoinRequest is
+// never valid for a renewal, or the reverse. A hub and an agent with different sets of fields must use different
+// versions: otherwise the signature would not cover a field that the hub drops.
 const (
 	joinDomain  = "muster join v1"
 	renewDomain = "muster renew v1"
@@ -21,8 +21,8 @@ const (
 )
 
 // canonical encodes the spec without the MAC and the signature, which are computed from the result. Every value is
-// preceded by its length and every list by its count, so that two different specs never have the same encoding. The
-// order is that of the fields below, and of sorted keys. A field that is not set is an empty list.
+// preceded by its length and every list by its count, so that two different specs never have the same encoding. Fields
+// are in the order below, and maps are sorted by key. A field that is not set is an empty list.
 func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	var e encoder
 	e.text(joinDomain)
@@ -40,7 +40,8 @@ func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	e.bytes(spec.ClaimKey)
 	e.credential(&spec.Credential)
 	if spec.HubID != "" {
-		// This field is last, and encoded only if it is set: agents and hubs that do not know it agree on all other requests.
+		// This field is last, and encoded only if it is set, so that agents and hubs without this field use the same
+		// encoding for all other requests.
 		e.text(spec.HubID)
 	}
 	return e.out
@@ -57,8 +58,9 @@ func canonicalRenewal(member types.UID, renewal *v1alpha1.Renewal) []byte {
 	return e.out
 }
 
-// canonicalKeys encodes what each of the later claim keys signs: what the first claim key signs, and all later keys.
-// The first claim key does not sign them, so that hubs and agents that do not know later keys agree on its signature.
+// canonicalKeys encodes the data that each of the later claim keys signs: the data that the first claim key signs, and
+// all later keys. The first claim key does not sign the later keys, so that its signature is the same for hubs and
+// agents without support for later keys.
 func canonicalKeys(signed []byte, keys []v1alpha1.KeyProof) []byte {
 	var e encoder
 	e.text(keysDomain)

@@ -16,8 +16,8 @@ import (
 )
 
 // A ClaimKey is the key with which an agent proves that it has the claim to its cluster: an ECDSA key on P-256. An
-// agent creates one for each registration and keeps it until it has left. Printed with any verb of package fmt, it
-// shows its fingerprint. It may be used concurrently.
+// agent creates one for each registration and keeps it until it has left. All verbs of package fmt print only its
+// fingerprint. It may be used concurrently.
 type ClaimKey struct {
 	private *ecdsa.PrivateKey
 	public  []byte
@@ -78,7 +78,7 @@ func (k *ClaimKey) Fingerprint() string { return Fingerprint(k.public) }
 // Signer returns the key as a signer of certificate requests.
 func (k *ClaimKey) Signer() crypto.Signer { return k.private }
 
-// String keeps the private key out of logs. Some loggers use only this method.
+// String omits the private key, so that it does not appear in logs. Some loggers use only this method.
 func (k *ClaimKey) String() string {
 	if k == nil || k.private == nil {
 		return "claim key (none)"
@@ -86,13 +86,13 @@ func (k *ClaimKey) String() string {
 	return "claim key " + k.Fingerprint()
 }
 
-// Format keeps the private key out of printed text, for every verb.
+// Format prints String for every verb, so that printed text never contains the private key.
 func (k *ClaimKey) Format(state fmt.State, _ rune) { fmt.Fprint(state, k.String()) }
 
-// MarshalJSON keeps the private key out of logs. To store a key, use [ClaimKey.Marshal].
+// MarshalJSON omits the private key, so that it does not appear in logs. To store a key, use [ClaimKey.Marshal].
 func (k *ClaimKey) MarshalJSON() ([]byte, error) { return json.Marshal(k.String()) }
 
-// Fingerprint identifies a claim key: the SHA-256 hash of its public key in PKIX form, in hexadecimal.
+// Fingerprint returns the fingerprint of a claim key: the SHA-256 hash of its public key in PKIX form, in hexadecimal.
 func Fingerprint(public []byte) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:])

@@ -73,7 +73,7 @@ MC4CAQAwBQYDK2VwBCIEIHTuIHa1uwJ4JkGO+uxcWKE+Hvp1tSWwq/4XrWk4K7l3
 `
 )
 
-// secretsNotIn fails when any way to print value shows one of the secrets.
+// secretsNotIn fails if any printed form of value contains one of the secrets.
 func secretsNotIn(t *testing.T, value any, secrets ...string) {
 	t.Helper()
 	asJSON, err := json.Marshal(value)

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// An agent asks, and the hub looks at what has arrived.
+// An agent signs a request, and the hub verifies it.
 func Example() {
 	claim, err := registration.NewClaimKey()
 	if err != nil {

@@ -18,7 +18,7 @@ func ProvenKeys(claimKey []byte, later []v1alpha1.KeyProof) []string {
 	return append(proven, Fingerprint(claimKey))
 }
 
-// signKeys returns the proofs of the later keys, given what the claim key signs.
+// signKeys returns the proofs of the later keys, given the data that the claim key signs.
 func signKeys(signed []byte, later []*ClaimKey) ([]v1alpha1.KeyProof, error) {
 	var keys []v1alpha1.KeyProof
 	for _, key := range later {

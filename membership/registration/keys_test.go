@@ -91,7 +91,7 @@ func TestKeys_OfAnotherRequest(t *testing.T) {
 	require.Equal(t, "spec.keys[0].signature", fieldOf(Verify(request)))
 }
 
-// Agents and hubs of all versions must agree on these bytes.
+// TestCanonicalKeysIsFixed checks the exact bytes, because agents and hubs of all versions must use the same encoding.
 func TestCanonicalKeysIsFixed(t *testing.T) {
 	sum := sha256.Sum256(canonicalKeys([]byte("signed"), []v1alpha1.KeyProof{{Key: []byte("a")}, {Key: []byte("b")}}))
 	require.Equal(t, "fb16aa3e57151ed371ad9e659c390737e3d911f35599dfcafda248b7a7c42525", hex.EncodeToString(sum[:]))

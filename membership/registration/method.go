@@ -11,23 +11,24 @@ import (
 
 // A Method requests one type of credential for an agent: csr.Method, token.Method or identity.Method. A first
 // credential and every renewal use the same steps: Request, store private, send, wait, Open. A Method has no state,
-// does no I/O, and may be used concurrently.
+// performs no I/O, and may be used concurrently.
 type Method interface {
-	// Type is the type of its credentials.
+	// Type returns the type of its credentials.
 	Type() v1alpha1.CredentialType
 
-	// Request returns a new request, and private data that the agent must keep until it has opened the answer, also over a
-	// restart. The private data is secret and may be empty. With a nil lifetime the hub decides;
-	// v1alpha1.CredentialRequest documents the limits.
+	// Request returns a new request, and private data that the agent must store until it has opened the answer, also
+	// during a restart. The private data is secret and may be empty. If expirationSeconds is nil, the hub decides the
+	// lifetime; v1alpha1.CredentialRequest documents the limits.
 	Request(claim *ClaimKey, expirationSeconds *int32) (request v1alpha1.CredentialRequest, private []byte, err error)
 
-	// Open checks that a credential is the answer to the request with this private data, and makes it usable. It does not
-	// check the expiration, which is up to the hub's API server. An error is final for this request; make another one.
+	// Open checks that a credential is the answer to the request with this private data, and returns it in a usable form.
+	// It does not check the expiration, which the hub's API server enforces. An error is permanent for this request;
+	// create another one.
 	Open(claim *ClaimKey, private []byte, credential v1alpha1.Credential) (Material, error)
 }
 
-// Material is what an agent authenticates to the hub with: a certificate, a token, or, if zero, a credential that the
-// agent already had. Its secrets are never printed.
+// Material is the credential with which an agent authenticates to the hub: a certificate, a token, or, if zero, a
+// credential that the agent already had. Its secrets are never printed.
 type Material struct {
 	// Certificate is a PEM-encoded client certificate.
 	Certificate []byte
@@ -58,7 +59,7 @@ func (m Material) Config(hub *rest.Config, claim *ClaimKey) (*rest.Config, error
 	return config, nil
 }
 
-// String keeps the secrets out of logs. Some loggers use only this method.
+// String omits the secrets, so that they do not appear in logs. Some loggers use only this method.
 func (m Material) String() string {
 	switch {
 	case m.Token != "":
@@ -70,8 +71,8 @@ func (m Material) String() string {
 	}
 }
 
-// Format keeps the secrets out of printed text, for every verb.
+// Format prints String for every verb, so that printed text never contains the secrets.
 func (m Material) Format(state fmt.State, _ rune) { fmt.Fprint(state, m.String()) }
 
-// MarshalJSON keeps the secrets out of logs.
+// MarshalJSON omits the secrets, so that they do not appear in logs.
 func (m Material) MarshalJSON() ([]byte, error) { return json.Marshal(m.String()) }

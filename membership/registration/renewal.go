@@ -25,9 +25,9 @@ func SignRenewal(renewal *v1alpha1.Renewal, member types.UID, claim *ClaimKey, l
 	return nil
 }
 
-// VerifyRenewal checks that a renewal is signed with the claim key of the member's agent and all its later keys, and is
-// for that member. The error is an [*membership.InvalidError]. The credential that wrote the renewal proves nothing.
-// Whether one of the keys is the current one, see [ProvenKeys], is up to the caller.
+// VerifyRenewal checks that a renewal is signed with the claim key of the member's agent and all its later keys, and
+// is for that member. The error is an [*membership.InvalidError]. It does not depend on the credential that wrote the
+// renewal, which proves nothing. The caller must check whether one of the keys is the current one; see [ProvenKeys].
 func VerifyRenewal(renewal *v1alpha1.Renewal, member membership.Member) error {
 	if len(renewal.Signature) == 0 {
 		return &membership.InvalidError{Field: "signature", Problem: "must be set: the claim key signs each renewal"}

@@ -80,7 +80,8 @@ func TestSignRenewalIsRepeatable(t *testing.T) {
 	require.Equal(t, first, second)
 }
 
-// A field that joins the API and is not signed could be changed by a thief of a credential.
+// TestEveryFieldOfARenewalIsSigned checks that the signature covers each field of the API. Otherwise a client with a
+// stolen credential could change a field.
 func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 	before := canonicalRenewal("uid", new(testRenewal()))
 	for _, path := range leaves(reflect.TypeFor[v1alpha1.Renewal](), nil) {
@@ -99,7 +100,8 @@ func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 	}
 }
 
-// Agents and hubs of all versions must agree on these bytes.
+// TestCanonicalRenewalIsFixed checks the exact bytes, because agents and hubs of all versions must use the same
+// encoding.
 func TestCanonicalRenewalIsFixed(t *testing.T) {
 	sum := sha256.Sum256(canonicalRenewal("uid", new(testRenewal())))
 	require.Equal(t, "33f1fc208f6950f759b5cc2f6207e20787d6d426d352cb8be5b115f28717566d", hex.EncodeToString(sum[:]))

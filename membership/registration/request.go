@@ -22,11 +22,11 @@ func RequestName(fingerprint string) string {
 	return "join-" + fingerprint[:min(enough, len(fingerprint))]
 }
 
-// Sign completes a request with the wishes of the cluster in its spec: it sets the name and the namespace of the
-// bootstrap credential, proves the JoinToken and signs the request. Without a bootstrap credential (nil: an
+// Sign completes a request whose spec contains the requested values of the cluster: it sets the name and the namespace
+// of the bootstrap credential, proves the JoinToken and signs the request. Without a bootstrap credential (nil: an
 // administrator gave the agent another credential to create the request with) the namespace and spec.token are not
 // changed; hubs deny such a request unless they are configured to accept it. The same key, bootstrap and spec always
-// result in the same request. The agent proves its later keys as well, newest first.
+// result in the same request. The request also proves the later keys of the agent, newest first.
 func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap, later ...*ClaimKey) error {
 	spec := &request.Spec
 	request.Name = RequestName(claim.Fingerprint())
@@ -48,9 +48,9 @@ func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap, 
 	return nil
 }
 
-// Verify checks the content of a request: its name and signature must match its claim key, all its later keys must have
-// signed it, and its labels must be allowed for an agent. The error is an [*membership.InvalidError]. All other fields
-// are the wishes of the owner of the claim key, and are not verified.
+// Verify checks the content of a request: its name and signature must match its claim key, all its later keys must
+// have signed it, and its labels must be permitted for an agent. The error is an [*membership.InvalidError]. All other
+// fields are requested values of the owner of the claim key, and are not verified.
 func Verify(request *v1alpha1.JoinRequest) error {
 	spec := &request.Spec
 	public, err := parsePublic(spec.ClaimKey)
@@ -92,9 +92,9 @@ func mac(spec *v1alpha1.JoinRequestSpec, key []byte) []byte {
 	return hash.Sum(nil)
 }
 
-// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster. The
-// [*membership.InvalidError] is about the first invalid label; path is the path of the labels in it. It quotes at most
-// the beginning of a long key.
+// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster. The error is a
+// [*membership.InvalidError] for the first invalid label; path is the path of the labels in its field. It quotes at
+// most the beginning of a long key.
 func CheckLabels(path string, labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		invalid := func(problem string) error {
@@ -110,8 +110,8 @@ func CheckLabels(path string, labels map[string]string) error {
 	return nil
 }
 
-// quoted is how many characters of a key an error quotes: a key may have any length, and errors become part of
-// conditions.
+// quoted is the maximum number of characters of a key that an error quotes: a key may have any length, and errors
+// become part of conditions.
 const quoted = 100
 
 func details(errs field.ErrorList) string {

@@ -48,7 +48,8 @@ func signed(t testing.TB) (*v1alpha1.JoinRequest, *ClaimKey) {
 	return request, claim
 }
 
-// A field that joins the API and is not signed could be changed by the first reader of the request.
+// TestEveryFieldIsSigned checks that the signature covers each field of the API. Otherwise the first reader of a
+// request could change a field.
 func TestEveryFieldIsSigned(t *testing.T) {
 	before := canonical(new(testSpec()))
 	// Later keys sign themselves, see TestKeys.
@@ -68,7 +69,7 @@ func TestEveryFieldIsSigned(t *testing.T) {
 	}
 }
 
-// leaves returns the index paths of all fields of a struct that are none themselves.
+// leaves returns the index paths of all fields of a struct that are not structs themselves.
 func leaves(structure reflect.Type, path []int) [][]int {
 	var all [][]int
 	for n := range structure.NumField() {
@@ -86,7 +87,8 @@ func leaves(structure reflect.Type, path []int) [][]int {
 	return all
 }
 
-// Agents and hubs of all versions must agree on these bytes.
+// TestCanonicalEncodingIsFixed checks the exact bytes, because agents and hubs of all versions must use the same
+// encoding.
 func TestCanonicalEncodingIsFixed(t *testing.T) {
 	spec := testSpec()
 	// A request without the identity of a hub is encoded as agents and hubs did before there was one.
@@ -202,7 +204,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// What is said about a label goes into the status of the request, which has no room for all that a key can be.
+// TestCheckLabelsQuotesLittle checks that an error about a label is short: it becomes part of the status of the
+// request, and a key may be long.
 func TestCheckLabelsQuotesLittle(t *testing.T) {
 	long := strings.Repeat("é", 40_000)
 	for _, key := range []string{"kubernetes.io/" + long, "example.com/" + long, long + "/a", "a b" + long} {

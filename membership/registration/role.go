@@ -8,8 +8,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BootstrapRole returns the ClusterRole for clients that may create JoinRequests. Bind it in the registration namespace
-// only. The verb get is for the answer to a request whose name the client knows; the role does not allow list.
+// BootstrapRole returns the ClusterRole for clients that may create JoinRequests. Bind it in the registration
+// namespace only. The verb get permits a client to read the answer to a request whose name it knows; the role does not
+// permit list.
 func BootstrapRole() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},

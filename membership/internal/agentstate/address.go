@@ -13,7 +13,7 @@ import (
 // credential. A credential takes precedence.
 const AddressKey = "hub.yaml"
 
-// address is the part of a bootstrap credential that is no secret.
+// address is the part of a bootstrap credential that is not secret.
 type address struct {
 	Server string `json:"server"`
 	CA     string `json:"ca"`

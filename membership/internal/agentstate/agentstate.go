@@ -1,5 +1,5 @@
-// Package agentstate is the agent status that an agent stores on its member, in an annotation of its state Secret. An
-// Event contains the same information for users, and expires after an hour.
+// Package agentstate contains the format of the agent status that an agent stores on its member, in an annotation of
+// its state Secret. An Event contains the same information for users, and expires after an hour.
 package agentstate
 
 import (
@@ -28,7 +28,7 @@ const (
 	StepFailed = "StepFailed"
 )
 
-// Away is the state of an agent of several hubs that has switched to another hub.
+// Away is the state of an agent with several hubs that has switched to another hub.
 const Away lifecycle.AgentPhase = "Away"
 
 // limit is the maximum length of a message in bytes.
@@ -38,7 +38,7 @@ const limit = 1024
 type State struct {
 	// State is the phase of the agent, or Away.
 	State lifecycle.AgentPhase `json:"state"`
-	// Reason is why the agent waits or was rejected. Empty: no action is required.
+	// Reason is the reason why the agent waits or was rejected. Empty: no action is required.
 	Reason string `json:"reason,omitempty"`
 	// Message describes the reason, as reported by the hub if it has reported one.
 	Message string `json:"message,omitempty"`

@@ -23,7 +23,7 @@ func Of(err error) string {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
-		// The asked name server and the local port differ at each attempt.
+		// The queried name server and the local port differ at each attempt.
 		return (&net.DNSError{Err: lookupProblem(lookup), Name: lookup.Name}).Error()
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():

@@ -52,9 +52,9 @@ func NewReserver(reader client.Reader, writer client.Writer) *Reserver {
 	return &Reserver{reader: reader, writer: writer}
 }
 
-// Reserve makes sure that the ID belongs to this MemberCluster only, and writes spec.clusterID if it is empty; the
-// MemberCluster is then the response of the API server. The error names the other member, or says why the write failed,
-// for example because the MemberCluster was replaced or has another ID.
+// Reserve ensures that the ID belongs to this MemberCluster only, and writes spec.clusterID if it is empty; the
+// MemberCluster is then the response of the API server. The error names the other member, or contains the reason why
+// the write failed, for example because the MemberCluster was replaced or has another ID.
 func (r *Reserver) Reserve(ctx context.Context, cluster *v1alpha1.MemberCluster, id string) error {
 	if other, taken := r.reserving.LoadOrStore(id, cluster.Name); taken {
 		return fmt.Errorf("member %s needs cluster ID %s, which is being reserved for member %s: retrying", cluster.Name,
@@ -76,7 +76,7 @@ func (r *Reserver) Reserve(ctx context.Context, cluster *v1alpha1.MemberCluster,
 	if cluster.Spec.ClusterID == id {
 		return nil
 	}
-	// The UID is the only precondition: concurrent changes of other fields do not matter.
+	// The UID is the only precondition: concurrent changes of other fields have no effect on the reservation.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]types.UID{"uid": cluster.UID}, "spec": map[string]string{"clusterID": id},
 	})

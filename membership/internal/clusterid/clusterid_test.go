@@ -23,7 +23,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is hub and member at once.
+// plane is the hub and the member.
 var plane = localplane.Shared{Options: localplane.Options{Name: "clusterid"}}
 
 func TestMain(m *testing.M) {
@@ -150,7 +150,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Of members that are one cluster, and come at the same time, one gets its ID.
+// TestReserveAtOnce checks that only one of several members with one cluster reserves its ID concurrently.
 func TestReserveAtOnce(t *testing.T) {
 	c, _ := hub(t)
 	reserver := NewReserver(c, c)

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// stuck is a hub that takes requests and answers none.
+// stuck is a hub that accepts requests and never responds.
 type stuck struct{ client.Reader }
 
 func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
@@ -23,7 +23,8 @@ func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOpti
 	return ctx.Err()
 }
 
-// A slow reservation delays no other cluster, and a second member of the same cluster gets an error.
+// TestReader_CallsDoNotWaitForEachOther checks that a slow reservation delays no other cluster, and that a second
+// member of the same cluster gets an error.
 func TestReader_CallsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReserver(stuck{}, nil)

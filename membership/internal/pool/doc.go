@@ -7,7 +7,7 @@
 //	...
 //	p.Close()
 //
-// This replaces a credential or an address below existing clients and watches: the previous pool is closed, and the
-// next request uses another one. A closed pool is not used again, because its transport takes a moment to detect closed
-// connections and returns them until then.
+// This permits replacing a credential or an address of existing clients and watches: the previous pool is closed, and
+// the next request uses another one. A closed pool is not used again, because its transport detects closed connections
+// with a delay and would reuse them until then.
 package pool

@@ -37,8 +37,8 @@ func New(dial connrotation.DialFunc) *Pool {
 	return &Pool{dialer: connrotation.NewDialer(dial)}
 }
 
-// Use sets the transport of the pool, which then owns it, and completes it: the handshake timeout, the defaults of
-// client-go, and DialContext of the pool. If DialContext is set, it must call that of the pool.
+// Use sets the transport of the pool, which then owns it, and sets its missing fields: the handshake timeout, the
+// defaults of client-go, and DialContext of the pool. If DialContext is set already, it must call that of the pool.
 func (p *Pool) Use(transport *http.Transport) {
 	if transport.DialContext == nil {
 		transport.DialContext = p.DialContext
@@ -70,7 +70,7 @@ func (p *Pool) RoundTrip(request *http.Request) (*http.Response, error) {
 	return p.transport.RoundTrip(request)
 }
 
-// CloseIdleConnections closes idle connections; client-go looks for a method of this name.
+// CloseIdleConnections closes idle connections. client-go calls a method of this name.
 func (p *Pool) CloseIdleConnections() { p.transport.CloseIdleConnections() }
 
 // Close closes all connections: active requests fail, and watches end. It may be called several times, and on a nil

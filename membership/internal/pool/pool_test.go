@@ -17,7 +17,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// server answers all requests, and does not finish the answers to watches.
+// server responds to all requests, and does not complete the responses to watches.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func send(t *testing.T, p *Pool, url string) (*http.Response, error) {
 	return p.RoundTrip(request)
 }
 
-// trusting is the transport that a test has a pool use.
+// trusting returns the transport for the pool of a test.
 func trusting() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's own server
 }
@@ -87,7 +87,8 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// A connection that is being opened while its pool is closed does not survive it, whenever in between that happens.
+// TestClosedWhileDialing checks that a connection that is being opened while its pool is closed is closed as well, at
+// every point in time.
 func TestClosedWhileDialing(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
@@ -132,14 +133,14 @@ func TestClosedWhileDialing(t *testing.T) {
 	}
 }
 
-// A dialer's own failure is told as that.
+// TestDialFails checks that the error of a dialer is returned.
 func TestDialFails(t *testing.T) {
 	p := New(func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF })
 	_, err := p.DialContext(t.Context(), "tcp", "east:443")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// However requests and a Close meet, no connection is left.
+// TestCloseUnderLoad checks that no connection is left after a Close during requests.
 func TestCloseUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := server(t)

@@ -21,8 +21,8 @@ const userPrefix = "muster:member:"
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// check refuses every request except one that [Method] makes for a user: a plain PKCS#10 request whose subject is the
-// user and nothing else. Kubernetes interprets each organization as a group. It returns the fingerprint of the key.
+// check rejects every request except one that [Method] creates for a user: a plain PKCS#10 request whose subject
+// contains only the user. Kubernetes interprets each organization as a group. It returns the fingerprint of the key.
 func check(request []byte, user string) (key string, err error) {
 	parsed, err := parse(request, user)
 	if err != nil {
@@ -66,7 +66,7 @@ func parse(request []byte, user string) (*x509.CertificateRequest, error) {
 	return parsed, nil
 }
 
-// hasAttributes finds the attributes that package x509 ignores, such as a challenge password.
+// hasAttributes reports whether a request has attributes, such as a challenge password, which package x509 ignores.
 func hasAttributes(tbs []byte) bool {
 	var parsed struct {
 		Version            int
@@ -77,8 +77,8 @@ func hasAttributes(tbs []byte) bool {
 	return err != nil || len(rest) > 0 || len(parsed.Attributes) > 0
 }
 
-// checkCertificate checks that a certificate is for a user and the key with a fingerprint, whatever its signer, and
-// returns it.
+// checkCertificate checks that a certificate is for a user and the key with a fingerprint, regardless of its signer,
+// and returns it.
 func checkCertificate(certificate []byte, key, user string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(certificate) // The following blocks are the signer's chain.
 	if block == nil || block.Type != "CERTIFICATE" {

@@ -26,7 +26,7 @@ func newClaim(t testing.TB) *registration.ClaimKey {
 	return claim
 }
 
-// request makes one as an agent would that is not ours.
+// request returns a certificate request from a template, like that of another client.
 func request(t testing.TB, key crypto.Signer, template x509.CertificateRequest) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
@@ -38,7 +38,7 @@ func certificateRequest(user string) x509.CertificateRequest {
 	return x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
 }
 
-// refusals are requests that a member might try, all but the first to impersonate another user.
+// refusals returns requests of a malicious member. All except the first try to impersonate another user.
 func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 	user := User(claim.Fingerprint())
 	named := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }

@@ -32,7 +32,7 @@ const (
 
 	// The minimum of the API server.
 	minLifetime = 10 * time.Minute
-	// An existing signer signs within a second.
+	// A working signer signs within a second.
 	timeout = time.Minute
 )
 
@@ -71,14 +71,14 @@ func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.user(member.Claim)}, nil
 }
 
-// Issue performs one step towards the certificate: create, approve, collect. The certificate is for whatever key has
-// signed the request, so the caller must have checked that the request is that of the member's agent: see
+// Issue performs one step towards the certificate: create, approve, read. The certificate is for the key that has
+// signed the request, so the caller must have checked that the request belongs to the member's agent: see
 // [registration.Verify] and [registration.VerifyRenewal].
 //
 // Each step continues from the object on the hub, whose name depends on the member and the request only. It returns
 // [membership.ErrPending] while the signer works, [ErrNoSigner] after a minute without a signature, an
-// [*membership.InvalidError] for an invalid request, and otherwise the reason of the signer or of another approver for
-// refusing. All errors except the InvalidError may be temporary: Issue may be called again after each.
+// [*membership.InvalidError] for an invalid request, and otherwise the reason why the signer or another approver
+// refused. All errors except the InvalidError may be temporary: Issue may be called again after each.
 func (i *Issuer) Issue(ctx context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if request.Type != v1alpha1.CredentialCertificate {
@@ -124,8 +124,8 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member,
 		return pending, fmt.Errorf("delete the CertificateSigningRequest: %w", err)
 	}
 	if issued := csr.CreationTimestamp.Time; i.clock().Since(issued) >= certificate.NotAfter.Sub(issued)/2 {
-		// It was not delivered, because an issuer was interrupted some time ago. The agent would have to renew it at once, if
-		// it still could.
+		// An issuer was interrupted before it could deliver the certificate. The agent would have to renew it immediately,
+		// if the certificate were still valid.
 		return pending, membership.ErrPending
 	}
 	return v1alpha1.Credential{
@@ -224,7 +224,7 @@ func (i *Issuer) approve(ctx context.Context, csr *certificatesv1.CertificateSig
 	return membership.ErrPending
 }
 
-// Clean deletes the requests of a member that were never answered. Call it for a member that has left. If the issuer
+// Clean deletes the requests of a member that were never completed. Call it for a member that has left. If the issuer
 // has Labels, Clean deletes only requests with these labels.
 func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 	var left certificatesv1.CertificateSigningRequestList

@@ -13,9 +13,9 @@ import (
 
 // Method requests certificates for an agent.
 type Method struct {
-	// Key is the key of each certificate. It is for clients that are not members and have one key of their own, such as
-	// agents of add-ons: the same key always results in the same request. Unset: each request has a new key, which is the
-	// private data.
+	// Key is the key of each certificate. It is for clients that are not members and have a single key, such as agents of
+	// add-ons: the same key always results in the same request. Unset: each request has a new key, which is the private
+	// data.
 	Key *registration.ClaimKey
 	// UserPrefix must equal that of the hub's [Issuer]. Unset: the prefix of [User].
 	UserPrefix string
@@ -55,8 +55,8 @@ func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) 
 }
 
 // Open checks that the certificate is for the requested key and the user of the claim. It does not check the signer,
-// which is up to the hub's API server. Without private data the key is that of the Method, or the claim key, which
-// earlier versions requested certificates for.
+// which the hub's API server does. Without private data the key is that of the Method or, if it has none, the claim
+// key, as in requests of earlier versions.
 func (m Method) Open(claim *registration.ClaimKey, private []byte,
 	credential v1alpha1.Credential) (registration.Material, error) {
 	if credential.Type != v1alpha1.CredentialCertificate {

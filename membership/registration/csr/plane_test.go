@@ -28,7 +28,7 @@ var hub = localplane.Shared{Options: localplane.Options{Name: "csr"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub)) }
 
-// newIssuer returns one that may do what its markers ask for.
+// newIssuer returns an issuer that has exactly the permissions of its RBAC markers.
 func newIssuer(t *testing.T) (*Issuer, client.Client) {
 	plane := hub.ForTest(t)
 	admin := regtest.Client(t, plane.Config())
@@ -110,7 +110,7 @@ func TestRefusedRequestsAreNotFiled(t *testing.T) {
 	require.Empty(t, filed(t, admin))
 }
 
-// What is there already is what an issuer left that was killed.
+// TestIssueGoesOnAfterARestart checks that an issuer continues with an existing object of an issuer that was killed.
 func TestIssueGoesOnAfterARestart(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, _, asked := newMember(t)
@@ -141,7 +141,8 @@ func TestIssueGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// A certificate that was never collected is not handed out when it is about to end, or has ended.
+// TestIssueThrowsAwayWhatIsOld checks that a certificate that was never delivered is not returned when it has expired
+// or is about to.
 func TestIssueThrowsAwayWhatIsOld(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	issuer.Lifetime = time.Hour
@@ -214,7 +215,7 @@ func TestIssue_ReportsTheConflictingObject(t *testing.T) {
 	}
 }
 
-// An API server and nothing beside it has no signer.
+// TestNoSigner checks the error of an API server without a controller manager, which has no signer.
 func TestNoSigner(t *testing.T) {
 	hub.ForTest(t) // Skips under -short, and builds the binaries.
 	binaries, err := localplane.Binaries(t.Context(), localplane.Options{})

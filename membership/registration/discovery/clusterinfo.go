@@ -12,7 +12,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/jws"
 )
 
-// clusterInfo is the public information about a hub. It must not be trusted before verify.
+// clusterInfo is the public information about a hub. It must not be trusted before verify has succeeded.
 type clusterInfo struct {
 	kubeconfig string
 	data       map[string]string

@@ -49,20 +49,20 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
-// String keeps the token out of logs.
+// String omits the token, so that it does not appear in logs.
 func (o Options) String() string { return "discovery of the hub at " + o.Server }
 
-// Format keeps the token out of printed text, for every verb.
+// Format prints String for every verb, so that printed text never contains the token.
 func (o Options) Format(state fmt.State, _ rune) { fmt.Fprint(state, o.String()) }
 
 // Discover returns the bootstrap of a hub after verifying the hub. Its Server is that of the options, which was reached
 // and verified; cluster-info may contain another one, which may be reachable in the hub's own network only (see
 // Options.PublishedServer). Its CA contains the pinned certificates; without pins, all. Its ExpirationTime is unknown.
 //
-// Discover makes two requests and does not retry; the errors of this package say what may be temporary. If the context
-// ends, the error wraps the context's error. It may be called concurrently. Call it once and keep the result: a hub
-// whose JoinToken has ended cannot be discovered any more, while an agent that made its request in time can still fetch
-// the answer.
+// Discover sends two requests and does not retry; the errors of this package document which ones may be temporary. If
+// the context ends, the error wraps the context's error. It may be called concurrently. Call it once and store the
+// result: a hub whose JoinToken has ended cannot be discovered any more, while an agent that created its request in
+// time can still read the answer.
 func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 	pins, err := o.validate()
 	if err != nil {

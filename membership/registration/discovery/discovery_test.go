@@ -70,7 +70,7 @@ func (a *authority) serving(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
 }
 
-// serve runs a TLS server that shows a certificate of an authority.
+// serve runs a TLS server with a certificate of an authority.
 func (a *authority) serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -81,7 +81,7 @@ func (a *authority) serve(t testing.TB, handler http.HandlerFunc) *httptest.Serv
 	return server
 }
 
-// kubeconfigOf is that of a hub whose CA is all of these.
+// kubeconfigOf returns the kubeconfig of a hub whose CA contains all of these authorities.
 func kubeconfigOf(t testing.TB, authorities ...*authority) string {
 	t.Helper()
 	var certificates []*x509.Certificate
@@ -95,7 +95,7 @@ func kubeconfigOf(t testing.TB, authorities ...*authority) string {
 	return string(data)
 }
 
-// clusterInfoOf is signed with a token.
+// clusterInfoOf returns a cluster-info that is signed with a token.
 func clusterInfoOf(t testing.TB, kubeconfig, id, secret string) []byte {
 	t.Helper()
 	signature, err := jws.ComputeDetachedSignature(kubeconfig, id, secret)
@@ -322,7 +322,7 @@ func TestCACertHashes(t *testing.T) {
 	require.ErrorContains(t, err, "read the CA's certificates")
 }
 
-// Responses of an unknown server must do no harm.
+// FuzzClusterInfo checks that responses of an unknown server cause no panic and are not trusted.
 func FuzzClusterInfo(f *testing.F) {
 	hub := newAuthority(f, "hub")
 	const another = "fedcba9876543210"

@@ -1,5 +1,6 @@
-// Package discovery finds a hub by its address and a token that a person can type, like kubeadm join and karmadactl
-// register. [Discover] returns the [registration.Bootstrap] of an agent, which otherwise comes in a file, join.yaml.
+// Package discovery finds a hub by its address and a token that a user can type, like kubeadm join and karmadactl
+// register. [Discover] returns the [registration.Bootstrap] of an agent, which is otherwise read from a file,
+// join.yaml.
 //
 // # How a hub is verified
 //
@@ -9,14 +10,15 @@
 // gets cluster-info again over a connection that is verified with that CA, and requires the same content. Discover
 // never sends a secret: only the agent uses the token.
 //
-// The signature alone is not sufficient. Every client that knows a token can sign with it, and all clusters that join
-// with a token know it. The steps are those of kubeadm (cmd/kubeadm/app/discovery/token of kubernetes), and one is
-// stricter: kubeadm accepts all certificates of a bundle if one of them is pinned, and this package accepts only those
-// that are.
+// The signature alone is not sufficient. Every client with a token can sign with it, and all clusters that join with a
+// token have it. The steps are those of kubeadm (cmd/kubeadm/app/discovery/token of kubernetes), except that one is
+// stricter: kubeadm accepts all certificates of a bundle if one of them is pinned, and this package accepts only the
+// pinned ones.
 //
 // # Requirements for the hub
 //
-// An API server with --enable-bootstrap-token-auth and anonymous requests, a controller manager with the controllers
-// bootstrap-signer-controller and token-cleaner-controller, and cluster-info. All hubs that kubeadm has created meet
-// this; [Publish] creates cluster-info if it does not exist. The token is that of a JoinToken of type BootstrapToken.
+// The hub needs an API server with --enable-bootstrap-token-auth and anonymous requests, a controller manager with the
+// controllers bootstrap-signer-controller and token-cleaner-controller, and cluster-info. All hubs that kubeadm has
+// created meet these requirements; [Publish] creates cluster-info if it does not exist. The token is that of a
+// JoinToken of type BootstrapToken.
 package discovery

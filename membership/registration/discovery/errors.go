@@ -9,8 +9,8 @@ var (
 	ErrUnreachable = errors.New("the hub cannot be reached")
 	// ErrNotAHub: the server at that address does not provide cluster-info.
 	ErrNotAHub = errors.New("there is no hub to be discovered")
-	// ErrUnknownToken: the hub has not signed with the token. The token was mistyped, has ended, is not for signing, or is
-	// so new that the hub has not signed yet, which takes a second or two.
+	// ErrUnknownToken: the hub has not signed with the token. The token was mistyped, has expired, is not for signing, or
+	// is so new that the hub has not signed with it yet, which takes a second or two.
 	ErrUnknownToken = errors.New("the hub does not know the token")
 	// ErrWrongSignature: cluster-info was signed with another token of the same ID. The token was mistyped, or another
 	// server impersonates the hub.

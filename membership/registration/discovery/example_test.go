@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/discovery"
 )
 
-// What is discovered is kept as the Secret of a JoinToken would be: in the one that agents look into by default.
+// The bootstrap is stored like the Secret of a JoinToken: in the Secret that agents read by default.
 func ExampleDiscover() {
 	ctx := context.Background()
 	bootstrap, err := discovery.Discover(ctx, discovery.Options{

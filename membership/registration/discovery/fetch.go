@@ -73,7 +73,7 @@ func (o *Options) client(roots []*x509.Certificate) *http.Client {
 	}
 	return &http.Client{
 		Transport: transport,
-		// The administrator sets the address of the hub, not the server that responds.
+		// Redirects are not followed: the administrator sets the address of the hub, not the server that responds.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

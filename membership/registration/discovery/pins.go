@@ -38,7 +38,7 @@ func CACertHashes(bundle []byte) ([]string, error) {
 	return hashes, nil
 }
 
-// pins are hashes of public keys, in the form of CACertHash. If empty, every certificate is pinned.
+// pins are hashes of public keys, in the form of CACertHash. Without pins, every certificate is accepted.
 type pins []string
 
 func parsePins(hashes []string) (pins, error) {

@@ -41,13 +41,13 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "discovery"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// run runs a manager with what setup adds to it until the test ends.
+// run runs a manager, which setup configures, until the test ends.
 func run(t *testing.T, config *rest.Config, setup func(manager.Manager) error) {
 	t.Helper()
 	mustertest.StartManager(t, config, manager.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}, setup)
 }
 
-// publisher is a user who may do what Publish says that it needs.
+// publisher returns a client of a user who has exactly the permissions that Publish documents.
 func publisher(t *testing.T, p *localplane.Plane, admin client.Client) client.Client {
 	t.Helper()
 	const name = "publisher"
@@ -63,7 +63,7 @@ func publisher(t *testing.T, p *localplane.Plane, admin client.Client) client.Cl
 	return regtest.Client(t, p.User(name))
 }
 
-// unpublish takes cluster-info back after a test.
+// unpublish deletes cluster-info after a test.
 func unpublish(t *testing.T, admin client.Client) {
 	t.Cleanup(func() {
 		at := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "kubeadm:bootstrap-signer-clusterinfo"}
@@ -76,7 +76,7 @@ func unpublish(t *testing.T, admin client.Client) {
 	})
 }
 
-// TestFromATokenToAMember is the whole way, with all that can be wrong on it, on a hub that starts with nothing.
+// TestFromATokenToAMember checks the path from a token to a member on an empty hub, including all errors.
 func TestFromATokenToAMember(t *testing.T) {
 	p := plane.ForTest(t)
 	config := p.Config()
@@ -199,7 +199,7 @@ func TestFromATokenToAMember(t *testing.T) {
 	})
 }
 
-// testImpostors has others than the hub, and tokens that are not right, at a hub that is discovered otherwise.
+// testImpostors checks the discovery of servers that are not the hub, and with wrong tokens.
 func testImpostors(t *testing.T, config *rest.Config, token string, pins []string) {
 	tls, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 	require.NoError(t, err, "that is what pins are for")
 }
 
-// TestPublishedWrongly is about published content that leads to no hub.
+// TestPublishedWrongly checks published content that cannot be used for discovery.
 func TestPublishedWrongly(t *testing.T) {
 	admin := regtest.Hub(t, plane.ForTest(t).Config())
 	unpublish(t, admin)
@@ -281,7 +281,7 @@ func TestPublishedWrongly(t *testing.T) {
 	}
 }
 
-// A token that kubeadm has made ends by itself: the hub's own controllers see to that.
+// TestExpiredToken checks that a token of kubeadm expires, which the controllers of Kubernetes enforce.
 func TestExpiredToken(t *testing.T) {
 	config := plane.ForTest(t).Config()
 	admin := regtest.Hub(t, config)

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// readerName is the name that kubeadm uses, so that a hub of kubeadm has these objects already.
+// readerName is the name that kubeadm uses, so that a hub of kubeadm already has these objects.
 const readerName = "kubeadm:bootstrap-signer-clusterinfo"
 
 const anonymous = "system:anonymous"
@@ -72,7 +72,8 @@ func Publish(ctx context.Context, c client.Client, server string, ca []byte) err
 	})
 }
 
-// ensure creates an object, unless a sufficient one exists.
+// ensure creates an object, unless a sufficient one exists. The function does reports whether an existing object is
+// sufficient.
 func ensure[T client.Object](ctx context.Context, c client.Client, object T, does func(found T) bool) error {
 	what := fmt.Sprintf("%s %s", reflect.TypeFor[T]().Elem().Name(), client.ObjectKeyFromObject(object))
 	found := object.DeepCopyObject().(T)

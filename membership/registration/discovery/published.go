@@ -31,9 +31,9 @@ func (p *Publication) Signed(tokenID string) bool {
 	return p != nil && slices.Contains(p.SignedWith, tokenID)
 }
 
-// Published returns what a hub has published, with [Publish] or by kubeadm; nil if there is nothing. If the ConfigMap
-// cannot be used for discovery, the error is [ErrNotAHub]. Published does not check whether every client may read the
-// ConfigMap; call Publish with the same Server and CA to ensure that.
+// Published returns the information that a hub has published with [Publish] or with kubeadm; nil if there is none. If
+// the ConfigMap cannot be used for discovery, the error is [ErrNotAHub]. Published does not check whether every client
+// may read the ConfigMap; call Publish with the same Server and CA to ensure that.
 //
 // It needs get on configmaps in kube-public. The client's scheme must know core/v1.
 func Published(ctx context.Context, c client.Reader) (*Publication, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/identity"
 )
 
-// A request is held until an administrator has said who the agent is.
+// A request is pending until an administrator has set the identity of the agent.
 func Example() {
 	_, err := identity.Issuer{}.Subject(membership.Member{Name: "east"})
 	fmt.Println(errors.Is(err, identity.ErrMissing))

@@ -38,7 +38,8 @@ func (Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return subject, nil
 }
 
-// Issue returns an empty credential of type Identity. It has no expiration, because the hub does not know it.
+// Issue returns an empty credential of type Identity. It has no expiration, because the expiration is unknown to the
+// hub.
 func (i Issuer) Issue(_ context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if request.Type != v1alpha1.CredentialIdentity {
@@ -51,7 +52,7 @@ func (i Issuer) Issue(_ context.Context, member membership.Member,
 	return v1alpha1.Credential{Type: v1alpha1.CredentialIdentity}, nil
 }
 
-// normal returns subject with the fields that follow from its kind, and the problem if it is invalid.
+// normal returns the subject with the fields that its kind determines, and a problem if it is invalid.
 func normal(subject rbacv1.Subject) (_ rbacv1.Subject, problem string) {
 	const reserved, accounts = "system:", "system:serviceaccount:"
 	if subject.Name == "" {
@@ -92,7 +93,7 @@ func (Method) Request(*registration.ClaimKey, *int32) (v1alpha1.CredentialReques
 	return v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity}, nil, nil
 }
 
-// Open returns zero material: the agent continues to use the credential that it has.
+// Open returns zero material: the agent continues to use its own credential.
 func (Method) Open(_ *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material, error) {
 	if credential.Type != v1alpha1.CredentialIdentity {
 		return registration.Material{},

@@ -28,10 +28,10 @@ func TokenName(member string) string {
 	return prefix + member[:limit-len(prefix)-len(hash)-1] + "-" + hash
 }
 
-// Source is a source of bootstrap credentials for an agent whose own credential for the hub is that of the subject in
-// spec.identity of its MemberCluster: the agent needs no join.yaml. The hub lets this subject, and no other, read the
-// Secret of a JoinToken that admits only this member. It does so until the agent has joined. An agent uses a Source as
-// its Options.Bootstrap, together with [Method].
+// Source is a source of bootstrap credentials for an agent whose own credential for the hub authenticates the subject
+// in spec.identity of its MemberCluster: the agent needs no join.yaml. Until the agent has joined, the hub permits
+// only this subject to read the Secret of a JoinToken that admits only this member. An agent uses a Source as its
+// Options.Bootstrap, together with [Method].
 type Source struct {
 	secrets corev1client.SecretInterface
 	server  string
@@ -40,8 +40,8 @@ type Source struct {
 	name    string
 }
 
-// NewSource returns the source of a member. The config is that of the hub with the agent's own credential, and its
-// address is the one that the agent uses. The member is the name of the MemberCluster. An empty namespace is
+// NewSource returns the source of a member. The config is that of the hub with the agent's own credential. The agent
+// uses the address in this config. The member is the name of the MemberCluster. An empty namespace is
 // [membership.RegistrationNamespace].
 func NewSource(hub *rest.Config, member, namespace string) (*Source, error) {
 	if namespace == "" {
@@ -91,5 +91,5 @@ func (s *Source) parse(secret *corev1.Secret) (*registration.Bootstrap, error) {
 	return bootstrap, nil
 }
 
-// Forget does nothing: the hub withdraws the credential itself.
+// Forget does nothing: the hub deletes the credential.
 func (*Source) Forget(context.Context) error { return nil }

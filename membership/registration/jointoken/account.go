@@ -17,7 +17,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// accountTokens are expiring tokens of a ServiceAccount that is there for one JoinToken.
+// accountTokens issues expiring tokens of a ServiceAccount that exists for one JoinToken.
 type accountTokens struct {
 	reader  client.Reader
 	client  client.Client
@@ -64,7 +64,7 @@ func (s *accountTokens) issue(ctx context.Context, bootstrap *registration.Boots
 	return time.Duration(ptr.Deref(issued.Spec.ExpirationSeconds, seconds)) * time.Second, nil
 }
 
-// withdraw has nothing to do: no token was issued that outlasts the JoinToken for long.
+// withdraw does nothing: no issued token is valid for long after the end of the JoinToken.
 func (s *accountTokens) withdraw(context.Context, time.Time) error { return nil }
 
 func (s *accountTokens) remove(ctx context.Context) error {

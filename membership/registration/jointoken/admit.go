@@ -18,16 +18,16 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// remembered is how many cluster IDs status.usedBy has room for.
+// remembered is the maximum number of cluster IDs in status.usedBy.
 const remembered = 100
 
-// Check returns the JoinToken that a request was made with, after it has verified that it was, and that the
-// token lets it through ([Admit]). An [*membership.InvalidError] refuses the request for good; any other error may
-// pass. The request's own signature is not looked at: call registration.Verify first. A cluster that has been let in
-// needs no token any more: do not call Check again when its claim is on record.
+// Check verifies that a request was made with the JoinToken that it names, and that the token admits it ([Admit]). It
+// returns the JoinToken. An [*membership.InvalidError] means that the request is refused permanently; any other error
+// may be temporary. Check does not verify the request's signature: call registration.Verify first. A cluster whose
+// claim is recorded needs no token any more: do not call Check for it again.
 //
-// Reader must not be a cache, lest a cluster be judged by the key of a token that was replaced, and so that Secrets
-// are not held in memory. It needs get on jointokens and secrets in the registration namespace.
+// Reader must not be a cache, so that a request is not verified with the key of a token that was replaced, and Secrets
+// are not kept in memory. It needs get on jointokens and secrets in the registration namespace.
 func Check(ctx context.Context, reader client.Reader, request *v1alpha1.JoinRequest) (*v1alpha1.JoinToken, error) {
 	proof := request.Spec.Token
 	if proof == nil {
@@ -44,7 +44,7 @@ func Check(ctx context.Context, reader client.Reader, request *v1alpha1.JoinRequ
 	if err := reader.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("get the Secret of JoinToken %s: %w", key, err)
 	}
-	// What is left of an earlier token of that name proves nothing.
+	// The Secret of an earlier token of the same name does not prove this token.
 	if !metav1.IsControlledBy(secret, token) {
 		return nil, fmt.Errorf("the Secret %s does not belong to the JoinToken of that name", key)
 	}
@@ -57,9 +57,10 @@ func Check(ctx context.Context, reader client.Reader, request *v1alpha1.JoinRequ
 	return token, nil
 }
 
-// Admit decides whether a token lets a request through that was made with it: made before the token ended, by
-// the cluster that the token is bound to, while there were uses left or by a cluster that was counted already. The
-// error is an [*membership.InvalidError]. It is pure; time is the API server's, in the timestamps of both.
+// Admit decides whether a token admits a request that was made with it: the request was created before the token
+// expired, by the cluster that the token is bound to, and the token had uses left or the cluster was counted already.
+// The error is an [*membership.InvalidError]. Admit performs no I/O. It uses the API server's clock, in the timestamps
+// of both objects.
 func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
 		return refused(token.Name, "is not valid: "+err.Error())
@@ -78,8 +79,8 @@ func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 
 // AdmitLabels decides whether the labels of a request may become those of a new MemberCluster. If the token lists
 // allowed labels, each label of the request must be among them. Otherwise, and without a token (nil), the request must
-// not have a label with a protected key. A label that the token replaces (spec.labels) is always admitted. The error is
-// an [*membership.InvalidError]. AdmitLabels is pure.
+// not have a label with a protected key. A label that the token replaces (spec.labels) is always admitted. The error
+// is an [*membership.InvalidError]. AdmitLabels performs no I/O.
 func AdmitLabels(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest, protected []string) error {
 	for _, key := range slices.Sorted(maps.Keys(request.Spec.Labels)) {
 		value := request.Spec.Labels[key]
@@ -115,8 +116,9 @@ func allowed(labels []v1alpha1.AllowedLabel, key, value string) bool {
 	})
 }
 
-// MemberUID returns the UID of the MemberCluster that a token is for; empty: for any. It is the one that owns the
-// token: what was made for a member neither makes another one nor goes to one that was made anew under its name.
+// MemberUID returns the UID of the MemberCluster that a token admits; empty: any. It is the UID of the token's owner.
+// A token for a member neither creates another MemberCluster nor admits a MemberCluster that was created again with
+// its name.
 func MemberUID(token *v1alpha1.JoinToken) types.UID {
 	for _, owner := range token.OwnerReferences {
 		if owner.Kind == "MemberCluster" && owner.APIVersion == v1alpha1.GroupVersion.String() {
@@ -131,11 +133,11 @@ func refused(token, problem string) error {
 		"JoinToken %q %s: ask for a join.yaml of another one", token, problem)}
 }
 
-// Count records on a token that a cluster comes in with it; call it right before the cluster is let in. A cluster that
-// is remembered, by the hundred that came last, is not counted again, so that a hub which died between the two can
-// begin anew. The token must be one that [Check] returned: the write succeeds only on what was checked, so that maxUses
-// is never exceeded. After a conflict, which errors.IsConflict of apimachinery tells, check again. Writer needs patch
-// on jointokens/status.
+// Count records in a token's status that a cluster is admitted with it; call it immediately before the cluster is
+// admitted. It does not count a cluster again that is among the last hundred in status.usedBy, so that a hub that was
+// killed between the two steps can repeat them. The token must be one that [Check] returned: the write succeeds only
+// on the checked version, so maxUses is never exceeded. After a conflict (errors.IsConflict of apimachinery), call
+// Check again. Writer needs patch on jointokens/status.
 func Count(ctx context.Context, writer client.StatusClient, token *v1alpha1.JoinToken, clusterID string) error {
 	if counted(token, clusterID) {
 		return nil
@@ -159,7 +161,7 @@ func count(status *v1alpha1.JoinTokenStatus, clusterID string) {
 	}
 }
 
-// Acceptor accepts the clusters that come with a JoinToken which says so (spec.autoAccept), and holds all others.
+// Acceptor accepts the clusters whose JoinToken has spec.autoAccept, and holds all others.
 type Acceptor struct {
 	// Reader gets JoinTokens; it may be a cache.
 	Reader client.Reader
@@ -167,7 +169,7 @@ type Acceptor struct {
 
 var _ membership.Acceptor = Acceptor{}
 
-// Accept never denies: what a token does not let through is no longer asked about.
+// Accept never denies: it is not called for a request that its token does not admit.
 func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Acceptance, error) {
 	hold := membership.Acceptance{Decision: membership.Hold}
 	if request.Spec.Token == nil {
@@ -181,7 +183,7 @@ func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (me
 	return Acceptance(token), nil
 }
 
-// Acceptance is what a token says of the clusters that it lets through.
+// Acceptance returns the decision of a token on the clusters that it admits.
 func Acceptance(token *v1alpha1.JoinToken) membership.Acceptance {
 	if !token.Spec.AutoAccept {
 		return membership.Acceptance{Decision: membership.Hold}

@@ -14,8 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// bootstrapTokens is the one bootstrap token of a JoinToken: the hub's own, or one that an administrator had made
-// before.
+// bootstrapTokens manages the bootstrap token of a JoinToken, which the hub or an administrator has created.
 type bootstrapTokens struct {
 	store  *bootstrapsecret.Store
 	token  *v1alpha1.JoinToken
@@ -61,7 +60,7 @@ func (s *bootstrapTokens) holds(bootstrap *registration.Bootstrap) bool {
 		(s.owner != bootstrapsecret.Ours || bootstrapsecret.Whole(s.secret, s.token))
 }
 
-// issue prolongs the token. A token that a user deleted is created again: that is how to get another one.
+// issue prolongs the token. It creates a token again that a user deleted, which is how users request another secret.
 func (s *bootstrapTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap,
 	lifetime time.Duration) (time.Duration, error) {
 	if s.owner == bootstrapsecret.Predecessor {

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// bootstrapToken makes a JoinToken of that type, which goes with the test.
+// bootstrapToken creates a JoinToken of that type, and deletes it at the end of the test.
 func (h *hub) bootstrapToken(id string, change ...func(*v1alpha1.JoinTokenSpec)) *v1alpha1.JoinToken {
 	spec := v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken}
 	for _, change := range change {
@@ -32,7 +32,7 @@ func endsAfter(d time.Duration) func(*v1alpha1.JoinTokenSpec) {
 	return func(spec *v1alpha1.JoinTokenSpec) { spec.TTLSeconds = new(int64(d / time.Second)) }
 }
 
-// kubeadmToken makes a Secret as `kubeadm token create` does.
+// kubeadmToken creates a Secret like `kubeadm token create`.
 func (h *hub) kubeadmToken(id, secret string) *corev1.Secret {
 	object := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + id},
@@ -83,7 +83,7 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 	mustertest.Holds(h.t, time.Minute, "nor a copy that works", func() bool { return !h.works(bootstrap) })
 }
 
-// A person who was told a token keeps it: it is prolonged, while there is a hub to do that.
+// TestBootstrapTokenIsProlonged checks that a token keeps its secret and is prolonged while a hub is running.
 func TestBootstrapTokenIsProlonged(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) {
@@ -273,7 +273,7 @@ func TestAdoptedTokenThatCannotBeUsed(t *testing.T) {
 	require.Equal(t, "adopt2.fedcba9876543210", h.bootstrap(token).Token)
 }
 
-// An adopted token ends when its own time is over.
+// TestAdoptedTokenEnds checks that an adopted token ends at its own expiration.
 func TestAdoptedTokenEnds(t *testing.T) {
 	h := newHub(t)
 	own := h.kubeadmToken("adopt4", "0123456789abcdef")

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// assets are what a JoinToken owns, as they are on the hub; nil is what is missing.
+// assets are the observed objects of a JoinToken; nil: the object does not exist.
 type assets struct {
 	token      *v1alpha1.JoinToken
 	secret     *corev1.Secret
@@ -34,23 +34,23 @@ type assets struct {
 	seenAt     time.Time // by the reconciler's clock
 }
 
-// issuer issues the credentials of one JoinToken, as its type wants it. All methods are about what it has looked at.
+// issuer issues the credentials of one JoinToken, according to its type. All methods use the observed objects.
 type issuer interface {
 	look(ctx context.Context) error
-	// describe fills in what is known of the credential besides its age.
+	// describe sets the observed properties of the credential, except its age.
 	describe(credential *existing)
-	// subject is who comes with the credentials.
+	// subject returns the subject that the credentials authenticate.
 	subject() rbacv1.Subject
-	// uid is that of what the credentials die with; empty when it is not there.
+	// uid returns the UID of the object that the credentials depend on; empty: it does not exist.
 	uid() types.UID
-	// holds reports whether a bootstrap with the right uid has what would be issued now.
+	// holds reports whether a bootstrap with the right uid contains the credential that would be issued now.
 	holds(bootstrap *registration.Bootstrap) bool
-	// issue makes what is missing and fills in token and expiration. Granted is for how long it is.
+	// issue creates missing objects and sets token and expiration. It returns the granted lifetime.
 	issue(ctx context.Context, bootstrap *registration.Bootstrap,
 		lifetime time.Duration) (granted time.Duration, err error)
-	// withdraw lets copies work until a time. Zero: for as long as they do.
+	// withdraw lets copies work until the given time. Zero: until they expire.
 	withdraw(ctx context.Context, until time.Time) error
-	// remove ends every copy.
+	// remove invalidates every copy.
 	remove(ctx context.Context) error
 }
 
@@ -103,8 +103,9 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	return t, nil
 }
 
-// get returns nil for an object that is missing, and an error for an object that the controller did not create: it
-// does not overwrite a Secret, nor give out a ServiceAccount that may have other permissions.
+// get returns nil for an object that does not exist, and an error for an object that the controller did not create:
+// the controller neither overwrites such a Secret nor issues tokens of such a ServiceAccount, which may have other
+// permissions.
 func get[T client.Object](ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken, object T) (T, error) {
 	var missing T
 	kind := reflect.TypeFor[T]().Elem().Name()
@@ -122,8 +123,8 @@ func get[T client.Object](ctx context.Context, reader client.Reader, token *v1al
 	return object, nil
 }
 
-// issue makes what is missing, and says what there is now, in an order in which a restart between any two finds the way
-// on.
+// issue creates missing objects and updates the observed ones, in an order in which a restart between any two writes
+// can continue.
 func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duration) error {
 	if want := bindingOf(t.token, t.issuer.subject()); !bound(t.binding, want) {
 		if err := r.bind(ctx, t, want); err != nil {
@@ -170,7 +171,7 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	return nil
 }
 
-// complete writes the chart values for the credential in the Secret, and leaves the credential as it is. Secrets of
+// complete writes the chart values for the credential in the Secret, without changing the credential. Secrets of
 // earlier versions have no chart values.
 func (r *reconciler) complete(ctx context.Context, t *assets) error {
 	t.secret.Data[registration.ValuesKey] = t.values
@@ -195,7 +196,7 @@ func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBindi
 	return nil
 }
 
-// withdraw takes the credential out of the Secret; copies work until a time. Zero: for as long as they do.
+// withdraw removes the credential from the Secret. Copies work until the given time. Zero: until they expire.
 func (r *reconciler) withdraw(ctx context.Context, t *assets, until time.Time) error {
 	if err := r.takeBack(ctx, t); err != nil {
 		return err

@@ -1,60 +1,61 @@
-// Package jointoken keeps JoinTokens: it puts into each one's Secret what an agent needs to ask a hub to join it,
-// renews that while the token lasts, and takes it away when the token ends.
+// Package jointoken contains the controller of JoinTokens: it writes the credential with which an agent registers into
+// the Secret of each JoinToken, renews the credential while the token is valid, and removes it when the token ends.
 //
-// [SetupWithManager] adds the controller to a manager. The hub's own controller of JoinRequests uses the
-// rest: [Check] tells whether a request was made with the token that it names and is let through by it,
-// [Count] counts the cluster before it is let in, and [Acceptor] carries out spec.autoAccept.
+// [SetupWithManager] adds the controller to a manager. The hub's controller of JoinRequests uses the other functions:
+// [Check] checks that a request was made with the token that it names and that the token admits it, [Count] counts the
+// cluster before it is admitted, and [Acceptor] implements spec.autoAccept.
 //
-// # What a token owns
+// # Objects of a token
 //
-// With type ServiceAccount all of it is in the registration namespace and goes with the JoinToken: a ServiceAccount
-// "join-<name>", a RoleBinding of the same name to the ClusterRole "muster-bootstrap", and a Secret with the name of
-// the token. An agent reads the key "join.yaml" of the Secret. The key "values" contains the same credential as values
-// for the Helm chart muster-agent:
+// With type ServiceAccount all objects are in the registration namespace and are deleted with the JoinToken: a
+// ServiceAccount "join-<name>", a RoleBinding of the same name to the ClusterRole "muster-bootstrap", and a Secret
+// with the name of the token. An agent reads the key "join.yaml" of the Secret. The key "values" contains the same
+// credential as values for the Helm chart muster-agent:
 //
 //	helm install muster-agent deploy/charts/muster-agent --values values.yaml
 //
-// Deleting the JoinToken ends every copy of the credential, as soon as the API server's cache of tokens expires (10
-// seconds).
+// When the JoinToken is deleted, every copy of the credential becomes invalid as soon as the API server's cache of
+// tokens expires (10 seconds).
 //
 // # Which clusters a token admits
 //
-// Any cluster, unless spec.clusterID names one. A token that is owned by a MemberCluster, in its
-// metadata.ownerReferences, is for that one alone: the hub admits no cluster with it when the MemberCluster is gone,
-// and creates no other one.
+// Any cluster, unless spec.clusterID is set. A token that a MemberCluster owns (metadata.ownerReferences) admits only
+// that MemberCluster: when the MemberCluster is deleted, the hub admits no cluster with the token, and creates no
+// other MemberCluster.
 //
 // # How a token ends
 //
-// A token ends when its time is over or its uses are used up. Requests that are made later are refused, and with
-// the last use those of every cluster that was not counted. The Secret then holds no credential any more, only
-// the key by which requests that were made in time are still recognized. Copies of the credential die ten
-// minutes later, when the ServiceAccount is deleted: a cluster that has just been let in can still fetch its
-// answer. Time is told by the API server where it matters to others: a request was made in time if its
-// creationTimestamp says so, and no credential is issued that outlasts its token by more than those ten minutes.
+// A token ends when it expires or its uses are used up. The hub refuses later requests and, after the last use, the
+// requests of every cluster that was not counted. The Secret then contains no credential any more, only the key with
+// which the hub verifies requests that were made in time. Copies of the credential become invalid ten minutes later,
+// when the ServiceAccount is deleted, so that a cluster that was admitted last can still read its answer. Decisions
+// that affect other components use the API server's clock: a request was made in time according to its
+// creationTimestamp, and a credential expires at most ten minutes after its token.
 //
 // # Bootstrap tokens
 //
-// With type BootstrapToken the credential is a token that a person can type, "<id>.<secret>", as kubeadm has them;
-// package discovery makes of it, and of the address of the hub, what an agent needs. Options.BootstrapTokens turns them
-// on. Instead of the ServiceAccount there is the Secret kube-system/bootstrap-token-<id>, and the RoleBinding is for
-// the user of that one token, "system:bootstrap:<id>". Nothing is bound to its group "system:bootstrappers:muster", by
-// which policies and audit logs can tell it. The Secret with join.yaml is the same; its key is made of the token.
+// With type BootstrapToken the credential is a token that a user can type, "<id>.<secret>", like those of kubeadm.
+// Package discovery derives the bootstrap of an agent from the token and the address of the hub.
+// Options.BootstrapTokens enables this type. Instead of the ServiceAccount there is the Secret
+// kube-system/bootstrap-token-<id>, and the RoleBinding is for the user of that one token, "system:bootstrap:<id>".
+// Its group "system:bootstrappers:muster" has no permissions, and identifies muster's tokens in policies and audit
+// logs. The Secret with join.yaml is the same; its key is derived from the token.
 //
-// A token is prolonged, not replaced: it ends no later than spec.credentialTTLSeconds after the last time that there
-// was a hub to prolong it. When the JoinToken ends, the token does not lead to the hub any more, and ten minutes
-// later the API server ends it too. Deleting the Secret in kube-system is how to have another secret with the same
-// id. The Secret is not owned by the JoinToken, which is in another namespace: the controller deletes it, also when
-// it was down while the JoinToken was deleted.
+// A token is prolonged, not replaced: it expires at most spec.credentialTTLSeconds after a hub last prolonged it. When
+// the JoinToken ends, the token can no longer be used to discover the hub, and expires ten minutes later. To get
+// another secret with the same ID, delete the Secret in kube-system. The JoinToken does not own the Secret, because it
+// is in another namespace: the controller deletes it, also if it was not running while the JoinToken was deleted.
 //
-// A Secret of that name that an administrator has made before, by kubeadm token create, is adopted: it is never written
-// and never deleted, ends when it says so, and its groups get nothing. It must have both usages, or the JoinToken is
-// not ready and says which is missing. When it is gone, none is made in its place.
+// The controller adopts a Secret of that name that an administrator has created before, with kubeadm token create: it
+// never changes or deletes it, the Secret's own expiration applies, and its groups get no permissions. The token must
+// have both usages. Otherwise the JoinToken is not ready, and the message names the missing usage. After such a Secret
+// was deleted, the controller does not create another one.
 //
-// # What bootstrap tokens cost in permissions
+// # Permissions for bootstrap tokens
 //
 // The controller needs to get, list, watch, create, update and delete Secrets in kube-system, and RBAC cannot limit
-// that to bootstrap tokens: create knows no names, and there are no rules about types. A user who may do that can
-// create a token of any ServiceAccount there, which is as good as cluster-admin. So the Role is apart from the
-// others, and a hub that has it should have an admission policy which lets the hub's user write Secrets there of type
-// bootstrap.kubernetes.io/token alone.
+// that to bootstrap tokens: a rule for create cannot contain names, and there are no rules for types. A user with
+// these permissions can create a token of any ServiceAccount there, which is equivalent to cluster-admin. Therefore
+// these permissions are in a separate Role, and a hub with this Role should have an admission policy that permits the
+// hub's user to write only Secrets of type bootstrap.kubernetes.io/token there.
 package jointoken

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A token for one use, which is used.
+// A token for one use, which is used up.
 func ExampleAdmit() {
 	token := &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge"},

@@ -29,8 +29,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// mortal is a client whose program is killed after so many writes: what it wrote last has arrived and it does not
-// know, and nothing follows.
+// mortal returns a client whose program is killed after a number of writes: the last write succeeds without a
+// response, and no request follows.
 func mortal(inner client.WithWatch, writes int) client.Client {
 	write := func(do func() error) error {
 		if writes <= 0 {
@@ -62,7 +62,8 @@ func mortal(inner client.WithWatch, writes int) client.Client {
 	})
 }
 
-// A controller that is killed after any of its writes is followed by one that finds the way on.
+// TestRestartBetweenAnyTwoSteps checks that a controller continues after an earlier one was killed after any of its
+// writes.
 func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
@@ -166,7 +167,8 @@ func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
 	}
 }
 
-// A failure puts off neither the end of a token's copies nor what is remembered of when it was used up.
+// TestFailureDoesNotProlongATokenThatIsUsedUp checks that a failure delays neither the end of a token's copies nor the
+// record of the time when it was used up.
 func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
@@ -242,7 +244,7 @@ func TestFailuresAreReported(t *testing.T) {
 	require.Len(t, recorder.Events, 2)
 }
 
-// However many come at once, and however often each tries, no more get in than may.
+// TestMaxUsesIsNeverExceeded checks that concurrent and repeated requests never exceed maxUses.
 func TestMaxUsesIsNeverExceeded(t *testing.T) {
 	h := newHub(t)
 	const most, clusters = 3, 8
@@ -365,7 +367,7 @@ func TestAcceptor(t *testing.T) {
 	require.Equal(t, membership.Hold, acceptance.Decision, "a doubt lets nobody in")
 }
 
-// When the hub moves, agents that come later must find it.
+// TestSecretFollowsTheHub checks that the Secret contains the new address when the hub moves.
 func TestSecretFollowsTheHub(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.token("moved", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)

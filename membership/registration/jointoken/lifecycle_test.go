@@ -60,7 +60,7 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 	require.ErrorContains(t, err, `JoinToken "life" is not there`)
 }
 
-// quiet shows that nothing happens while nothing changes.
+// quiet checks that there are no requests while nothing changes.
 func (h *hub) quiet() {
 	h.t.Helper()
 	const still = 2 * time.Second

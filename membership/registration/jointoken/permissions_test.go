@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A bootstrap credential can create and get JoinRequests and nothing else.
+// TestBootstrapCredentialMayDoNothingElse checks that a bootstrap credential can only create and get JoinRequests.
 func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
 	h := newHub(t)
 	other := h.waitFor(h.token("other", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)

@@ -10,67 +10,67 @@ import (
 )
 
 const (
-	// answerGrace is how long after the end of a token the credentials that were copied from it can still
-	// fetch answers. It is also the shortest life that API servers give, so that a credential of a token
-	// that is about to end is issued, too.
+	// answerGrace is how long after the end of a token copies of its credentials can still read answers. It is also the
+	// minimum lifetime of tokens of API servers, so that a credential can also be issued for a token that is about to
+	// end.
 	answerGrace = 10 * time.Minute
 
 	defaultLifetime = 24 * time.Hour
-	// Longer is for ever: dates need a year of four digits, and durations end at 292 years.
+	// Longer TTLs mean never: dates need a year of four digits, and durations are limited to 292 years.
 	maxTTL = 100 * 365 * 24 * time.Hour
 )
 
-// action is what to do about the credential of a JoinToken. Each may be repeated.
+// action is an action for the credential of a JoinToken. Every action may be repeated.
 type action string
 
 // The actions.
 const (
-	// keep leaves everything as it is.
+	// keep changes nothing.
 	keep action = "Keep"
-	// issue puts a new credential into the Secret, and makes what is missing for it.
+	// issue writes a new credential into the Secret, and creates the objects that it needs.
 	issue action = "Issue"
-	// complete writes the chart values for the credential that is in the Secret, and nothing else.
+	// complete writes only the chart values for the credential in the Secret.
 	complete action = "Complete"
-	// withdraw takes the credential out of the Secret; copies of it go on working.
+	// withdraw removes the credential from the Secret. Copies of it continue to work.
 	withdraw action = "Withdraw"
-	// remove withdraws it and ends every copy.
+	// remove withdraws the credential and invalidates every copy.
 	remove action = "Remove"
 )
 
-// existing is what is known of the credential that is on the hub for a JoinToken.
+// existing describes the existing credential of a JoinToken.
 type existing struct {
-	// Usable is true when an agent can join with the Secret as it is, and it says what would be written now.
+	// Usable is true if an agent can join with the Secret, and the Secret has the content that would be written now.
 	Usable bool
 	// Incomplete is true if the chart values in the Secret are missing, or are not those of the credential.
 	Incomplete bool
-	// IssuedAt is when it was issued, by the clock that also tells plan the time.
+	// IssuedAt is the time at which it was issued, by the same clock as the time that is passed to plan.
 	IssuedAt time.Time
-	// Lifetime that the API server gave it.
+	// Lifetime that the API server granted.
 	Lifetime time.Duration
-	// Adopted is true when it is an administrator's own, which is not renewed and ends at Expires. Zero: never.
+	// Adopted is true if an administrator created the credential. It is not renewed and ends at Expires. Zero: never.
 	Adopted bool
 	Expires time.Time
-	// Problem says why there can be none, and what would help. Empty: nothing is in the way.
+	// Problem is the reason why there can be no credential, and the next step. Empty: there is no problem.
 	Problem string
 }
 
-// step is what follows for a JoinToken.
+// step is the next step for a JoinToken.
 type step struct {
 	Action action
-	// Reason and Message are those of its condition Ready, which is True when the reason is ReasonReady.
+	// Reason and Message of the condition Ready, which is True if the reason is ReasonReady.
 	Reason, Message string
-	// Lifetime to ask for, if the action is issue.
+	// Lifetime to request, if the action is issue.
 	Lifetime time.Duration
 	// End of the token. Zero: never.
 	End time.Time
-	// UsedUp is since when no use is left, to be remembered in the status. Zero: some are.
+	// UsedUp is the time since which no use is left, to be recorded in the status. Zero: uses are left.
 	UsedUp time.Time
-	// Again is when to look again: at once after issue, because the API server may grant less than it was
-	// asked for. Zero: not before something changes.
+	// Again is the time of the next reconcile: immediately after issue, because the API server may grant a shorter
+	// lifetime than requested. Zero: when an object changes.
 	Again time.Time
 }
 
-// plan decides what to do about a JoinToken at a time. It is pure.
+// plan decides the next step for a JoinToken at a time. It performs no I/O.
 func plan(token *v1alpha1.JoinToken, credential existing, now time.Time) step {
 	end := endOf(token)
 	if !end.IsZero() && !now.Before(end) {
@@ -116,7 +116,8 @@ func ended(at, now time.Time, step step) step {
 	return step
 }
 
-// End returns when a token expires. Zero: never. JoinRequests that were made with it and wait for a decision end then.
+// End returns the time at which a token expires. Zero: never. JoinRequests that were made with the token and wait for
+// a decision end then.
 func End(token *v1alpha1.JoinToken) time.Time { return endOf(token) }
 
 func endOf(token *v1alpha1.JoinToken) time.Time {
@@ -131,7 +132,7 @@ func usedUp(token *v1alpha1.JoinToken) bool {
 	return token.Spec.MaxUses != nil && token.Status.Uses >= *token.Spec.MaxUses
 }
 
-// usedUpSince returns when that was first seen.
+// usedUpSince returns the time at which the hub first observed that the token is used up.
 func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 	if seen := token.Status.UsedUpTime; seen != nil {
 		return seen.Time
@@ -139,9 +140,9 @@ func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 	return now
 }
 
-// renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
-// the one that it would be issued with now. One that lasts as long as it may is left, and one that is not the hub's
-// until it ends, which may be never (zero).
+// renewal returns the time at which a credential must be replaced: at half of its lifetime or, if that is shorter, of
+// the lifetime that it would be issued with now. A credential with the maximum lifetime is kept, and an adopted one is
+// kept until it expires, which may be never (zero).
 func renewal(token *v1alpha1.JoinToken, credential existing, end time.Time) time.Time {
 	if credential.Adopted {
 		return credential.Expires
@@ -167,7 +168,7 @@ func lifetime(token *v1alpha1.JoinToken, end, now time.Time) time.Duration {
 	return (life + time.Second - 1).Truncate(time.Second) // Rounded up: see renewal.
 }
 
-// counted reports whether a cluster came in with a token, as far as the token remembers.
+// counted reports whether a cluster is recorded as admitted with a token.
 func counted(token *v1alpha1.JoinToken, clusterID string) bool {
 	return slices.Contains(token.Status.UsedBy, clusterID)
 }

@@ -163,8 +163,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Whatever its times are, a token has a credential that works until it ends, and is not renewed more often
-// than that takes.
+// TestPlanKeepsTokensAlive checks, for all lifetimes, that a token has a valid credential until it ends, and is not
+// renewed more often than necessary.
 func TestPlanKeepsTokensAlive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := func(label string, low, high int64) int64 { return rapid.Int64Range(low, high).Draw(t, label) }

@@ -34,7 +34,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "jointoken"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// A hub is one with the controller running, as a user who may do what its markers ask for.
+// hub is a hub with a running controller, whose user has exactly the permissions of the RBAC markers.
 type hub struct {
 	client.Client // an admin's
 	t             *testing.T
@@ -67,7 +67,7 @@ func newHub(t *testing.T) *hub {
 	return h
 }
 
-// grantBootstrapTokens gives a user the one generated Role that is needed for bootstrap tokens.
+// grantBootstrapTokens grants a user the generated Role for bootstrap tokens.
 func (h *hub) grantBootstrapTokens(user string) {
 	require.NoError(h.t, mustertest.GrantFiles(h.t.Context(), h, user, "../../hub/rbac/bootstrap-tokens.yaml"))
 }
@@ -92,14 +92,14 @@ func (h *hub) withWatch() client.WithWatch {
 	return c
 }
 
-// token makes a JoinToken, which goes with the test.
+// token creates a JoinToken, and deletes it at the end of the test.
 func (h *hub) token(name string, spec v1alpha1.JoinTokenSpec) *v1alpha1.JoinToken {
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}
 	regtest.Create(h.t, h, token)
 	return token
 }
 
-// waitFor waits until a token is in a state, and returns it.
+// waitFor waits until a token has a reason, and returns it.
 func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 	is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
 	h.t.Helper()
@@ -115,7 +115,7 @@ func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string,
 	return token
 }
 
-// later sets the clock forward and has the controller look at it.
+// later advances the clock and triggers a reconcile of the token.
 func (h *hub) later(token *v1alpha1.JoinToken, d time.Duration) {
 	h.t.Helper()
 	h.clock.SetTime(h.clock.Now().Add(d))
@@ -131,7 +131,7 @@ func (h *hub) secret(token *v1alpha1.JoinToken) *corev1.Secret {
 	return secret
 }
 
-// bootstrap returns what an agent finds in a token's Secret.
+// bootstrap returns the bootstrap in a token's Secret.
 func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
 	h.t.Helper()
 	secret := h.secret(token)
@@ -141,7 +141,7 @@ func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
 	return bootstrap
 }
 
-// ask makes a request with a bootstrap credential.
+// ask creates a JoinRequest with a bootstrap credential.
 func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
 	h.t.Helper()
 	claim, err := registration.NewClaimKey()
@@ -157,7 +157,7 @@ func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha
 	return request, err
 }
 
-// works tells whether a bootstrap credential still gets answers.
+// works reports whether a bootstrap credential can still read answers.
 func (h *hub) works(bootstrap *registration.Bootstrap) bool {
 	h.t.Helper()
 	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(),
@@ -165,7 +165,7 @@ func (h *hub) works(bootstrap *registration.Bootstrap) bool {
 	return client.IgnoreNotFound(err) == nil
 }
 
-// owns returns the names of what there is of a token.
+// owns returns the names of the objects of a token.
 func (h *hub) owns(token *v1alpha1.JoinToken) []string {
 	h.t.Helper()
 	var names []string

@@ -16,15 +16,15 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// ErrEnded says that a token has expired, or is used up.
+// ErrEnded means that a token has expired, or is used up.
 var ErrEnded = errors.New("the join token has ended")
 
-// Read returns what the hub has put into the Secret of a JoinToken, given that as it was read just now, for programs
-// that hand it on to an agent.
+// Read returns the bootstrap in the Secret of a JoinToken, for programs that pass it to an agent. The JoinToken must
+// have been read a moment ago.
 //
-// While there is nothing that works, the error is a [membership.ErrPending] that says why. It is [ErrEnded] when there
-// will be nothing any more, and a [*membership.InvalidError] when that takes a change of the JoinToken or of the hub.
-// Reader needs get on secrets in the token's namespace, and must not be a cache.
+// While there is no valid credential, the error is a [membership.ErrPending] with the reason. It is [ErrEnded] if the
+// token has ended, and a [*membership.InvalidError] if the JoinToken or the hub must be changed first. Reader needs
+// get on secrets in the token's namespace, and must not be a cache.
 func Read(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) (*registration.Bootstrap, error) {
 	_, bootstrap, err := readSecret(ctx, reader, token)
 	return bootstrap, err

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// What the status alone says: no request is made for it.
+// TestReadOfATokenThatIsNotReady checks the results that depend on the status alone, for which Read sends no request.
 func TestReadOfATokenThatIsNotReady(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: "why"}}

@@ -34,7 +34,7 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-bootstrap,verbs=bind
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-registration,resources=events,verbs=create;patch
 
-// reconciler keeps what JoinTokens own as plan says.
+// reconciler maintains the objects of JoinTokens according to plan.
 type reconciler struct {
 	reader   client.Reader // not a cache
 	client   client.Client
@@ -43,7 +43,7 @@ type reconciler struct {
 	random   io.Reader
 	hub      registration.Bootstrap                // what all of the hub's bootstraps have in common
 	hubID    func(context.Context) (string, error) // nil: bootstraps have none
-	// bootstrapTokens is true on hubs that keep these, and so may read Secrets in kube-system.
+	// bootstrapTokens is true on hubs that support bootstrap tokens, and therefore may read Secrets in kube-system.
 	bootstrapTokens bool
 }
 
@@ -75,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: r.until(step.Again)}, nil
 }
 
-// forget removes what the garbage collector does not.
+// forget deletes the object of a deleted JoinToken that the garbage collector does not delete.
 func (r *reconciler) forget(ctx context.Context, token types.NamespacedName) (ctrl.Result, error) {
 	if !r.bootstrapTokens || !bootstrapsecret.IsName(token.Name) {
 		return ctrl.Result{}, nil
@@ -87,7 +87,7 @@ func (r *reconciler) forget(ctx context.Context, token types.NamespacedName) (ct
 	return ctrl.Result{}, err
 }
 
-// hubFor returns what all of the hub's bootstraps have in common.
+// hubFor returns the common part of all bootstraps of the hub.
 func (r *reconciler) hubFor(ctx context.Context) (hub registration.Bootstrap, err error) {
 	hub = r.hub
 	if r.hubID != nil {
@@ -98,7 +98,7 @@ func (r *reconciler) hubFor(ctx context.Context) (hub registration.Bootstrap, er
 	return hub, nil
 }
 
-// keep does what the plan says, and fills in the fields of the status that come of it.
+// keep carries out the plan, and sets the resulting fields of the status.
 func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step, error) {
 	if token.Spec.Type == v1alpha1.JoinTokenBootstrapToken && !r.bootstrapTokens {
 		return step{Reason: v1alpha1.ReasonNotEnabled, Message: "This hub keeps no JoinTokens of type BootstrapToken: " +
@@ -135,7 +135,8 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step,
 	return step, nil
 }
 
-// report writes the status if it has changed, with an event when that is for another reason or a new credential.
+// report writes the status if it has changed, and records an Event if the reason has changed or a credential was
+// issued.
 func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step step) error {
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: token.Generation,
@@ -176,7 +177,7 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 	return nil
 }
 
-// timeOf is a time as a status has it; nil: never.
+// timeOf converts a time for a status; nil: never.
 func timeOf(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil
@@ -187,7 +188,7 @@ func timeOf(at time.Time) *metav1.Time {
 // outdated reports whether another client wrote the object between a read and a write.
 func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// until returns how long it is until a time: for none, zero, and else at least a second.
+// until returns the duration until a time, at least a second; zero for the zero time.
 func (r *reconciler) until(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0

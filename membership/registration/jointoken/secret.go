@@ -10,24 +10,24 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// The annotations of a token's Secret, about the credential in it.
+// The annotations of a token's Secret, which describe the credential in it.
 const (
 	annotationPrefix = "membership.muster.dev/credential-"
-	// By the hub's clock, which also tells when to renew.
+	// By the hub's clock, which also determines the time of the renewal.
 	issuedAtAnnotation  = annotationPrefix + "issued-at"
 	lifetimeAnnotation  = annotationPrefix + "lifetime-seconds"
 	sourceUIDAnnotation = annotationPrefix + "source-uid"
-	// It outlasts the credential: what an administrator has taken away is not made anew.
+	// It stays after the credential was removed: a token that an administrator has deleted is not created again.
 	adoptedAnnotation = annotationPrefix + "adopted"
 )
 
 const (
 	keySize = 32
-	// spentKey is the one key of the Secret of a token that has ended.
+	// spentKey is the only key in the Secret of a token that has ended.
 	spentKey = "key"
 )
 
-// macKey returns the key by which requests prove a token, before and after its end, or nil.
+// macKey returns the key with which requests prove a token, before and after its end; nil: there is none.
 func macKey(secret *corev1.Secret) []byte {
 	if secret == nil {
 		return nil
@@ -41,7 +41,7 @@ func macKey(secret *corev1.Secret) []byte {
 	return nil
 }
 
-// bootstrapIn returns nil for a Secret without one that an agent could use.
+// bootstrapIn returns the bootstrap in a Secret; nil: there is none that an agent could use.
 func bootstrapIn(secret *corev1.Secret) *registration.Bootstrap {
 	if secret == nil {
 		return nil
@@ -72,7 +72,7 @@ func isAdopted(secret *corev1.Secret) bool {
 	return secret != nil && secret.Annotations[adoptedAnnotation] != ""
 }
 
-// empty leaves the MAC key alone, and reports whether there was more.
+// empty removes all data except the MAC key, and reports whether there was other data.
 func empty(secret *corev1.Secret) bool {
 	key := macKey(secret)
 	if _, only := secret.Data[spentKey]; len(secret.Data) == 0 || only && len(secret.Data) == 1 {

@@ -34,35 +34,36 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Options of the controller. Its zero value is for a hub whose members reach its API server as the manager
-// does.
+// Options are the options of the controller. Zero Options are for a hub whose members use the same address of its API
+// server as the manager.
 type Options struct {
 	// Namespace of JoinTokens and JoinRequests. Default: membership.RegistrationNamespace.
 	Namespace string
-	// Server is the URL at which members reach the hub's API server. Default: the one that the manager
-	// uses, which inside of the hub's own cluster is not one that others can reach.
+	// Server is the URL at which members reach the hub's API server. Default: that of the manager's config, which inside
+	// of the hub's own cluster is not reachable for other clusters.
 	Server string
-	// CA is the PEM-encoded bundle that members verify the server's certificate by. Default: the manager's.
+	// CA is the PEM-encoded bundle that verifies the server's certificate. Default: the manager's.
 	CA []byte
-	// BootstrapTokens has the controller keep JoinTokens of type BootstrapToken, too. Their Secrets are in kube-system, so
-	// it needs the Role muster-hub-bootstrap-tokens there (membership/hub/rbac/bootstrap-tokens.yaml); see the package's
-	// documentation for how much that is. False: such a JoinToken is not ready, for the reason NotEnabled.
+	// BootstrapTokens enables JoinTokens of type BootstrapToken. Their Secrets are in kube-system, so the controller
+	// needs the Role muster-hub-bootstrap-tokens there (membership/hub/rbac/bootstrap-tokens.yaml); see the package
+	// documentation for the extent of these permissions. False: such a JoinToken is not ready, with the reason
+	// NotEnabled.
 	BootstrapTokens bool
-	// HubID returns the identity of the hub, which goes into each join.yaml. Nil: none does.
+	// HubID returns the identity of the hub for each join.yaml. Nil: a join.yaml contains none.
 	HubID func(context.Context) (string, error)
-	// Clock tells when to renew and when to end. Default: the system's.
+	// Clock determines when to renew and to end credentials. Default: the system clock.
 	Clock clock.PassiveClock
 }
 
 const controllerName = "muster-jointoken"
 
-// SetupWithManager adds the controller of JoinTokens to a manager, whose scheme must know the types of
-// membership/v1alpha1, core/v1 and rbac/v1. The ClusterRole registration.BootstrapRole must be on the hub.
+// SetupWithManager adds the controller of JoinTokens to a manager, whose scheme must contain the types of
+// membership/v1alpha1, core/v1 and rbac/v1. The ClusterRole registration.BootstrapRole must exist on the hub.
 //
-// The controller watches the registration namespace alone, by a cache of its own that holds the metadata of
-// JoinTokens and of what they own, and nothing else of either: an object that a user deletes is created again at
-// once, and no Secret is kept in memory. It decides on what it reads from the API server itself, once something has
-// changed or a token's time has come; until then it makes no request.
+// The controller watches the registration namespace only, with a separate cache of the metadata of JoinTokens and of
+// their objects: an object that a user deletes is created again immediately, and no Secret is kept in memory. It
+// decides on objects that it reads from the API server, when an object has changed or a token is due. At other times
+// it sends no requests.
 func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if options.Namespace == "" {
 		options.Namespace = membership.RegistrationNamespace
@@ -112,8 +113,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// HubFor returns what the bootstraps of a hub have in common, that is all but TokenName, Token, Key and ExpirationTime,
-// where config is that of the manager. The error says which option is missing or cannot be.
+// HubFor returns the common part of the bootstraps of a hub: all fields except TokenName, Token, Key and
+// ExpirationTime. Config is that of the manager. The error names the missing or invalid option.
 func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error) {
 	hub := registration.Bootstrap{Server: options.Server, CA: options.CA, Namespace: options.Namespace}
 	if hub.Server == "" {
@@ -133,7 +134,7 @@ func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error
 		}
 	}
 	hub.CA = append(bytes.TrimSpace(hub.CA), '\n')
-	// The rest is the business of single tokens; here it only has to be valid.
+	// The other fields depend on the token. The sample only needs valid ones.
 	sample := hub
 	sample.TokenName, sample.Token, sample.Key = "sample", "sample", make([]byte, keySize)
 	if _, err := sample.Marshal(); err != nil {
@@ -153,7 +154,7 @@ func newCache(mgr ctrl.Manager, options Options) (cache.Cache, error) {
 		if kind.Kind == "Secret" && options.BootstrapTokens {
 			of = cache.ByObject{Namespaces: map[string]cache.Config{
 				options.Namespace: {LabelSelector: of.Label},
-				// Those of administrators too, which have no label.
+				// Includes Secrets of administrators, which have no label.
 				bootstrapsecret.Namespace: {FieldSelector: fields.OneTermEqualSelector("type",
 					string(bootstrapapi.SecretTypeBootstrapToken))},
 			}}
@@ -170,7 +171,7 @@ func newCache(mgr ctrl.Manager, options Options) (cache.Cache, error) {
 	})
 }
 
-// owned returns the kinds of what a JoinToken owns.
+// owned returns the kinds of the objects that a JoinToken owns.
 func owned() []*metav1.PartialObjectMetadata {
 	return []*metav1.PartialObjectMetadata{
 		metadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount")),
@@ -185,8 +186,7 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// tokenIn finds the JoinToken in a namespace that an object is or belongs to. A bootstrap token has the name of its
-// JoinToken.
+// tokenIn maps an object to its JoinToken in a namespace. A bootstrap token has the name of its JoinToken.
 func tokenIn(namespace string) handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request] {
 	return func(_ context.Context, object *metav1.PartialObjectMetadata) []reconcile.Request {
 		name := object.Name

@@ -19,7 +19,7 @@ import (
 const (
 	// DefaultKey is the key of a kubeconfig, as cluster-api writes it.
 	DefaultKey = "value"
-	// The keys that apply if there is no kubeconfig.
+	// The keys that are used if there is no kubeconfig.
 	ServerKey        = "server"
 	TokenKey         = "token"
 	CAKey            = "ca.crt"
@@ -32,7 +32,8 @@ const (
 // maxSize is the size limit of a Secret.
 const maxSize = 1 << 20
 
-// Options allow what is refused otherwise; the package documentation gives the reasons. The zero value allows nothing.
+// Options permit content that is rejected by default; the package documentation contains the reasons. The zero value
+// permits nothing.
 type Options struct {
 	// AllowExec allows a program in the kubeconfig that the hub runs to get a credential.
 	AllowExec bool
@@ -51,7 +52,7 @@ type Options struct {
 	AllowPasswords bool
 }
 
-// Access is the parsed content of a Secret for one member. It is immutable and may be used concurrently. It shows no
+// Access is the parsed content of a Secret for one member. It is immutable and may be used concurrently. It hides its
 // secrets when it is printed or marshaled.
 type Access struct {
 	config       *rest.Config
@@ -61,7 +62,7 @@ type Access struct {
 	revision     string
 }
 
-// Parse parses the data of a Secret. The key is that of the kubeconfig; empty means [DefaultKey]. It does no I/O.
+// Parse parses the data of a Secret. The key is that of the kubeconfig; empty means [DefaultKey]. It performs no I/O.
 //
 // The error is a [*membership.InvalidError]. Its field is a key of the Secret and, in a kubeconfig, a path within it,
 // such as "value.user.exec". It never quotes the data.
@@ -105,11 +106,11 @@ func Parse(data map[string][]byte, key string, options Options) (*Access, error)
 	return a, nil
 }
 
-// Server is the URL of the member's API server.
+// Server returns the URL of the member's API server.
 func (a *Access) Server() string { return a.server.String() }
 
-// Endpoint is the address of the member's API server and its verification, without secrets. It may be as large as the
-// Secret.
+// Endpoint returns the address of the member's API server and the data for its verification, without secrets. It may
+// be as large as the Secret.
 func (a *Access) Endpoint() v1alpha1.Endpoint {
 	e := v1alpha1.Endpoint{Server: a.Server(), CABundle: bytes.Clone(a.config.CAData), TLSServerName: a.config.ServerName}
 	if a.proxy != nil {
@@ -121,16 +122,15 @@ func (a *Access) Endpoint() v1alpha1.Endpoint {
 }
 
 // Revision identifies the content of the Secret: it differs if and only if a key that Parse reads differs.
-// revision.
 func (a *Access) Revision() string { return a.revision }
 
-// String keeps the secrets out of logs. Some loggers use only this method.
+// String omits the secrets, so that they do not appear in logs. Some loggers use only this method.
 func (a *Access) String() string { return "access to " + a.Server() }
 
-// Format keeps the secrets out of printed text, for every verb.
+// Format prints String for every verb, so that printed text never contains the secrets.
 func (a *Access) Format(state fmt.State, _ rune) { fmt.Fprint(state, a.String()) }
 
-// MarshalJSON keeps the secrets out of logs.
+// MarshalJSON omits the secrets, so that they do not appear in logs.
 func (a *Access) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
 
 // field is a value in a Secret, with its path.
@@ -140,5 +140,5 @@ func invalid(field, problem string, args ...any) error {
 	return &membership.InvalidError{Field: field, Problem: fmt.Sprintf(problem, args...)}
 }
 
-// text is a value without the line end that editors add.
+// text returns a value without the line end that editors add.
 func text(value []byte) string { return string(bytes.TrimSpace(value)) }

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
 )
 
-// Clients are made once, and outlive what the Secret says.
+// Clients are created once, and continue to work after a change of the Secret.
 func Example() {
 	secret := map[string][]byte{
 		"server": []byte("https://east.example.com:6443"),

@@ -16,11 +16,11 @@ import (
 	"github.com/muster-sdk/muster/membership/internal/pool"
 )
 
-// ErrEnded is the error of requests with a config that was taken back.
+// ErrEnded is the error of requests with a config after the lender has closed it.
 var ErrEnded = errors.New("the hub has ended this access to the member")
 
 // Live is the access to a member. It can be replaced while clients and caches use it. Its methods may be called
-// concurrently, and do no I/O unless Options.AllowFiles is set.
+// concurrently, and perform no I/O unless Options.AllowFiles is set.
 type Live struct {
 	mu     sync.Mutex
 	access *Access // nil: closed
@@ -36,7 +36,7 @@ func NewLive(access *Access) (*Live, error) {
 	return &Live{access: access, lent: map[*loan]struct{}{}}, nil
 }
 
-// Access is the current access. It is nil after Close.
+// Access returns the current access; nil after Close.
 func (l *Live) Access() *Access {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *Live) Replace(access *Access) error {
 }
 
 // Lend returns a config for clients and caches that shares its connections with no other config, and a function that
-// takes it back: its requests then fail with [ErrEnded]. The caller may change the config except its Transport. Its
-// Host is the current address, for information: the address is determined for each request. Clients that do not use the
+// closes it: its requests then fail with [ErrEnded]. The caller may change the config except its Transport. Its Host
+// is the current address, for information: the address is determined for each request. Clients that do not use the
 // Transport, such as exec and port-forward, cannot use such a config.
 func (l *Live) Lend() (*rest.Config, func(), error) {
 	l.mu.Lock()
@@ -97,7 +97,7 @@ func (l *Live) Lend() (*rest.Config, func(), error) {
 	return &rest.Config{Host: host.String(), Transport: lent}, takeBack, nil
 }
 
-// Close takes back all configs, and Lend returns an error afterwards. It may be called more than once.
+// Close closes all configs. Lend returns an error afterwards. It may be called more than once.
 func (l *Live) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func connect(access *Access) (*connections, error) {
 	return c, nil
 }
 
-// send sends a request, whose URL may contain a previous address of the member.
+// send sends a request. Its URL may contain a previous address of the member.
 func (c *connections) send(request *http.Request) (*http.Response, error) {
 	request = utilnet.CloneRequest(request)
 	to := *request.URL

@@ -170,7 +170,7 @@ func TestLive(t *testing.T) {
 	takeBack()
 }
 
-// What cannot be prepared changes nothing.
+// TestReplaceFails checks that an Access whose connection cannot be prepared changes nothing.
 func TestReplaceFails(t *testing.T) {
 	server, ca := member(t, "x")
 	live, err := NewLive(access(t, map[string]string{ServerKey: server.URL, CAKey: string(ca), TokenKey: "one"}))
@@ -188,7 +188,7 @@ func TestReplaceFails(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Requests while credentials are replaced are those of one or the other, whole.
+// TestLiveRotation checks that each request during a replacement uses exactly one of the credentials.
 func TestLiveRotation(t *testing.T) {
 	server, ca := member(t, "x")
 	of := func(token string) *Access {
@@ -226,7 +226,7 @@ func TestLiveRotation(t *testing.T) {
 	require.Equal(t, "x / Bearer last\n", get(t, client, config.Host+"/"))
 }
 
-// The proxy is asked by CONNECT, with its headers.
+// TestLiveProxy checks that the proxy receives CONNECT with its headers.
 func TestLiveProxy(t *testing.T) {
 	server, ca := member(t, "x")
 	asked := make(chan *http.Request, 1)

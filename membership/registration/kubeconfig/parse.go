@@ -80,7 +80,7 @@ func fromKubeconfig(in field, options Options) (config *rest.Config, proxy field
 	return configOf(cluster, user), field{path("cluster.proxy-url"), cluster.ProxyURL}, nil
 }
 
-// refuse returns an error for content that the options do not allow.
+// refuse returns an error for content that the options do not permit.
 func refuse(key string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, options Options) error {
 	const (
 		runs  = "is not allowed: the hub would run a program"

@@ -19,7 +19,7 @@ const secret = "s3cr3t-do-not-show"
 // object is a part of a kubeconfig.
 type object = map[string]any
 
-// with is what is there by default, and what a test wants besides; nil takes away.
+// with returns the base with additional or replaced keys; nil removes a key.
 func with(base, more object) object {
 	all := maps.Clone(base)
 	for key, value := range more {
@@ -189,7 +189,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// requireSilent looks whether a value shows the secret in any way that people print it.
+// requireSilent checks that no printed form of a value contains the secret.
 func requireSilent(t *testing.T, access *Access) {
 	t.Helper()
 	asJSON, err := json.Marshal(access)
@@ -229,7 +229,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// FuzzParse looks whether anything makes it panic, and whether what it accepts has the hub run or read anything.
+// FuzzParse checks that no input causes a panic, and that no accepted input makes the hub run a program or read a
+// file.
 func FuzzParse(f *testing.F) {
 	for _, user := range []object{nil, {"tokenFile": "/x"}, {"exec": object{"command": "x"}}, {"client-key": "/x"},
 		{"as": "x"}, {"username": "x"}} {
@@ -258,7 +259,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The public part of the access to a member contains no secret.
+// TestEndpoint checks that the public part of the access to a member contains no secret.
 func TestEndpoint(t *testing.T) {
 	access, err := Parse(map[string][]byte{
 		ServerKey: []byte("https://member:6443/prefix\n"), TokenKey: []byte("s3cr3t"),

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/token"
 )
 
-// The agent asks for a token and keeps what it needs to open the answer.
+// The agent requests a token and stores the private data to open the answer.
 func Example() {
 	claim, err := registration.NewClaimKey()
 	if err != nil {

@@ -49,9 +49,9 @@ func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: membership.AgentName, Namespace: member.Namespace}, nil
 }
 
-// Issue returns a token of the member's ServiceAccount for the API server's own audience, sealed for the request's key.
-// It creates the ServiceAccount if it does not exist; the namespace must exist. Each call issues a token; one that is
-// never delivered cannot be read by any client. It returns an [*membership.InvalidError] for an invalid request, and
+// Issue returns a token of the member's ServiceAccount for the API server's own audience, sealed for the request's
+// key. It creates the ServiceAccount if it does not exist; the namespace must exist. Each call issues a token; no
+// client can read a token that is not delivered. It returns an [*membership.InvalidError] for an invalid request, and
 // otherwise the errors of the API server.
 func (i *Issuer) Issue(ctx context.Context, member membership.Member,
 	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
@@ -96,7 +96,7 @@ func (i *Issuer) seconds(request v1alpha1.CredentialRequest) int64 {
 }
 
 // token requests a token of the member's ServiceAccount. A ServiceAccount belongs to one claim: when another agent
-// takes over, the tokens of the previous one end with their ServiceAccount.
+// takes over the claim, the ServiceAccount is deleted, which invalidates the tokens of the previous agent.
 func (i *Issuer) token(ctx context.Context, member membership.Member, seconds int64) (*authenticationv1.TokenRequest,
 	error) {
 	account := &corev1.ServiceAccount{}
@@ -129,7 +129,7 @@ func (i *Issuer) token(ctx context.Context, member membership.Member, seconds in
 	return request, i.Client.SubResource("token").Create(ctx, account, request)
 }
 
-// claimAnnotation is the claim of a ServiceAccount.
+// claimAnnotation contains the claim of a ServiceAccount.
 const claimAnnotation = v1alpha1.GroupName + "/claim"
 
 func (i *Issuer) reader() client.Reader {

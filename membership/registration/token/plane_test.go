@@ -26,7 +26,7 @@ var hub = localplane.Shared{Options: localplane.Options{Name: "token"}}
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub)) }
 
-// whoami returns the name that a hub knows the bearer of a token by.
+// whoami returns the user name that a hub assigns to the bearer of a token.
 func whoami(t *testing.T, material registration.Material) (string, error) {
 	config, err := material.Config(rest.AnonymousClientConfig(hub.ForTest(t).Config()), nil)
 	require.NoError(t, err)

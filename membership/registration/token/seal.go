@@ -13,7 +13,7 @@ var (
 	aead = hpke.AES256GCM()
 )
 
-// info binds the sealed data to its purpose and its agent.
+// info returns the HPKE info, which binds the sealed data to its purpose and its agent.
 func info(claim string) []byte { return []byte("muster token v1\x00" + claim) }
 
 func seal(publicKey []byte, claim, token string) ([]byte, error) {

@@ -1,5 +1,5 @@
-// Package source identifies the API of Cluster API. It is a package of its own because the permissions on Clusters are
-// a role of their own, which is bound in each namespace of Clusters.
+// Package source identifies the API of Cluster API. It is a separate package because the permissions on Clusters are
+// in a separate role, which is bound in each namespace of Clusters.
 package source
 
 import (

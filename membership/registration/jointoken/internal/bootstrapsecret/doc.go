@@ -1,7 +1,7 @@
-// Package bootstrapsecret keeps the Secrets that bootstrap tokens are in a hub's kube-system: those that it makes for
-// JoinTokens, and, without ever writing to them, those that administrators made with kubeadm.
+// Package bootstrapsecret manages the Secrets with bootstrap tokens in the namespace kube-system of a hub: it creates
+// and updates those of JoinTokens, and only reads those that administrators have created with kubeadm.
 //
-// A Secret of kube-system cannot be owned by a JoinToken of another namespace, so no garbage collector sees to it: it
-// bears the name and the UID of its JoinToken, and the expiration that it always has ends it when there is no hub any
-// more.
+// A JoinToken cannot own a Secret in another namespace, so the garbage collector does not delete the Secret. Therefore
+// the Secret contains the name and the UID of its JoinToken, and always an expiration, so that it expires if the hub
+// does not exist any more.
 package bootstrapsecret

@@ -23,7 +23,8 @@ const (
 	namespaceAnnotation = "membership.muster.dev/join-token-namespace"
 	uidAnnotation       = "membership.muster.dev/join-token-uid"
 
-	// group lets policies and audit logs tell muster's bootstrap tokens from those of nodes. It is bound to nothing.
+	// group identifies muster's bootstrap tokens in policies and audit logs, to distinguish them from those of nodes. It
+	// has no permissions.
 	group = bootstrapapi.BootstrapDefaultGroup + ":muster"
 
 	yes = "true"
@@ -35,20 +36,20 @@ func IsName(name string) bool {
 	return is
 }
 
-// User returns the name by which the API server knows who comes with a bootstrap token. Other than the groups of
-// the token it is that token's alone.
+// User returns the user name that the API server assigns to a bootstrap token. Unlike the groups of the token it is
+// unique to the token.
 func User(name string) string {
 	id, _ := bootstrapsecrets.ParseName(name)
 	return bootstrapapi.BootstrapUserPrefix + id
 }
 
-// Token returns "<id>.<secret>", as a person types it.
+// Token returns "<id>.<secret>", as users type it.
 func Token(secret *corev1.Secret) string {
 	return bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenIDKey) + "." +
 		bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenSecretKey)
 }
 
-// Expiration returns when a token ends, to the second, and zero for never.
+// Expiration returns the time at which a token expires, to the second; zero: never.
 func Expiration(secret *corev1.Secret) time.Time {
 	end, err := time.Parse(time.RFC3339, bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenExpirationKey))
 	if err != nil {
@@ -57,24 +58,24 @@ func Expiration(secret *corev1.Secret) time.Time {
 	return end
 }
 
-// Owner is whose a Secret is.
+// Owner describes the owner of a Secret.
 type Owner string
 
-// The owners, as seen by a JoinToken of the Secret's name.
+// The owners, relative to a JoinToken with the Secret's name.
 const (
-	// NoOwner: there is no such Secret.
+	// NoOwner: the Secret does not exist.
 	NoOwner Owner = "NoOwner"
-	// Ours: it was made for this JoinToken.
+	// Ours: the Secret was created for this JoinToken.
 	Ours Owner = "Ours"
-	// Predecessor: it was made for another JoinToken of this name, which is gone.
+	// Predecessor: the Secret was created for an earlier JoinToken of the same name, which was deleted.
 	Predecessor Owner = "Predecessor"
-	// Other: it was made for a JoinToken of another namespace.
+	// Other: the Secret was created for a JoinToken in another namespace.
 	Other Owner = "Other"
-	// Administrator: another client created it, such as kubeadm.
+	// Administrator: another client, such as kubeadm, created the Secret.
 	Administrator Owner = "Administrator"
 )
 
-// OwnerOf returns the owner of a Secret; nil is a missing Secret. It is pure.
+// OwnerOf returns the owner of a Secret; nil is a missing Secret. It performs no I/O.
 func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 	switch {
 	case secret == nil:
@@ -90,8 +91,8 @@ func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 	}
 }
 
-// Problem returns why a Secret of another owner cannot be used at a time, and what would be right. Empty: it can be
-// used. It is pure.
+// Problem returns the reason why a Secret of another owner cannot be used at a time, and the valid content. Empty: it
+// can be used. It performs no I/O.
 func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	name := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if owner == Other {
@@ -125,7 +126,7 @@ func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	return ""
 }
 
-// Whole reports whether a Secret that was made for a JoinToken is as it was written, with whatever expiration it has.
+// Whole reports whether a Secret that was created for a JoinToken has its desired content, with any expiration.
 func Whole(secret *corev1.Secret, token *v1alpha1.JoinToken) bool {
 	if !bootstraptokens.IsValidBootstrapToken(Token(secret)) {
 		return false

@@ -22,7 +22,7 @@ func joinToken() *v1alpha1.JoinToken {
 		UID: "me"}}
 }
 
-// made is the Secret that is made for joinToken.
+// made returns the Secret that is created for joinToken.
 func made(change func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: metaOf(joinToken()),
 		Data: fill(joinToken(), "0123456789abcdef", now.Add(time.Hour))}
@@ -98,7 +98,7 @@ func TestWhole(t *testing.T) {
 	require.False(t, Whole(made(func(s *corev1.Secret) { s.Data["more"] = []byte("x") }), joinToken()))
 }
 
-// Whatever is random, what comes of it is a token as the API server wants it.
+// TestRandomTokens checks that the API server accepts all random tokens.
 func TestRandomTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "random")

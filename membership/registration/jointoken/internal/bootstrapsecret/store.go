@@ -21,19 +21,20 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// RBAC can limit none of this to bootstrap tokens: their names are not known beforehand, create has no name, and there
-// are no rules about types. The Role is apart from all others, for hubs that have such tokens.
+// RBAC cannot limit these permissions to bootstrap tokens: their names are not known in advance, a rule for create
+// cannot contain names, and there are no rules for types. The Role is separate from all others, for hubs with such
+// tokens.
 //
 // +kubebuilder:rbac:groups="",namespace=kube-system,resources=secrets,verbs=get;list;watch;create;update;delete
 
-// Store reads and writes the Secrets, one request a call.
+// Store reads and writes the Secrets. Each call sends one request.
 type Store struct {
 	Reader client.Reader // not a cache
 	Client client.Client
 	Random io.Reader
 }
 
-// Get returns the Secret of a name, or nil. One that is no bootstrap token is an error.
+// Get returns the Secret of a name, or nil. A Secret that is not a bootstrap token is an error.
 func (s *Store) Get(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := s.Reader.Get(ctx, keyOf(name), secret); apierrors.IsNotFound(err) {
@@ -48,8 +49,8 @@ func (s *Store) Get(ctx context.Context, name string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// Write makes or repairs the Secret of a JoinToken, with an expiration. The token in it stays what it is. Secret is the
-// one that is there, which must be the JoinToken's own, or nil.
+// Write creates or repairs the Secret of a JoinToken, with an expiration. It does not change the token. Secret is the
+// existing one, which must have been created for this JoinToken, or nil.
 func (s *Store) Write(ctx context.Context, token *v1alpha1.JoinToken, secret *corev1.Secret,
 	expiration time.Time) (*corev1.Secret, error) {
 	text := ""
@@ -79,7 +80,7 @@ func (s *Store) Write(ctx context.Context, token *v1alpha1.JoinToken, secret *co
 	return secret, nil
 }
 
-// random returns 80 random bits as sixteen of the letters and digits that bootstrap tokens have.
+// random returns 80 random bits as sixteen characters that are valid in bootstrap tokens.
 func (s *Store) random() (string, error) {
 	const bits = 80
 	random := make([]byte, bits/8)
@@ -89,8 +90,8 @@ func (s *Store) random() (string, error) {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(random)), nil
 }
 
-// Close removes the use of a token for finding the hub, and sets its expiration to a time, unless that is zero or the
-// token ends before. A token that is closed already is not written.
+// Close removes the usage of a token for the discovery of the hub, and sets its expiration to a time, unless that is
+// zero or the token expires earlier. It does not write a token that is closed already.
 func (s *Store) Close(ctx context.Context, secret *corev1.Secret, until time.Time) error {
 	closed := secret.DeepCopy()
 	delete(closed.Data, bootstrapapi.BootstrapTokenUsageSigningKey)
@@ -106,7 +107,7 @@ func (s *Store) Close(ctx context.Context, secret *corev1.Secret, until time.Tim
 	return nil
 }
 
-// Delete deletes a Secret as it was read, and none that has changed or replaced it since.
+// Delete deletes a Secret if it has not changed or been replaced since it was read.
 func (s *Store) Delete(ctx context.Context, secret *corev1.Secret) error {
 	err := s.Client.Delete(ctx, secret, precondition.Unchanged(secret))
 	if client.IgnoreNotFound(err) != nil {
@@ -115,7 +116,7 @@ func (s *Store) Delete(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// Forget deletes what was made for a JoinToken that is gone.
+// Forget deletes the Secret of a deleted JoinToken.
 func (s *Store) Forget(ctx context.Context, token types.NamespacedName) error {
 	secret, err := s.Get(ctx, token.Name)
 	if err != nil || secret == nil {
